@@ -1,0 +1,79 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+let package = Package(
+    name: "cove",
+    products: [
+        .executable(name: "cove", targets: ["cove"])
+    ],
+    targets: [
+        .systemLibrary(name: "CLinux", path: "Sources/CLinux"),
+        .systemLibrary(
+            name: "CFuse",
+            path: "Sources/CFuse",
+            pkgConfig: "fuse3",
+            providers: [.apt(["libfuse3-dev"])]
+        ),
+        .systemLibrary(
+            name: "CSQLite",
+            path: "Sources/CSQLite",
+            pkgConfig: "sqlite3",
+            providers: [.apt(["libsqlite3-dev"])]
+        ),
+        .target(name: "CoveCore", dependencies: ["CLinux"], exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "CoveEngine",
+            dependencies: ["CoveCore", "CSQLite", "CLinux"],
+            exclude: ["README.md"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "CoveProviders",
+            dependencies: ["CoveCore", "CLinux"],
+            exclude: ["README.md"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "CoveMount",
+            dependencies: ["CoveCore", "CoveEngine", "CFuse", "CLinux"],
+            exclude: ["README.md"],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "cove",
+            dependencies: ["CoveCore", "CoveEngine", "CoveProviders", "CoveMount", "CLinux"],
+            exclude: ["README.md"],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "CoveTestSupport",
+            dependencies: ["CoveCore", "CLinux"],
+            path: "Tests/CoveTestSupport",
+            swiftSettings: settings
+        ),
+        .testTarget(name: "CoveCoreTests", dependencies: ["CoveCore", "CoveTestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "CoveEngineTests",
+            dependencies: ["CoveEngine", "CoveProviders", "CoveTestSupport", "CLinux"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "CoveProvidersTests",
+            dependencies: ["CoveProviders", "CoveTestSupport", "CLinux"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "MountedTests",
+            dependencies: ["CoveCore", "CoveTestSupport", "CLinux"],
+            swiftSettings: settings
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

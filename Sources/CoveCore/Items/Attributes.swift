@@ -1,0 +1,120 @@
+/// What an item is.
+public enum ItemKind: UInt8, Sendable, Hashable, CaseIterable {
+    case file = 0
+    case directory, symbolicLink, fifo, socket, characterDevice, blockDevice
+
+    /// True for what a provider can hold; the rest lives on this device only.
+    public var isSynced: Bool {
+        switch self {
+        case .file, .directory, .symbolicLink: true
+        case .fifo, .socket, .characterDevice, .blockDevice: false
+        }
+    }
+}
+
+/// Nanoseconds since 1970 UTC; negative before it.
+public struct Timestamp: RawRepresentable, Hashable, Sendable, Comparable {
+    /// Nanoseconds since the epoch.
+    public let rawValue: Int64
+
+    /// Wraps nanoseconds since the epoch.
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+    /// Wraps nanoseconds since the epoch.
+    public init(_ nanoseconds: Int64) { self.rawValue = nanoseconds }
+
+    /// Joins the two parts of a `timespec`; times beyond 1677 to 2262 are clamped.
+    public init(seconds: Int64, nanoseconds: Int64) {
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, overflowed) = product.addingReportingOverflow(nanoseconds)
+        rawValue = overflow || overflowed ? (seconds < 0 ? .min : .max) : sum
+    }
+
+    /// The `tv_sec` part, rounded down.
+    public var seconds: Int64 {
+        let (quotient, remainder) = rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return remainder < 0 ? quotient - 1 : quotient
+    }
+
+    /// The `tv_nsec` part, 0 to 999,999,999.
+    public var nanoseconds: Int64 {
+        let remainder = rawValue % 1_000_000_000
+        return remainder < 0 ? remainder + 1_000_000_000 : remainder
+    }
+
+    /// Orders by time.
+    public static func < (left: Timestamp, right: Timestamp) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// What stat(2) says of an item.
+public struct ItemAttributes: Sendable, Hashable {
+    /// The item, shown as `st_ino`.
+    public var id: ItemID
+    /// The file type bits of `st_mode`.
+    public var kind: ItemKind
+    /// The lower twelve bits of `st_mode`.
+    public var permissions: UInt16
+    /// Owner.
+    public var user: UInt32
+    /// Group.
+    public var group: UInt32
+    /// Logical size in bytes.
+    public var size: Int64
+    /// `st_nlink`; 1 for a directory that was never listed, because its subdirectories are not known.
+    public var linkCount: UInt32
+    /// `st_rdev` of a device node.
+    public var device: UInt64
+    /// Local 512-byte blocks: never 0 for a file with a size, or sparse-aware copiers would skip its bytes.
+    public var blocks: Int64
+    /// Last access.
+    public var accessTime: Timestamp
+    /// Last change of the bytes.
+    public var modificationTime: Timestamp
+    /// Last change of the item's own row.
+    public var changeTime: Timestamp
+
+    /// Makes a full set of attributes.
+    public init(
+        id: ItemID,
+        kind: ItemKind,
+        permissions: UInt16,
+        user: UInt32,
+        group: UInt32,
+        size: Int64,
+        linkCount: UInt32,
+        device: UInt64,
+        blocks: Int64,
+        accessTime: Timestamp,
+        modificationTime: Timestamp,
+        changeTime: Timestamp
+    ) {
+        self.id = id
+        self.kind = kind
+        self.permissions = permissions
+        self.user = user
+        self.group = group
+        self.size = size
+        self.linkCount = linkCount
+        self.device = device
+        self.blocks = blocks
+        self.accessTime = accessTime
+        self.modificationTime = modificationTime
+        self.changeTime = changeTime
+    }
+}
+
+/// Who sends a file system request.
+public struct Caller: Sendable, Hashable {
+    /// The requesting thread's id, which is not always its process's.
+    public var thread: Int32
+    /// File system user id.
+    public var user: UInt32
+    /// File system group id.
+    public var group: UInt32
+
+    /// Names a caller.
+    public init(thread: Int32, user: UInt32, group: UInt32) {
+        self.thread = thread
+        self.user = user
+        self.group = group
+    }
+}
