@@ -1,4 +1,4 @@
-public import Glibc
+internal import Glibc
 
 /// An errno value as a Swift error.
 public struct Errno: Error, RawRepresentable, Hashable, Sendable, CustomStringConvertible {
