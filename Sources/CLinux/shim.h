@@ -8,6 +8,7 @@
 #include <asm/unistd.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <linux/stat.h>
 
 // Declared here rather than by their headers: those would make this module the owner of Glibc's structures.
@@ -79,6 +80,30 @@ static inline int cove_lsetxattr(const char *path, const char *name, const void 
 }
 static inline int cove_fremovexattr(int fd, const char *name) {
     return (int)syscall(__NR_fremovexattr, fd, name);
+}
+
+// llistxattr(2).
+static inline long cove_llistxattr(const char *path, char *list, size_t size) {
+    return syscall(__NR_llistxattr, path, list, size);
+}
+
+// openat2(2): a path that neither leaves its directory nor follows any link.
+static inline int cove_openat2_beneath(int dir, const char *path, uint64_t flags, uint64_t mode) {
+    struct open_how how = {
+        .flags = flags, .mode = mode, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    return (int)syscall(__NR_openat2, dir, path, &how, sizeof how);
+}
+
+// fcntl(2) F_SETSIG (10): the signal a broken lease sends instead of SIGIO, which would end the process.
+static inline int cove_set_lease_signal(int fd, int signal) { return fcntl(fd, 10, signal); }
+
+// eventfd2(2), close-on-exec and non-blocking; <sys/eventfd.h> is not part of Swift's Glibc module.
+static inline int cove_eventfd(void) { return (int)syscall(__NR_eventfd2, 0u, 02000000 | 04000); }
+
+// fstatfs(2): only f_type, the first word of the structure, which statvfs(3) leaves out.
+static inline int64_t cove_filesystem_type(int fd) {
+    long words[32] = {0};
+    return syscall(__NR_fstatfs, fd, words) == 0 ? (int64_t)words[0] : -1;
 }
 
 #endif

@@ -166,6 +166,7 @@ public enum System {
 
     /// Calls the body with the bytes as a NUL-terminated C string.
     @inline(__always)
+    @discardableResult
     public static func withCString<R>(
         _ bytes: [UInt8],
         _ body: (UnsafePointer<CChar>) throws(Errno) -> R
