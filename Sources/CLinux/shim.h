@@ -106,4 +106,12 @@ static inline int64_t cove_filesystem_type(int fd) {
     return syscall(__NR_fstatfs, fd, words) == 0 ? (int64_t)words[0] : -1;
 }
 
+// syncfs(2).
+static inline int cove_syncfs(int fd) { return (int)syscall(__NR_syncfs, fd); }
+
+// close_range(2).
+static inline int cove_close_range(unsigned int first, unsigned int last) {
+    return (int)syscall(__NR_close_range, first, last, 0u);
+}
+
 #endif

@@ -103,6 +103,8 @@ public struct ItemError: Codable, Sendable, Equatable {
 public struct ItemStatus: Codable, Sendable, Equatable {
     /// Relative to the mount point, empty for its root.
     public var path: String
+    /// The path's bytes in base64, where they are not UTF-8 and `path` only resembles them.
+    public var pathBase64: String?
     /// The last name of the path.
     public var name: String
     /// `file`, `directory`, `symlink`, `fifo`, `socket` or `device`.
@@ -166,9 +168,11 @@ public struct ItemStatus: Codable, Sendable, Equatable {
         documentID: String,
         contentVersion: String?,
         remoteID: String?,
-        error: String?
+        error: String?,
+        pathBase64: String? = nil
     ) {
         self.path = path
+        self.pathBase64 = pathBase64
         self.name = name
         self.kind = kind
         self.state = state
@@ -189,6 +193,14 @@ public struct ItemStatus: Codable, Sendable, Equatable {
         self.contentVersion = contentVersion
         self.remoteID = remoteID
         self.error = error
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case path
+        case pathBase64 = "path_base64"
+        case name, kind, state, isDirty, isUploading, isDownloading, isPinned, hasConflict
+        case size, localBytes, percent, modificationTime, permissions, user, group
+        case itemID, documentID, contentVersion, remoteID, error
     }
 }
 

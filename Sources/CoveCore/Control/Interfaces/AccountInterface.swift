@@ -1,0 +1,143 @@
+/// `io.cove.Account`: the account as a whole.
+public enum AccountInterface {
+    /// The interface's name.
+    public static let name = "io.cove.Account"
+
+    /// The interface's definition.
+    public static let definition = """
+        # One Cove account: one cloud source and this device's state for it.
+        # Paths are relative to the mount point; a path that is not UTF-8 travels as path_base64.
+        interface io.cove.Account
+
+        type Transfer (
+          path: string,
+          direction: (download, upload),
+          doneBytes: int,
+          totalBytes: int,
+          bytesPerSecond: float
+        )
+
+        type ItemError (
+          path: string,
+          message: string,
+          retryInSeconds: ?float
+        )
+
+        # state: idle, syncing, paused, offline or waiting-for-approval
+        type AccountStatus (
+          account: string,
+          source: string,
+          mountpoint: string,
+          stateDirectory: string,
+          state: string,
+          reason: ?string,
+          queuedOperations: int,
+          transfers: []Transfer,
+          conflicts: int,
+          errors: []ItemError,
+          residentBytes: int,
+          cacheLimit: int,
+          weaknesses: []string
+        )
+
+        type Statistics (
+          downloads_started: int,
+          bytes_downloaded: int,
+          content_updates: int,
+          bytes_uploaded: int,
+          deletions: int,
+          moves: int,
+          provider_requests: int,
+          fuse_requests: int,
+          read_hits: int,
+          read_misses: int,
+          parked_requests: int,
+          announcements: int,
+          dirty_items: int,
+          queued_operations: int,
+          conflicts: int,
+          resident_bytes: int,
+          items: int,
+          open_handles: int,
+          memory_bytes: int,
+          daemon_pid: int,
+          keeper_pid: int
+        )
+
+        type SyncReport (
+          isSettled: bool,
+          remaining: int,
+          errors: []ItemError
+        )
+
+        type Conflict (
+          path: string,
+          copyPath: string,
+          host: string,
+          time: float
+        )
+
+        # location: local or remote
+        type TrashEntry (
+          documentID: string,
+          path: string,
+          time: float,
+          size: int,
+          location: string
+        )
+
+        # level: ok, warning or problem
+        type Finding (
+          check: string,
+          level: string,
+          message: string,
+          remedy: ?string
+        )
+
+        # What the account does now.
+        method Status() -> (status: AccountStatus)
+
+        # Counters since the daemon started.
+        method Statistics() -> (statistics: Statistics)
+
+        # Sends what waits and fetches what is new, below the path or everywhere. With wait it replies once nothing is
+        # left or the time is over; with more it sends the status until then.
+        method Sync(
+          path: ?string,
+          path_base64: ?string,
+          wait: ?bool,
+          timeoutSeconds: ?float,
+          acceptDeletions: ?bool,
+          acceptLocalDeletions: ?bool
+        ) -> (status: ?AccountStatus, report: ?SyncReport)
+
+        # Stops sending and fetching until Resume; opening a file still fetches it.
+        method Pause() -> ()
+
+        # Ends Pause.
+        method Resume() -> ()
+
+        # Documents with two contents. Long lists need more.
+        method Conflicts() -> (conflicts: []Conflict)
+
+        # Deleted documents that can be restored. Long lists need more.
+        method TrashList() -> (entries: []TrashEntry)
+
+        # Puts a deleted document back; replies where.
+        method TrashRestore(documentID: string) -> (path: ?string, path_base64: ?string)
+
+        # Deletes for good what was deleted longer ago than that, or all.
+        method TrashEmpty(olderThanSeconds: ?float) -> (count: int)
+
+        # Looks for trouble.
+        method Diagnose() -> (findings: []Finding)
+
+        # Writes back what programs wrote, and unmounts. What waits for the cloud stays for the next mount. The daemon
+        # closes the connection when it has ended.
+        method Unmount(lazy: ?bool) -> (queuedOperations: int)
+
+        # What happened; what to do. errno is set where a system call would have failed so.
+        error Failed (message: string, errno: ?int, path: ?string, path_base64: ?string)
+
+        """
+}

@@ -1,0 +1,83 @@
+extension ItemInterface {
+    /// What every method for one item takes.
+    public struct Request: Codable, Sendable {
+        /// The item.
+        public var path: PathParameter
+        /// `Download`: reply only when all is there.
+        public var wait: Bool?
+
+        private enum CodingKeys: String, CodingKey { case wait }
+
+        /// Makes a request.
+        public init(path: PathParameter, wait: Bool? = nil) {
+            self.path = path
+            self.wait = wait
+        }
+
+        /// Reads the path's members beside the others.
+        public init(from decoder: any Decoder) throws {
+            path = try PathParameter(from: decoder)
+            wait = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent(Bool.self, forKey: .wait)
+        }
+
+        /// Writes the path's members beside the others.
+        public func encode(to encoder: any Encoder) throws {
+            try path.encode(to: encoder)
+            var members = encoder.container(keyedBy: CodingKeys.self)
+            try members.encodeIfPresent(wait, forKey: .wait)
+        }
+    }
+
+    /// What `Status` takes.
+    public struct StatusRequest: Codable, Sendable {
+        /// The items.
+        public var paths: [String]
+        /// Makes a request.
+        public init(paths: [String]) { self.paths = paths }
+    }
+
+    /// What `Status` replies.
+    public struct StatusReply: Codable, Sendable {
+        /// The items that were found, in the order asked for.
+        public var items: [ItemStatus]
+        /// Why others could not be told, by path.
+        public var failures: [String: String]
+        /// Makes a reply.
+        public init(items: [ItemStatus], failures: [String: String]) {
+            self.items = items
+            self.failures = failures
+        }
+    }
+
+    /// What `Info` replies.
+    public struct InfoReply: Codable, Sendable {
+        /// The item.
+        public var item: ItemStatus
+        /// Makes a reply.
+        public init(item: ItemStatus) { self.item = item }
+    }
+
+    /// What `List` replies.
+    public struct ListReply: Codable, Sendable {
+        /// The items, or the next of them.
+        public var items: [ItemStatus]
+        /// Makes a reply.
+        public init(items: [ItemStatus]) { self.items = items }
+    }
+
+    /// What `Download` replies: the progress while it goes on, nothing at its end.
+    public struct DownloadReply: Codable, Sendable {
+        /// How far it is.
+        public var progress: TransferStatus?
+        /// Makes a reply.
+        public init(progress: TransferStatus? = nil) { self.progress = progress }
+    }
+
+    /// What `Evict` replies.
+    public struct EvictReply: Codable, Sendable {
+        /// Bytes freed on this disk.
+        public var freedBytes: Int64
+        /// Makes a reply.
+        public init(freedBytes: Int64) { self.freedBytes = freedBytes }
+    }
+}

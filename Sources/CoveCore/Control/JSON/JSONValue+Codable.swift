@@ -1,0 +1,45 @@
+internal import FoundationEssentials
+
+extension JSONValue {
+    /// Turns a message into JSON.
+    ///
+    /// Throws for a number that JSON can't hold.
+    public init(encoding message: some Encodable) throws(JSONError) {
+        let data: Data
+        do { data = try JSONEncoder().encode(message) } catch { throw JSONError("can't be written as JSON: \(error)") }
+        try self.init(parsing: Array(data))
+    }
+
+    /// Turns JSON into a message.
+    ///
+    /// Throws the member that is missing or of the wrong type.
+    public func decode<Message: Decodable>(as type: Message.Type = Message.self) throws(JSONError) -> Message {
+        do {
+            return try JSONDecoder().decode(type, from: Data(bytes))
+        } catch let error as DecodingError {
+            throw JSONError(error)
+        } catch {
+            throw JSONError("can't be read: \(error)")
+        }
+    }
+}
+
+extension JSONError {
+    /// Says what a decoder found wrong, and with which member.
+    public init(_ error: DecodingError) {
+        func path(_ context: DecodingError.Context) -> String {
+            context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+        }
+        switch error {
+        case .typeMismatch(_, let context), .dataCorrupted(let context):
+            self.init(context.debugDescription, member: path(context))
+        case .valueNotFound(_, let context):
+            self.init("must not be null", member: path(context))
+        case .keyNotFound(let key, let context):
+            let parent = path(context)
+            self.init("is missing", member: parent.isEmpty ? key.stringValue : "\(parent).\(key.stringValue)")
+        @unknown default:
+            self.init("can't be read")
+        }
+    }
+}

@@ -1,0 +1,113 @@
+internal import Glibc
+internal import Synchronization
+
+/// Serves one peer on a thread of its own: reads a call, has it answered, writes its replies, and again.
+final class VarlinkConnection: Sendable {
+    private let socket: Int32
+    private let peer: PeerCredentials
+    private let service: VarlinkService
+    private let limits: VarlinkServer.Limits
+    private let outbox: ReplyOutbox
+    /// True while a call is being answered.
+    let isBusy = Atomic(false)
+
+    init(
+        socket: Int32,
+        peer: PeerCredentials,
+        service: VarlinkService,
+        limits: VarlinkServer.Limits
+    ) throws(Errno) {
+        self.socket = socket
+        self.peer = peer
+        self.service = service
+        self.limits = limits
+        outbox = try ReplyOutbox()
+    }
+
+    /// Serves until the peer closes, breaks the protocol or is silent for too long; then closes the socket.
+    func run() {
+        defer {
+            outbox.close()
+            System.close(socket)
+        }
+        var framer = MessageFramer()
+        while let message = nextMessage(&framer), let call = try? VarlinkCall(parsing: message) {
+            isBusy.store(true, ordering: .relaxed)
+            defer { isBusy.store(false, ordering: .relaxed) }
+            guard answer(call) else { return }
+        }
+    }
+
+    /// Ends reading, and with it the connection once the call being answered is done.
+    func endReading() { _ = shutdown(socket, Int32(SHUT_RD)) }
+
+    /// Ends the connection.
+    func end() { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+
+    /// The next whole message; nil when the connection is to end.
+    private func nextMessage(_ framer: inout MessageFramer) -> [UInt8]? {
+        var deadline: Int64?
+        do {
+            while true {
+                if let message = try framer.next() { return message }
+                let now = System.monotonic()
+                if framer.isInsideMessage {
+                    if deadline == nil { deadline = now + limits.halfMessageNanoseconds }
+                } else {
+                    deadline = now + limits.idleNanoseconds
+                }
+                let left = ((deadline ?? now) - now) / 1_000_000
+                guard left > 0 else { return nil }
+                let events = try UnixSocket.wait(
+                    socket,
+                    for: Int32(POLLIN),
+                    milliseconds: Int32(clamping: left)
+                )
+                if events == 0 { return nil }
+                guard let bytes = try UnixSocket.receive(socket) else { continue }
+                if bytes.isEmpty { return nil }
+                framer.append(bytes)
+            }
+        } catch {
+            return nil
+        }
+    }
+
+    /// Has one call answered and writes what it replies.
+    ///
+    /// False when the connection is to end.
+    private func answer(_ call: VarlinkCall) -> Bool {
+        let task = Task { [service, peer, outbox] in
+            let reply = await service.answer(call, peer: peer, outbox: outbox)
+            outbox.finish(call.oneway ? nil : Self.checked(reply).message)
+        }
+        do {
+            while true {
+                var entries = [
+                    pollfd(fd: socket, events: 0, revents: 0),
+                    pollfd(fd: outbox.wakeDescriptor, events: Int16(POLLIN), revents: 0),
+                ]
+                try System.retry { poll(&entries, 2, -1) }
+                if entries[1].revents != 0 {
+                    let (messages, isFinished) = outbox.take()
+                    for message in messages {
+                        try UnixSocket.send(socket, message, stallMilliseconds: limits.sendStallMilliseconds)
+                    }
+                    if isFinished { return true }
+                } else if entries[0].revents != 0 {
+                    throw Errno.notConnected
+                }
+            }
+        } catch {
+            task.cancel()
+            return false
+        }
+    }
+
+    /// A reply beyond the longest message would end the peer's connection: it becomes an error that says so.
+    private static func checked(_ reply: VarlinkReply) -> VarlinkReply {
+        guard reply.message.count > MessageFramer.maximumLength else { return reply }
+        let error = VarlinkError.expectedMore
+        return VarlinkReply(parameters: error.parameters, error: error.name)
+    }
+}

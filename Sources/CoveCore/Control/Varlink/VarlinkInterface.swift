@@ -1,0 +1,85 @@
+/// One interface a server offers: its name, its definition, and what its methods do.
+public struct VarlinkInterface: Sendable {
+    /// The name in reverse-domain form.
+    public let name: String
+    /// The definition in Varlink's interface language.
+    public let definition: String
+    /// The methods by their name without the interface's.
+    public let methods: [String: VarlinkMethod]
+
+    /// Makes an interface.
+    public init(name: String, definition: String, methods: [String: VarlinkMethod]) {
+        self.name = name
+        self.definition = definition
+        self.methods = methods
+    }
+}
+
+/// What a method does.
+///
+/// It runs in Swift's cooperative pool and so must not block.
+public struct VarlinkMethod: Sendable {
+    let run: @Sendable (VarlinkInvocation) async throws(VarlinkError) -> JSONValue
+
+    /// Makes a method from its parameters and its last reply.
+    ///
+    /// Parameters of the wrong shape are refused before the body.
+    public init<Parameters: Decodable & SendableMetatype, Reply: Encodable & SendableMetatype>(
+        _ body: @escaping @Sendable (Parameters, VarlinkInvocation) async throws(VarlinkError) -> Reply
+    ) {
+        run = { invocation async throws(VarlinkError) -> JSONValue in
+            let parameters: Parameters
+            do throws(JSONError) {
+                parameters = try invocation.parameters.decode()
+            } catch {
+                throw .invalidParameter(error.member.isEmpty ? error.message : error.member)
+            }
+            return try VarlinkInvocation.encode(try await body(parameters, invocation))
+        }
+    }
+}
+
+/// Parameters or a reply without members.
+public struct VarlinkNothing: Codable, Sendable, Equatable {
+    /// Makes nothing.
+    public init() {}
+}
+
+/// One call being handled.
+public struct VarlinkInvocation: Sendable {
+    /// The parameters as they came.
+    public let parameters: JSONValue
+    /// The caller takes several replies.
+    public let wantsMore: Bool
+    /// Who calls.
+    public let peer: PeerCredentials
+    let outbox: ReplyOutbox
+
+    /// Sends progress to a caller that takes several replies; dropped while the caller is slow.
+    public func report(_ reply: some Encodable) {
+        guard wantsMore, let value = try? Self.encode(reply) else { return }
+        outbox.offer(VarlinkReply(parameters: value, continues: true).message)
+    }
+
+    /// Sends one of several replies, none of which may be lost.
+    ///
+    /// Throws `ExpectedMore` when the caller takes only one.
+    public func send(_ reply: some Encodable) async throws(VarlinkError) {
+        guard wantsMore else { throw .expectedMore }
+        let value = try Self.encode(reply)
+        guard await outbox.send(VarlinkReply(parameters: value, continues: true).message) else {
+            throw VarlinkError(name: "io.cove.Gone")
+        }
+    }
+
+    static func encode(_ reply: some Encodable) throws(VarlinkError) -> JSONValue {
+        do {
+            return try JSONValue(encoding: reply)
+        } catch {
+            throw VarlinkError(
+                name: "io.cove.Internal",
+                parameters: .object(["message": .string("a reply \(error.description)")])
+            )
+        }
+    }
+}
