@@ -1,0 +1,129 @@
+internal import CFuse
+internal import CoveCore
+internal import Glibc
+
+extension fuse_lowlevel_ops {
+    /// libfuse's callbacks: each wraps its request and calls the operation of the same name.
+    ///
+    /// What is missing is answered ENOSYS by libfuse, and the kernel does not ask again: ioctl, poll, bmap, and the
+    /// locks, which are the kernel's own. TMPFILE so becomes EOPNOTSUPP, and STATX a GETATTR.
+    static var cove: fuse_lowlevel_ops {
+        var table = fuse_lowlevel_ops()
+        table.`init` = Connection.negotiate
+        table.addNames()
+        table.addAttributes()
+        table.addFiles()
+        table.addDirectories()
+        return table
+    }
+
+    private mutating func addNames() {
+        lookup = { request, parent, name in
+            Request(request).lookup(ItemID(parent), bytes(of: name))
+        }
+        mknod = { request, parent, name, mode, device in
+            Request(request).mknod(ItemID(parent), bytes(of: name), mode: mode, device: device)
+        }
+        mkdir = { request, parent, name, mode in
+            Request(request).mkdir(ItemID(parent), bytes(of: name), mode: mode)
+        }
+        symlink = { request, target, parent, name in
+            Request(request).symlink(target: bytes(of: target), ItemID(parent), bytes(of: name))
+        }
+        link = { request, node, parent, name in
+            Request(request).link(ItemID(node), ItemID(parent), bytes(of: name))
+        }
+        unlink = { request, parent, name in
+            Request(request).unlink(ItemID(parent), bytes(of: name))
+        }
+        rmdir = { request, parent, name in
+            Request(request).rmdir(ItemID(parent), bytes(of: name))
+        }
+        rename = { request, parent, name, newParent, newName, flags in
+            Request(request).rename(
+                ItemID(parent),
+                bytes(of: name),
+                to: ItemID(newParent),
+                bytes(of: newName),
+                flags: flags
+            )
+        }
+        readlink = { request, node in Request(request).readlink(ItemID(node)) }
+        forget = { request, _, _ in Request(request).forget() }
+        forget_multi = { request, _, _ in Request(request).forget() }
+    }
+
+    private mutating func addAttributes() {
+        getattr = { request, node, _ in Request(request).getattr(ItemID(node)) }
+        setattr = { request, node, status, valid, file in
+            Request(request).setattr(ItemID(node), status, valid: valid, hasHandle: file != nil)
+        }
+        access = { request, _, _ in Request(request).access() }
+        statfs = { request, _ in Request(request).statfs() }
+        getxattr = { request, node, name, limit in
+            Request(request).getxattr(ItemID(node), bytes(of: name), limit: limit)
+        }
+        listxattr = { request, node, limit in
+            Request(request).listxattr(ItemID(node), limit: limit)
+        }
+        setxattr = { request, node, name, value, size, flags in
+            let value = UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : size)
+            Request(request).setxattr(ItemID(node), bytes(of: name), value, flags: flags)
+        }
+        removexattr = { request, node, name in
+            Request(request).removexattr(ItemID(node), bytes(of: name))
+        }
+    }
+
+    private mutating func addFiles() {
+        open = { request, node, file in
+            Request(request).open(ItemID(node), flags: file?.pointee.flags ?? 0)
+        }
+        create = { request, parent, name, mode, file in
+            Request(request).create(ItemID(parent), bytes(of: name), mode: mode, flags: file?.pointee.flags ?? 0)
+        }
+        read = { request, node, count, offset, _ in
+            Request(request).read(ItemID(node), offset: Int64(offset), count: count)
+        }
+        write_buf = { request, node, source, offset, file in
+            let isFromCache = file?.pointee.writepage == 1
+            Request(request).write(ItemID(node), source, offset: Int64(offset), isFromCache: isFromCache)
+        }
+        flush = { request, node, _ in Request(request).flush(ItemID(node)) }
+        fsync = { request, node, dataOnly, _ in
+            Request(request).fsync(ItemID(node), dataOnly: dataOnly != 0)
+        }
+        release = { request, node, file in
+            Request(request).release(ItemID(node), flags: file?.pointee.flags ?? 0)
+        }
+        fallocate = { request, node, mode, offset, length, _ in
+            Request(request).fallocate(ItemID(node), mode: mode, offset: Int64(offset), length: Int64(length))
+        }
+        copy_file_range = { request, node, offset, _, newNode, newOffset, _, count, _ in
+            Request(request).copyFileRange(
+                from: ItemID(node),
+                at: Int64(offset),
+                to: ItemID(newNode),
+                at: Int64(newOffset),
+                count: count
+            )
+        }
+        lseek = { request, node, offset, whence, _ in
+            Request(request).lseek(ItemID(node), offset: Int64(offset), whence: whence)
+        }
+    }
+
+    private mutating func addDirectories() {
+        opendir = { request, node, _ in Request(request).opendir(ItemID(node)) }
+        readdir = { request, node, limit, offset, _ in
+            let cookie = UInt64(truncatingIfNeeded: offset)
+            Request(request).readdir(ItemID(node), after: cookie, limit: limit, plus: false)
+        }
+        readdirplus = { request, node, limit, offset, _ in
+            let cookie = UInt64(truncatingIfNeeded: offset)
+            Request(request).readdir(ItemID(node), after: cookie, limit: limit, plus: true)
+        }
+        releasedir = { request, node, _ in Request(request).releasedir(ItemID(node)) }
+        fsyncdir = { request, node, _, _ in Request(request).fsyncdir(ItemID(node)) }
+    }
+}

@@ -1,0 +1,56 @@
+internal import CFuse
+internal import CoveCore
+internal import CoveEngine
+internal import Dispatch
+internal import Synchronization
+
+/// A request that waits for the network or a claim on no thread, until its value comes or its caller is killed.
+///
+/// libfuse calls the interrupt function with the request's own lock held, perhaps already while it is being registered.
+/// An answer from inside it would free that lock. So the function only enqueues the cancellation, and `take` first
+/// unregisters the function, which waits for one that is just running.
+private final class ParkedRequest: Sendable {
+    private let slot: Mutex<Request?>
+    private let connection: Connection
+    private let cancel: @Sendable () -> Void
+
+    init(_ request: consuming Request, cancel: @escaping @Sendable () -> Void) {
+        connection = request.connection
+        self.cancel = cancel
+        let raw = request.raw
+        slot = Mutex(consume request)
+        // Released by `take`.
+        fuse_req_interrupt_func(raw, ParkedRequest.interrupted, Unmanaged.passRetained(self).toOpaque())
+    }
+
+    /// Gives the request to whoever answers it, once.
+    func take() -> Request? {
+        guard let request = slot.withLock({ $0.take() }) else { return nil }
+        fuse_req_interrupt_func(request.raw, nil, nil)
+        Unmanaged.passUnretained(self).release()
+        return request
+    }
+
+    private static let interrupted: fuse_interrupt_func_t = { _, context in
+        guard let context else { return }
+        let parked = Unmanaged<ParkedRequest>.fromOpaque(context).takeUnretainedValue()
+        parked.connection.interrupts.async { parked.cancel() }
+    }
+}
+
+extension Request {
+    /// Frees the thread and answers when the value is there; an interrupted caller ends the wait by EINTR.
+    consuming func park<Value>(
+        on pending: Pending<Value>,
+        answer: @escaping @Sendable (consuming Request, Result<Value, Errno>) -> Void
+    ) {
+        let engine = connection.engine
+        engine.parkedDelta(1)
+        let parked = ParkedRequest(self) { pending.cancel() }
+        pending.whenDone { result in
+            guard let request = parked.take() else { return }
+            engine.parkedDelta(-1)
+            answer(request, result)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+internal import CFuse
+internal import CoveCore
+internal import CoveEngine
+internal import Glibc
+
+/// The operations on attributes, extended attributes and the file system as a whole.
+extension Request {
+    consuming func getattr(_ id: ItemID) {
+        let engine = begin()
+        do throws(Errno) {
+            let attributes = try engine.attributes(of: id)
+            reply(attributes: attributes)
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func setattr(_ id: ItemID, _ status: UnsafeMutablePointer<stat>?, valid: Int32, hasHandle: Bool) {
+        let engine = begin()
+        guard let status else { return fail(.invalidArgument) }
+        do throws(Errno) {
+            let change = AttributeChange(status.pointee, valid: valid)
+            let attributes = try engine.setAttributes(of: id, change, hasHandle: hasHandle, caller)
+            reply(attributes: attributes)
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// Permissions are the kernel's business (default_permissions), which then never asks.
+    consuming func access() {
+        _ = begin()
+        succeed()
+    }
+
+    consuming func statfs() {
+        let engine = begin()
+        reply(status: engine.fileSystemStatus())
+    }
+
+    consuming func getxattr(_ id: ItemID, _ name: [UInt8], limit: Int) {
+        let engine = begin()
+        do throws(Errno) {
+            let value = try engine.extendedAttribute(id, name)
+            reply(value: value, limit: limit)
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func listxattr(_ id: ItemID, limit: Int) {
+        let engine = begin()
+        do throws(Errno) {
+            let names = try engine.extendedAttributeNames(id)
+            reply(value: names, limit: limit)
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func setxattr(_ id: ItemID, _ name: [UInt8], _ value: UnsafeRawBufferPointer, flags: Int32) {
+        let engine = begin()
+        do throws(Errno) {
+            try engine.setExtendedAttribute(id, name, Array(value), flags: flags, caller)
+            succeed()
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func removexattr(_ id: ItemID, _ name: [UInt8]) {
+        let engine = begin()
+        do throws(Errno) {
+            try engine.removeExtendedAttribute(id, name, caller)
+            succeed()
+        } catch {
+            fail(error)
+        }
+    }
+}
+
+extension AttributeChange {
+    /// Reads a SETATTR, whose `valid` bits are FUSE_SET_ATTR_*.
+    ///
+    /// FUSE_HANDLE_KILLPRIV_V2 leaves set-user-id and set-group-id to the file system: bit 11 (FATTR_KILL_SUIDGID,
+    /// which libfuse calls FUSE_SET_ATTR_KILL_SUID) comes with a truncation by a caller who may not keep them, and a
+    /// change of owner always drops them, as chown(2) says. One with both ids -1 comes as a change time and nothing else.
+    init(_ status: stat, valid: Int32) {
+        self.init()
+        let isSet = { (bit: Int32) in valid & bit != 0 }
+        if isSet(FUSE_SET_ATTR_MODE) { permissions = UInt16(status.st_mode & 0o7777) }
+        if isSet(FUSE_SET_ATTR_UID) { user = status.st_uid }
+        if isSet(FUSE_SET_ATTR_GID) { group = status.st_gid }
+        if isSet(FUSE_SET_ATTR_SIZE) { size = Int64(status.st_size) }
+        if isSet(FUSE_SET_ATTR_ATIME_NOW) {
+            accessTime = .now
+        } else if isSet(FUSE_SET_ATTR_ATIME) {
+            accessTime = .at(Timestamp(status.st_atim))
+        }
+        if isSet(FUSE_SET_ATTR_MTIME_NOW) {
+            modificationTime = .now
+        } else if isSet(FUSE_SET_ATTR_MTIME) {
+            modificationTime = .at(Timestamp(status.st_mtim))
+        }
+        if isSet(FUSE_SET_ATTR_CTIME) { changeTime = Timestamp(status.st_ctim) }
+        clearsPrivileges =
+            valid == FUSE_SET_ATTR_CTIME
+            || valid & (FUSE_SET_ATTR_KILL_SUID | FUSE_SET_ATTR_KILL_SGID | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) != 0
+    }
+}

@@ -1,0 +1,161 @@
+internal import CFuse
+internal import CoveCore
+internal import CoveEngine
+internal import Glibc
+
+/// The operations on open files. No handle is given out: every request can be served from the node id alone.
+extension Request {
+    consuming func open(_ id: ItemID, flags: Int32) {
+        let engine = begin()
+        do throws(Errno) {
+            switch try engine.open(id, flags: flags, caller) {
+            case .now:
+                finishOpen(id, flags: flags)
+            case .later(let pending):
+                park(on: pending) { request, result in
+                    switch result {
+                    case .success: request.finishOpen(id, flags: flags)
+                    case .failure(let error): request.fail(error)
+                    }
+                }
+            }
+        } catch {
+            fail(error)
+        }
+    }
+
+    private consuming func finishOpen(_ id: ItemID, flags: Int32) {
+        let engine = connection.engine
+        if !replyOpen() { engine.release(id, flags: flags) }
+    }
+
+    consuming func create(_ parent: ItemID, _ name: [UInt8], mode: mode_t, flags: Int32) {
+        let engine = begin()
+        do throws(Errno) {
+            let made = try engine.create(parent, name, mode: mode, flags: flags, caller)
+            if !reply(created: made, named: name) { engine.release(made.id, flags: flags) }
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func read(_ id: ItemID, offset: Int64, count: Int) {
+        let engine = begin()
+        do throws(Errno) {
+            switch try engine.read(id, offset: offset, count: count) {
+            case .now(let result):
+                reply(read: result, at: offset)
+            case .later(let pending):
+                park(on: pending) { request, result in
+                    switch result {
+                    case .success(let result): request.reply(read: result, at: offset)
+                    case .failure(let error): request.fail(error)
+                    }
+                }
+            }
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// Passes the bytes on without looking at them: they may still sit in a pipe.
+    ///
+    /// FUSE_WRITE_KILL_SUIDGID doesn't get past libfuse. But where it would be set the kernel writes through rather than
+    /// from its page cache, so that such a write by another than root means the same.
+    consuming func write(_ id: ItemID, _ source: UnsafeMutablePointer<fuse_bufvec>?, offset: Int64, isFromCache: Bool) {
+        let engine = begin()
+        guard let source else { return fail(.invalidArgument) }
+        do throws(Errno) {
+            let count = fuse_buf_size(source)
+            let clearsPrivileges = !isFromCache && caller.user != 0
+            if clearsPrivileges { try dropPrivileges(of: id) }
+            let written = try engine.write(
+                id,
+                offset: offset,
+                count: count,
+                clearsPrivileges: clearsPrivileges
+            ) { descriptor throws(Errno) in
+                var target = fuse_bufvec(descriptor: descriptor, offset: offset, count: count)
+                let copied = fuse_buf_copy(&target, source, FUSE_BUF_SPLICE_MOVE)
+                guard copied >= 0 else { throw Errno(Int32(truncatingIfNeeded: -copied)) }
+                return copied
+            }
+            reply(written: written)
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// Takes set-user-id and set-group-id off a file before another than root changes its bytes.
+    ///
+    /// FUSE_HANDLE_KILLPRIV_V2 leaves that to the file system, and the kernel goes on with the mode it knows: a program
+    /// that had overwritten a set-user-id file could run it as root. So the kernel is told at once, from inside the
+    /// request: the invalidation of attributes alone takes no lock that a request may hold.
+    private borrowing func dropPrivileges(of id: ItemID) throws(Errno) {
+        let connection = connection
+        let attributes = try connection.engine.attributes(of: id)
+        guard attributes.kind == .file, attributes.permissions & 0o6000 != 0 else { return }
+        var change = AttributeChange()
+        change.clearsPrivileges = true
+        _ = try connection.engine.setAttributes(of: id, change, hasHandle: true, caller)
+        _ = fuse_lowlevel_notify_inval_inode(connection.session, id.rawValue, -1, 0)
+    }
+
+    consuming func flush(_ id: ItemID) {
+        let engine = begin()
+        do throws(Errno) {
+            try engine.flush(id)
+            succeed()
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func fsync(_ id: ItemID, dataOnly: Bool) {
+        let engine = begin()
+        do throws(Errno) {
+            try engine.fsync(id, dataOnly: dataOnly)
+            succeed()
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func release(_ id: ItemID, flags: Int32) {
+        let engine = begin()
+        engine.release(id, flags: flags)
+        succeed()
+    }
+
+    consuming func fallocate(_ id: ItemID, mode: Int32, offset: Int64, length: Int64) {
+        let engine = begin()
+        do throws(Errno) {
+            if caller.user != 0 { try dropPrivileges(of: id) }
+            try engine.allocate(id, mode: mode, offset: offset, length: length)
+            succeed()
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func copyFileRange(from: ItemID, at offset: Int64, to: ItemID, at newOffset: Int64, count: Int) {
+        let engine = begin()
+        do throws(Errno) {
+            if caller.user != 0 { try dropPrivileges(of: to) }
+            let copied = try engine.copyRange(from: from, at: offset, to: to, at: newOffset, count: count)
+            reply(written: copied)
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func lseek(_ id: ItemID, offset: Int64, whence: Int32) {
+        let engine = begin()
+        do throws(Errno) {
+            let position = try engine.seek(id, offset: offset, whence: whence)
+            reply(position: position)
+        } catch {
+            fail(error)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+internal import CFuse
+internal import CoveCore
+internal import CoveEngine
+internal import Glibc
+
+/// The operations on names: what a directory's entries are, and how they come and go.
+extension Request {
+    consuming func lookup(_ parent: ItemID, _ name: [UInt8]) {
+        let engine = begin()
+        let isCached = !engine.isUncachedName(name)
+        do throws(Errno) {
+            switch try engine.lookup(parent, name, caller) {
+            case .now(let attributes):
+                reply(entry: attributes, isCached: isCached)
+            case .later(let pending):
+                park(on: pending) { request, result in
+                    switch result {
+                    case .success(let attributes): request.reply(entry: attributes, isCached: isCached)
+                    case .failure(let error): request.fail(error)
+                    }
+                }
+            }
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func mknod(_ parent: ItemID, _ name: [UInt8], mode: mode_t, device: dev_t) {
+        let engine = begin()
+        do throws(Errno) {
+            let made = try engine.makeNode(parent, name, mode: mode, device: UInt64(device), caller)
+            reply(new: made, named: name)
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func mkdir(_ parent: ItemID, _ name: [UInt8], mode: mode_t) {
+        let engine = begin()
+        do throws(Errno) {
+            let made = try engine.makeDirectory(parent, name, mode: mode, caller)
+            reply(new: made, named: name)
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func symlink(target: [UInt8], _ parent: ItemID, _ name: [UInt8]) {
+        let engine = begin()
+        do throws(Errno) {
+            let made = try engine.makeSymbolicLink(parent, name, target: target, caller)
+            reply(new: made, named: name)
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func link(_ id: ItemID, _ parent: ItemID, _ name: [UInt8]) {
+        let engine = begin()
+        do throws(Errno) {
+            let linked = try engine.link(id, parent, name, caller)
+            reply(new: linked, named: name)
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func unlink(_ parent: ItemID, _ name: [UInt8]) {
+        let engine = begin()
+        do throws(Errno) {
+            try engine.unlink(parent, name, caller)
+            succeed()
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func rmdir(_ parent: ItemID, _ name: [UInt8]) {
+        let engine = begin()
+        do throws(Errno) {
+            try engine.removeDirectory(parent, name, caller)
+            succeed()
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func rename(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        to newParent: ItemID,
+        _ newName: [UInt8],
+        flags: UInt32
+    ) {
+        let engine = begin()
+        do throws(Errno) {
+            try engine.rename(parent, name, newParent, newName, flags: flags, caller)
+            succeed()
+        } catch {
+            fail(error)
+        }
+    }
+
+    consuming func readlink(_ id: ItemID) {
+        let engine = begin()
+        do throws(Errno) {
+            let target = try engine.readLink(id)
+            reply(target: target)
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// FORGET and BATCH_FORGET: node ids are item ids, so there is nothing to forget.
+    consuming func forget() {
+        _ = begin()
+        end()
+    }
+}
