@@ -9,6 +9,9 @@ public protocol Provider: Sendable {
     /// Connects, and learns the capabilities. Throws when the source can't be used; may be called again after that.
     func start() async throws(ProviderError)
 
+    /// Names the source itself, so that another one in its place is noticed; nil where there is no such name.
+    func sourceIdentity() async -> [UInt8]?
+
     /// Ends watching and closes connections.
     func stop() async
 

@@ -71,7 +71,9 @@ extension System {
     }
 
     private static func status(
-        _ directory: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32
+        _ directory: Int32,
+        _ name: UnsafePointer<CChar>,
+        _ flags: Int32
     ) throws(Errno) -> FileStatus {
         var raw = statx()
         try retry { cove_statx(directory, name, flags, UInt32(STATX_BASIC_STATS) | UInt32(STATX_BTIME), &raw) }

@@ -19,7 +19,10 @@ extension System {
     ///
     /// Throws ENOSYS before Linux 5.6.
     public static func openBeneath(
-        _ directory: Int32, _ path: [UInt8], _ flags: Int32, _ mode: mode_t = 0
+        _ directory: Int32,
+        _ path: [UInt8],
+        _ flags: Int32,
+        _ mode: mode_t = 0
     ) throws(Errno) -> Int32 {
         try withCString(path.isEmpty ? [0x2E] : path) { path throws(Errno) in
             try retry { cove_openat2_beneath(directory, path, UInt64(flags | O_CLOEXEC), UInt64(mode)) }
@@ -28,7 +31,11 @@ extension System {
 
     /// renameat2(2).
     public static func renameat(
-        _ from: Int32, _ name: [UInt8], _ to: Int32, _ newName: [UInt8], _ mode: RenameMode
+        _ from: Int32,
+        _ name: [UInt8],
+        _ to: Int32,
+        _ newName: [UInt8],
+        _ mode: RenameMode
     ) throws(Errno) {
         try withCString(name) { name throws(Errno) in
             try withCString(newName) { newName throws(Errno) in
@@ -39,7 +46,10 @@ extension System {
 
     /// linkat(2); a symbolic link is not followed.
     public static func linkat(
-        _ from: Int32, _ name: [UInt8], _ to: Int32, _ newName: [UInt8]
+        _ from: Int32,
+        _ name: [UInt8],
+        _ to: Int32,
+        _ newName: [UInt8]
     ) throws(Errno) {
         try withCString(name) { name throws(Errno) in
             try withCString(newName) { newName throws(Errno) in
@@ -109,9 +119,9 @@ extension System {
 
     private static let utimeOmit = (1 << 30) - 2
 
-    /// Takes a read lease, which fails with EAGAIN while anyone has the file open for writing. See fcntl(2).
+    /// Takes a read lease, which fails with EAGAIN while anyone has the file open for writing.
     ///
-    /// A broken lease sends SIGURG, which is ignored by default, instead of the deadly SIGIO.
+    /// See fcntl(2). A broken lease sends SIGURG, which is ignored by default, instead of the deadly SIGIO.
     public static func takeReadLease(_ descriptor: Int32) throws(Errno) {
         try retry { cove_set_lease_signal(descriptor, SIGURG) }
         try retry { cove_set_lease(descriptor, F_RDLCK) }

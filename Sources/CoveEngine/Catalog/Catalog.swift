@@ -1,0 +1,159 @@
+internal import CSQLite
+internal import CoveCore
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// The account's database: one writer, a pool of readers, and a thread of its own for checkpoints.
+///
+/// The writer's lock is taken inside an item's lock, never around one.
+final class Catalog: Sendable {
+    /// Frames in the write-ahead log that wake the checkpointer: 4 MiB.
+    private static let checkpointFrames: Int32 = 1000
+    /// Readers kept open; more are made and dropped when all are busy.
+    private static let pooledReaders = 8
+
+    let path: String
+    private let log: Log
+    private let writer: Mutex<Database>
+    private let readers = Mutex<[Database]>([])
+    private let checkpointer: Mutex<Database>
+    private let checkpointQueue = DispatchQueue(label: "cove.checkpoint")
+    private let commits = Atomic<Int>(0)
+    private let afterSync = Mutex<[@Sendable () -> Void]>([])
+
+    /// Opens or makes the catalog and brings its schema up to date.
+    init(path: String, log: Log) throws(CatalogOpenError) {
+        self.path = path
+        self.log = log
+        let outcome: SchemaOutcome
+        let verdict: String?
+        do throws(Errno) {
+            let database = try Catalog.connect(path, log)
+            outcome = try Schema.migrate(database)
+            // A corrupt file shows itself at the latest here.
+            verdict = try database.first("PRAGMA quick_check(1)", read: { $0.text(0) })
+            writer = Mutex(database)
+            checkpointer = Mutex(try Catalog.connect(path, log))
+        } catch {
+            throw error == Errno(EUCLEAN) ? .corrupt("\(error)") : .failed(error)
+        }
+        if case .tooNew(let version) = outcome { throw .tooNew(version) }
+        if verdict != "ok" { throw .corrupt(verdict ?? "no answer") }
+    }
+
+    private static func connect(_ path: String, _ log: Log) throws(Errno) -> Database {
+        let database = try Database(path: path, log: log)
+        try database.execute(
+            """
+            PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
+            PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4000
+            """
+        )
+        return database
+    }
+
+    /// Runs the body in one transaction that is on its way to disk when this returns; throwing rolls it back.
+    ///
+    /// With `durable` it is on disk: the write-ahead log is synced.
+    func write<T: Sendable>(
+        durable: Bool = false,
+        _ body: (Database) throws(Errno) -> T
+    ) throws(Errno) -> T {
+        let result: T = try writer.withLock { database throws(Errno) -> T in
+            if durable { try database.execute("PRAGMA synchronous = FULL") }
+            defer { if durable { try? database.execute("PRAGMA synchronous = NORMAL") } }
+            try database.run("BEGIN IMMEDIATE")
+            do throws(Errno) {
+                let value = try body(database)
+                try database.run("COMMIT")
+                return value
+            } catch {
+                try? database.run("ROLLBACK")
+                throw error
+            }
+        }
+        if commits.add(1, ordering: .relaxed).newValue % 200 == 0 { scheduleCheckpoint() }
+        return result
+    }
+
+    /// Runs the body on a connection that sees the last commit.
+    func read<T>(_ body: (Database) throws(Errno) -> T) throws(Errno) -> T {
+        let pooled = readers.withLock { $0.popLast() }
+        let reader: Database
+        if let pooled { reader = pooled } else { reader = try Catalog.connect(path, log) }
+        defer { readers.withLock { if $0.count < Catalog.pooledReaders { $0.append(reader) } } }
+        return try body(reader)
+    }
+
+    /// Runs the body once everything committed so far is durable, on the checkpoint queue.
+    func whenDurable(_ body: @escaping @Sendable () -> Void) {
+        let first = afterSync.withLock { waiting in
+            waiting.append(body)
+            return waiting.count == 1
+        }
+        guard first else { return }
+        checkpointQueue.asyncAfter(deadline: .now() + .milliseconds(500)) { [self] in runDurable() }
+    }
+
+    /// Makes every commit so far durable and runs what waited for that.
+    func synchronize() {
+        checkpointQueue.sync { runDurable() }
+    }
+
+    private func runDurable() {
+        let waiting = afterSync.withLock { list in
+            defer { list = [] }
+            return list
+        }
+        do throws(Errno) {
+            let descriptor = try System.open(path + "-wal", O_RDONLY)
+            defer { System.close(descriptor) }
+            try System.fdatasync(descriptor)
+        } catch {
+            // Without a log everything is in the database file, which its last checkpoint synced.
+            if error != .noSuchEntry {
+                log.error("catalog: the log can't be synced: \(error)")
+                afterSync.withLock { $0.append(contentsOf: waiting) }
+                return
+            }
+        }
+        for body in waiting { body() }
+    }
+
+    private func scheduleCheckpoint() {
+        checkpointQueue.async { [self] in
+            checkpointer.withLock { database in
+                let passive = database.checkpoint(mode: SQLITE_CHECKPOINT_PASSIVE)
+                // A log that readers kept from being reused is cut when nobody reads.
+                if passive.log > 16 * Catalog.checkpointFrames {
+                    _ = database.checkpoint(mode: SQLITE_CHECKPOINT_TRUNCATE)
+                }
+            }
+        }
+    }
+
+    /// Copies the whole log into the database file.
+    func close() {
+        synchronize()
+        checkpointQueue.sync {
+            _ = checkpointer.withLock { $0.checkpoint(mode: SQLITE_CHECKPOINT_TRUNCATE) }
+        }
+    }
+}
+
+/// Why a catalog can't be used.
+enum CatalogOpenError: Error {
+    case tooNew(Int)
+    case corrupt(String)
+    case failed(Errno)
+}
+
+/// What a row of the change feed tells.
+enum ChangeKind: Int64 {
+    case created = 1
+    case removed = 2
+    case moved = 3
+    case content = 4
+    case attributes = 5
+}

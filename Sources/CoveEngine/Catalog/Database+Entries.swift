@@ -1,0 +1,248 @@
+internal import CoveCore
+
+/// Reading and writing rows of `entries` and of the change feed.
+extension Database {
+    func entry(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> EntryRow? {
+        try first(
+            """
+            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
+                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
+            FROM entries e WHERE e.parent = ? AND e.name = ?
+            """,
+            .item(parent),
+            .blob(name),
+            read: { EntryRow($0) }
+        )
+    }
+
+    func entry(id: Int64) throws(Errno) -> EntryRow? {
+        try first(
+            """
+            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
+                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
+            FROM entries e WHERE e.id = ?
+            """,
+            .int(id),
+            read: { EntryRow($0) }
+        )
+    }
+
+    /// The entries of an item: one, unless it has hard links.
+    func entries(of item: ItemID) throws(Errno) -> [EntryRow] {
+        try all(
+            """
+            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
+                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
+            FROM entries e WHERE e.item = ?
+            """,
+            .item(item),
+            read: { EntryRow($0) }
+        )
+    }
+
+    func entry(remoteID: RemoteID) throws(Errno) -> EntryRow? {
+        try first(
+            """
+            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
+                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
+            FROM entries e WHERE e.remote_id = ? LIMIT 1
+            """,
+            .blob(remoteID.bytes),
+            read: { EntryRow($0) }
+        )
+    }
+
+    /// The document that the provider, as far as it has acknowledged, holds at a place.
+    func entry(remoteParent: ItemID, remoteName: [UInt8]) throws(Errno) -> EntryRow? {
+        let moved = try first(
+            """
+            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
+                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
+            FROM entries e WHERE e.remote_parent = ? AND e.remote_name = ?
+            """,
+            .item(remoteParent),
+            .blob(remoteName),
+            read: { EntryRow($0) }
+        )
+        if let moved { return moved }
+        guard let here = try entry(remoteParent, remoteName), here.isUploaded, !here.isMoved else { return nil }
+        return here
+    }
+
+    /// Visits the entries of a directory in the order of their cookies.
+    func eachEntry(of parent: ItemID, after cookie: Int64, _ body: (EntryRow) -> Bool) throws(Errno) {
+        try each(
+            """
+            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
+                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
+            FROM entries e WHERE e.parent = ? AND e.id > ? ORDER BY e.id
+            """,
+            .item(parent),
+            .int(cookie)
+        ) { body(EntryRow($0)) }
+    }
+
+    func hasEntries(_ parent: ItemID) throws(Errno) -> Bool {
+        try first("SELECT 1 FROM entries WHERE parent = ? LIMIT 1", .item(parent), read: { _ in true }) ?? false
+    }
+
+    @discardableResult
+    func insert(_ entry: EntryRow) throws(Errno) -> Int64 {
+        try run(
+            """
+            INSERT INTO entries(parent, name, item, document, flags, remote_id, remote_parent, remote_name,
+                remote_version, remote_metadata, remote_item, remote_generation)
+            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            .item(entry.parent),
+            .blob(entry.name),
+            .item(entry.item),
+            .document(entry.document),
+            .int(entry.flags.rawValue),
+            .optional(entry.remoteID?.bytes),
+            .optional(entry.remoteParent.map { Int64(bitPattern: $0.rawValue) }),
+            .optional(entry.remoteName),
+            .optional(entry.remoteVersion?.bytes),
+            .optional(entry.remoteMetadata?.bytes),
+            .optional(entry.remoteItem.map { Int64(bitPattern: $0.rawValue) }),
+            .optional(entry.remoteGeneration)
+        )
+        return lastInsertID
+    }
+
+    func update(_ entry: EntryRow) throws(Errno) {
+        try run(
+            """
+            UPDATE entries SET parent = ?, name = ?, item = ?, document = ?, flags = ?, remote_id = ?,
+                remote_parent = ?, remote_name = ?, remote_version = ?, remote_metadata = ?, remote_item = ?,
+                remote_generation = ?
+            WHERE id = ?
+            """,
+            .item(entry.parent),
+            .blob(entry.name),
+            .item(entry.item),
+            .document(entry.document),
+            .int(entry.flags.rawValue),
+            .optional(entry.remoteID?.bytes),
+            .optional(entry.remoteParent.map { Int64(bitPattern: $0.rawValue) }),
+            .optional(entry.remoteName),
+            .optional(entry.remoteVersion?.bytes),
+            .optional(entry.remoteMetadata?.bytes),
+            .optional(entry.remoteItem.map { Int64(bitPattern: $0.rawValue) }),
+            .optional(entry.remoteGeneration),
+            .int(entry.id)
+        )
+    }
+
+    func deleteEntry(_ id: Int64) throws(Errno) {
+        try run("DELETE FROM entries WHERE id = ?", .int(id))
+        try run("DELETE FROM journal WHERE entry = ?", .int(id))
+    }
+
+    /// The one entry of a directory, nil for the root.
+    func entry(ofDirectory directory: ItemID) throws(Errno) -> EntryRow? {
+        directory == .root ? nil : try entries(of: directory).first
+    }
+
+    /// The names from the root to a directory, as they are here; nil when it is not in the tree.
+    func path(ofDirectory directory: ItemID) throws(Errno) -> RemotePath? {
+        var names: [FileName] = []
+        var current = directory
+        while current != .root {
+            guard let entry = try entry(ofDirectory: current), names.count < 4096 else { return nil }
+            names.append(FileName(unchecked: entry.name))
+            current = entry.parent
+        }
+        return RemotePath(names.reversed())
+    }
+
+    func path(of entry: EntryRow) throws(Errno) -> RemotePath {
+        (try path(ofDirectory: entry.parent) ?? .root).appending(FileName(unchecked: entry.name))
+    }
+
+    /// Where the provider, as far as it has acknowledged, keeps a directory; nil before it was uploaded.
+    ///
+    /// A directory that was deleted here stays findable until the provider knows.
+    func remoteReference(ofDirectory directory: ItemID) throws(Errno) -> RemoteReference? {
+        var names: [FileName] = []
+        var id: RemoteID?
+        var current = directory
+        while current != .root {
+            guard names.count < 4096 else { return nil }
+            let found: (id: RemoteID?, parent: ItemID, name: [UInt8])?
+            if let entry = try entry(ofDirectory: current) {
+                found = (entry.remoteID, entry.remoteParent ?? entry.parent, entry.remoteName ?? entry.name)
+            } else {
+                found = try first(
+                    "SELECT remote_id, remote_parent, remote_name FROM trash WHERE item = ? AND pending = 1",
+                    .item(current),
+                    read: { (RemoteID($0.blob(0)), $0.item(1), $0.blob(2)) }
+                )
+            }
+            guard let found, let remoteID = found.id else { return nil }
+            if names.isEmpty { id = remoteID }
+            names.append(FileName(unchecked: found.name))
+            current = found.parent
+        }
+        return RemoteReference(id: id, path: RemotePath(names.reversed()))
+    }
+
+    /// Where the provider, as far as it has acknowledged, keeps a document; nil before the first upload.
+    func remoteReference(of entry: EntryRow) throws(Errno) -> RemoteReference? {
+        guard let id = entry.remoteID,
+            let parent = try remoteReference(ofDirectory: entry.remoteParent ?? entry.parent)
+        else { return nil }
+        return RemoteReference(
+            id: id,
+            path: parent.path.appending(FileName(unchecked: entry.remoteName ?? entry.name))
+        )
+    }
+
+    /// The directory that the provider has at a path, if the catalog knows it.
+    func directory(atRemotePath path: RemotePath) throws(Errno) -> ItemID? {
+        var current = ItemID.root
+        for name in path.names {
+            guard let entry = try entry(remoteParent: current, remoteName: name.bytes) else { return nil }
+            current = entry.item
+        }
+        return current
+    }
+
+    /// Walks names as they are here. Returns the last entry, nil for the root; throws `ENOENT`.
+    func entry(atPath path: RemotePath) throws(Errno) -> EntryRow? {
+        var found: EntryRow?
+        var current = ItemID.root
+        for name in path.names {
+            guard let entry = try entry(current, name.bytes) else { throw .noSuchEntry }
+            found = entry
+            current = entry.item
+        }
+        return found
+    }
+
+    /// True when a directory is another one or lies below it.
+    func directory(_ directory: ItemID, isInside other: ItemID) throws(Errno) -> Bool {
+        var current = directory
+        var steps = 0
+        while current != other {
+            guard current != .root, steps < 4096, let entry = try entry(ofDirectory: current) else { return false }
+            current = entry.parent
+            steps += 1
+        }
+        return true
+    }
+
+    /// Adds a row to the change feed.
+    func note(_ kind: ChangeKind, entry: Int64, item: ItemID, parent: ItemID) throws(Errno) {
+        try run(
+            "INSERT INTO changes(kind, entry, item, parent) VALUES(?, ?, ?, ?)",
+            .int(kind.rawValue),
+            .int(entry),
+            .item(item),
+            .item(parent)
+        )
+        // The feed is for those who follow it; one who is further behind than this reads the catalog again.
+        let sequence = lastInsertID
+        if sequence % 4096 == 0 { try run("DELETE FROM changes WHERE sequence < ?", .int(sequence - 65536)) }
+    }
+}

@@ -1,0 +1,184 @@
+internal import CoveCore
+
+/// Reading and writing rows of `items`, `ranges` and `xattrs`.
+extension Database {
+    func item(_ id: ItemID) throws(Errno) -> ItemRow? {
+        try first(
+            """
+            SELECT i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime, i.state,
+                i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
+            FROM items i WHERE i.id = ?
+            """,
+            .item(id),
+            read: { ItemRow($0) }
+        )
+    }
+
+    /// The item, or `ESTALE` when it is gone.
+    func existingItem(_ id: ItemID) throws(Errno) -> ItemRow {
+        guard let row = try item(id) else { throw .stale }
+        return row
+    }
+
+    func insert(_ item: ItemRow) throws(Errno) -> ItemID {
+        try run(
+            """
+            INSERT INTO items(kind, mode, uid, gid, rdev, nlink, size, atime, mtime, ctime, state, generation,
+                version, resident, synced, used, target, home)
+            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            .int(Int64(item.kind.rawValue)),
+            .int(Int64(item.permissions)),
+            .int(Int64(item.user)),
+            .int(Int64(item.group)),
+            .int(Int64(bitPattern: item.device)),
+            .int(item.linkCount),
+            .int(item.size),
+            .int(item.accessTime.rawValue),
+            .int(item.modificationTime.rawValue),
+            .int(item.changeTime.rawValue),
+            .int(item.residency.rawValue),
+            .int(item.generation),
+            .optional(item.version?.bytes),
+            .int(item.resident),
+            .flag(item.isSynced),
+            .int(item.used),
+            .optional(item.target),
+            .optional(item.home?.bytes)
+        )
+        return ItemID(UInt64(bitPattern: lastInsertID))
+    }
+
+    /// Writes the columns that change with an item's bytes.
+    func saveContent(_ item: ItemRow) throws(Errno) {
+        try run(
+            """
+            UPDATE items SET size = ?, mtime = ?, ctime = max(ctime, ?), state = ?, generation = ?, version = ?,
+                resident = ?, synced = ?, used = ?
+            WHERE id = ?
+            """,
+            .int(item.size),
+            .int(item.modificationTime.rawValue),
+            .int(item.changeTime.rawValue),
+            .int(item.residency.rawValue),
+            .int(item.generation),
+            .optional(item.version?.bytes),
+            .int(item.resident),
+            .flag(item.isSynced),
+            .int(item.used),
+            .item(item.id)
+        )
+    }
+
+    /// Writes the columns that chmod(2), chown(2) and utimensat(2) change.
+    func saveAttributes(_ item: ItemRow) throws(Errno) {
+        try run(
+            "UPDATE items SET mode = ?, uid = ?, gid = ?, atime = ?, mtime = ?, ctime = ? WHERE id = ?",
+            .int(Int64(item.permissions)),
+            .int(Int64(item.user)),
+            .int(Int64(item.group)),
+            .int(item.accessTime.rawValue),
+            .int(item.modificationTime.rawValue),
+            .int(item.changeTime.rawValue),
+            .item(item.id)
+        )
+    }
+
+    func setHome(_ home: Home?, of id: ItemID) throws(Errno) {
+        try run("UPDATE items SET home = ? WHERE id = ?", .optional(home?.bytes), .item(id))
+    }
+
+    /// Sets both times of an item whose own row or names changed.
+    func touch(_ id: ItemID, modified: Bool, at now: Timestamp) throws(Errno) {
+        if modified {
+            try run(
+                "UPDATE items SET mtime = ?, ctime = ? WHERE id = ?",
+                .int(now.rawValue),
+                .int(now.rawValue),
+                .item(id)
+            )
+        } else {
+            try run("UPDATE items SET ctime = ? WHERE id = ?", .int(now.rawValue), .item(id))
+        }
+    }
+
+    func addLinks(_ by: Int64, to id: ItemID) throws(Errno) {
+        try run("UPDATE items SET nlink = nlink + ? WHERE id = ?", .int(by), .item(id))
+    }
+
+    /// Forgets an item without entries; its content file goes when the caller says so.
+    func deleteItem(_ id: ItemID) throws(Errno) {
+        try run("DELETE FROM items WHERE id = ?", .item(id))
+        try run("DELETE FROM ranges WHERE item = ?", .item(id))
+        try run("DELETE FROM xattrs WHERE item = ?", .item(id))
+    }
+
+    /// True when the trash keeps the item's bytes.
+    func isInTrash(_ id: ItemID) throws(Errno) -> Bool {
+        try first("SELECT 1 FROM trash WHERE item = ?", .item(id), read: { _ in true }) ?? false
+    }
+
+    /// Items without entries that the trash does not hold either.
+    func orphans() throws(Errno) -> [ItemID] {
+        try all(
+            "SELECT id FROM items WHERE nlink = 0 AND id NOT IN (SELECT item FROM trash WHERE item IS NOT NULL)",
+            read: { $0.item(0) }
+        )
+    }
+
+    func ranges(of id: ItemID) throws(Errno) -> RangeSet {
+        var set = RangeSet()
+        try each("SELECT start, stop FROM ranges WHERE item = ? ORDER BY start", .item(id)) { row in
+            set.insert(row.int(0)..<row.int(1))
+            return true
+        }
+        return set
+    }
+
+    func setRanges(_ set: RangeSet, of id: ItemID) throws(Errno) {
+        try run("DELETE FROM ranges WHERE item = ?", .item(id))
+        for range in set.ranges {
+            try run(
+                "INSERT INTO ranges VALUES(?, ?, ?)",
+                .item(id),
+                .int(range.lowerBound),
+                .int(range.upperBound)
+            )
+        }
+    }
+
+    func extendedAttribute(_ name: [UInt8], of id: ItemID) throws(Errno) -> [UInt8]? {
+        try first("SELECT value FROM xattrs WHERE item = ? AND name = ?", .item(id), .blob(name), read: { $0.blob(0) })
+    }
+
+    func extendedAttributes(of id: ItemID) throws(Errno) -> [[UInt8]: [UInt8]] {
+        let pairs = try all(
+            "SELECT name, value FROM xattrs WHERE item = ?",
+            .item(id),
+            read: { ($0.blob(0), $0.blob(1)) }
+        )
+        return Dictionary(pairs) { first, _ in first }
+    }
+
+    func setExtendedAttribute(_ name: [UInt8], _ value: [UInt8], of id: ItemID) throws(Errno) {
+        try run("INSERT OR REPLACE INTO xattrs VALUES(?, ?, ?)", .item(id), .blob(name), .blob(value))
+    }
+
+    /// Replaces all attributes of an item by the ones a provider gave.
+    func replaceExtendedAttributes(_ all: [[UInt8]: [UInt8]], of id: ItemID) throws(Errno) {
+        try run("DELETE FROM xattrs WHERE item = ?", .item(id))
+        for (name, value) in all { try setExtendedAttribute(name, value, of: id) }
+    }
+
+    func meta(_ key: String) throws(Errno) -> [UInt8]? {
+        try first("SELECT value FROM meta WHERE key = ?", .text(key), read: { $0.blob(0) })
+    }
+
+    func setMeta(_ key: String, _ value: [UInt8]?) throws(Errno) {
+        if let value {
+            try run("INSERT OR REPLACE INTO meta VALUES(?, ?)", .text(key), .blob(value))
+        } else {
+            try run("DELETE FROM meta WHERE key = ?", .text(key))
+        }
+    }
+}

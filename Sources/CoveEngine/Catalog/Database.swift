@@ -1,0 +1,221 @@
+internal import CSQLite
+internal import CoveCore
+internal import Glibc
+
+/// One SQLite connection with its prepared statements.
+///
+/// Unchecked because the compiler can't see what makes it safe: `Catalog` gives it to one thread at a time.
+final class Database: @unchecked Sendable {
+    /// A value bound to a statement.
+    enum Value {
+        case int(Int64)
+        case blob([UInt8])
+        case text(String)
+        case null
+    }
+
+    private let handle: OpaquePointer
+    private var statements: [UnsafeRawPointer: Statement] = [:]
+    private let log: Log
+
+    /// Opens a connection; the file is created when missing.
+    init(path: String, log: Log) throws(Errno) {
+        var opened: OpaquePointer?
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
+        let code = sqlite3_open_v2(path, &opened, flags, nil)
+        guard code == SQLITE_OK, let opened else {
+            if let opened { sqlite3_close_v2(opened) }
+            throw Database.errno(for: code)
+        }
+        handle = opened
+        self.log = log
+        sqlite3_extended_result_codes(handle, 1)
+        sqlite3_busy_timeout(handle, 10_000)
+    }
+
+    deinit {
+        statements.removeAll()
+        sqlite3_close_v2(handle)
+    }
+
+    /// Runs statements that return nothing and take no values.
+    func execute(_ sql: String) throws(Errno) {
+        try check(sqlite3_exec(handle, sql, nil, nil, nil), sql)
+    }
+
+    /// Runs one prepared statement to its end.
+    func run(_ sql: StaticString, _ values: Value...) throws(Errno) {
+        let statement = try prepared(sql)
+        defer { statement.reset() }
+        statement.bind(values)
+        while try step(statement, sql) {}
+    }
+
+    /// The first row of a query, or nil.
+    func first<T>(_ sql: StaticString, _ values: Value..., read: (Row) -> T) throws(Errno) -> T? {
+        let statement = try prepared(sql)
+        defer { statement.reset() }
+        statement.bind(values)
+        guard try step(statement, sql) else { return nil }
+        return read(Row(statement.handle))
+    }
+
+    /// All rows of a query.
+    func all<T>(_ sql: StaticString, _ values: Value..., read: (Row) -> T) throws(Errno) -> [T] {
+        let statement = try prepared(sql)
+        defer { statement.reset() }
+        statement.bind(values)
+        var rows: [T] = []
+        while try step(statement, sql) { rows.append(read(Row(statement.handle))) }
+        return rows
+    }
+
+    /// Visits rows until the body returns false.
+    func each(_ sql: StaticString, _ values: Value..., body: (Row) -> Bool) throws(Errno) {
+        let statement = try prepared(sql)
+        defer { statement.reset() }
+        statement.bind(values)
+        while try step(statement, sql) {
+            if !body(Row(statement.handle)) { return }
+        }
+    }
+
+    /// The rowid the last INSERT gave.
+    var lastInsertID: Int64 { sqlite3_last_insert_rowid(handle) }
+
+    /// How many rows the last statement changed.
+    var changedRows: Int { Int(sqlite3_changes(handle)) }
+
+    /// Copies what it can of the log into the database file; returns the log's frames and those copied.
+    func checkpoint(mode: Int32) -> (log: Int32, copied: Int32) {
+        var frames: Int32 = 0
+        var copied: Int32 = 0
+        sqlite3_wal_checkpoint_v2(handle, nil, mode, &frames, &copied)
+        return (frames, copied)
+    }
+
+    private func prepared(_ sql: StaticString) throws(Errno) -> Statement {
+        let key = UnsafeRawPointer(sql.utf8Start)
+        if let found = statements[key] { return found }
+        var statement: OpaquePointer?
+        let text = sql.description
+        let code = sqlite3_prepare_v3(handle, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+        try check(code, text)
+        guard let statement else { throw .invalidArgument }
+        let made = Statement(statement)
+        statements[key] = made
+        return made
+    }
+
+    private func step(_ statement: Statement, _ sql: StaticString) throws(Errno) -> Bool {
+        let code = sqlite3_step(statement.handle)
+        if code == SQLITE_ROW { return true }
+        if code == SQLITE_DONE { return false }
+        try check(code, sql.description)
+        return false
+    }
+
+    private func check(_ code: Int32, _ sql: String) throws(Errno) {
+        guard code != SQLITE_OK else { return }
+        log.error("catalog: \(String(cString: sqlite3_errmsg(handle))) (\(code)) in: \(sql.prefix(120))")
+        throw Database.errno(for: code)
+    }
+
+    private static func errno(for code: Int32) -> Errno {
+        switch code & 0xFF {
+        case SQLITE_FULL: .noSpace
+        case SQLITE_READONLY: .readOnly
+        case SQLITE_NOMEM: Errno(ENOMEM)
+        case SQLITE_BUSY, SQLITE_LOCKED: .busy
+        case SQLITE_CONSTRAINT: .exists
+        case SQLITE_CORRUPT, SQLITE_NOTADB: Errno(EUCLEAN)
+        default: .inputOutput
+        }
+    }
+}
+
+/// A prepared statement; finalized with its last reference.
+private final class Statement {
+    let handle: OpaquePointer
+
+    init(_ handle: OpaquePointer) { self.handle = handle }
+
+    deinit { sqlite3_finalize(handle) }
+
+    func reset() {
+        sqlite3_reset(handle)
+        sqlite3_clear_bindings(handle)
+    }
+
+    func bind(_ values: [Database.Value]) {
+        for (index, value) in values.enumerated() {
+            let position = Int32(index + 1)
+            switch value {
+            case .int(let number): sqlite3_bind_int64(handle, position, number)
+            case .blob(let bytes):
+                _ = bytes.withUnsafeBytes {
+                    // An empty blob needs an address, or it would be bound as NULL.
+                    $0.baseAddress == nil
+                        ? sqlite3_bind_zeroblob(handle, position, 0)
+                        : cove_sqlite_bind_blob_transient(handle, position, $0.baseAddress, Int32($0.count))
+                }
+            case .text(let text): cove_sqlite_bind_text_transient(handle, position, text, -1)
+            case .null: sqlite3_bind_null(handle, position)
+            }
+        }
+    }
+}
+
+/// The row a query stands on; valid until the next step.
+struct Row {
+    private let handle: OpaquePointer
+
+    init(_ handle: OpaquePointer) { self.handle = handle }
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+    func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    func item(_ column: Int32) -> ItemID { ItemID(UInt64(bitPattern: sqlite3_column_int64(handle, column))) }
+
+    func blob(_ column: Int32) -> [UInt8] {
+        guard let base = sqlite3_column_blob(handle, column) else { return [] }
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return Array(UnsafeRawBufferPointer(start: base, count: count))
+    }
+
+    func optionalBlob(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : blob(column) }
+    func optionalInt(_ column: Int32) -> Int64? { isNull(column) ? nil : int(column) }
+
+    func text(_ column: Int32) -> String {
+        guard let base = sqlite3_column_text(handle, column) else { return "" }
+        return String(cString: base)
+    }
+
+    func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+
+    func document(_ column: Int32) -> DocumentID { DocumentID(bytes: blob(column)) }
+}
+
+extension DocumentID {
+    /// Reads the sixteen bytes that `bytes` gives.
+    init(bytes: [UInt8]) {
+        func half(_ part: ArraySlice<UInt8>) -> UInt64 { part.reduce(0) { $0 << 8 | UInt64($1) } }
+        self.init(high: half(bytes.prefix(8)), low: half(bytes.dropFirst(8).prefix(8)))
+    }
+
+    /// The id as sixteen bytes, most significant first.
+    var bytes: [UInt8] {
+        (0..<16).map { index in
+            let word = index < 8 ? high : low
+            return UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * (index % 8)))
+        }
+    }
+}
+
+extension Database.Value {
+    static func item(_ id: ItemID) -> Database.Value { .int(Int64(bitPattern: id.rawValue)) }
+    static func document(_ id: DocumentID) -> Database.Value { .blob(id.bytes) }
+    static func optional(_ number: Int64?) -> Database.Value { number.map { .int($0) } ?? .null }
+    static func optional(_ bytes: [UInt8]?) -> Database.Value { bytes.map { .blob($0) } ?? .null }
+    static func optional(_ text: String?) -> Database.Value { text.map { .text($0) } ?? .null }
+    static func flag(_ value: Bool) -> Database.Value { .int(value ? 1 : 0) }
+}

@@ -1,0 +1,111 @@
+internal import CoveCore
+
+/// The catalog's tables, one step per schema version; steps are only ever added.
+enum Schema {
+    /// The version this program writes.
+    static let version = 1
+
+    /// Each step brings a catalog from the version of its index to the next.
+    static let steps: [String] = [
+        """
+        CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE items(
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            kind INTEGER NOT NULL,
+            mode INTEGER NOT NULL,
+            uid INTEGER NOT NULL,
+            gid INTEGER NOT NULL,
+            rdev INTEGER NOT NULL,
+            nlink INTEGER NOT NULL,       -- entries of a file; 2 + subdirectories of a directory; 0: an orphan
+            size INTEGER NOT NULL,
+            atime INTEGER NOT NULL,
+            mtime INTEGER NOT NULL,
+            ctime INTEGER NOT NULL,
+            state INTEGER NOT NULL,       -- Residency
+            generation INTEGER NOT NULL,  -- raised when bytes the provider has, or is being sent, change here
+            version BLOB,                 -- the base version of bytes that are not here yet
+            resident INTEGER NOT NULL,    -- bytes on this disk
+            synced INTEGER NOT NULL,      -- 1 when they are known to be durable
+            used INTEGER NOT NULL,        -- last use, seconds since 1970
+            target BLOB,                  -- where a symbolic link points
+            home BLOB                     -- directory and name it had before a remote change took them
+        );
+        CREATE INDEX items_resident ON items(used) WHERE resident > 0;
+        CREATE INDEX items_orphans ON items(id) WHERE nlink = 0;
+        CREATE TABLE entries(
+            id INTEGER PRIMARY KEY AUTOINCREMENT,   -- also the readdir cookie
+            parent INTEGER NOT NULL,
+            name BLOB NOT NULL,
+            item INTEGER NOT NULL,
+            document BLOB NOT NULL,
+            flags INTEGER NOT NULL,
+            remote_id BLOB,               -- all remote_*: what the provider has acknowledged; NULL id: never uploaded
+            remote_parent INTEGER,        -- where it is there, while that differs from here
+            remote_name BLOB,
+            remote_version BLOB,
+            remote_metadata BLOB,
+            remote_item INTEGER,          -- which bytes it has: the item and its generation
+            remote_generation INTEGER,
+            UNIQUE(parent, name)
+        );
+        CREATE INDEX entries_parent ON entries(parent);
+        CREATE INDEX entries_item ON entries(item);
+        CREATE INDEX entries_remote_id ON entries(remote_id) WHERE remote_id IS NOT NULL;
+        CREATE INDEX entries_remote_place ON entries(remote_parent, remote_name) WHERE remote_parent IS NOT NULL;
+        CREATE TABLE ranges(item INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
+            PRIMARY KEY(item, start)) WITHOUT ROWID;
+        CREATE TABLE xattrs(item INTEGER NOT NULL, name BLOB NOT NULL, value BLOB NOT NULL,
+            PRIMARY KEY(item, name)) WITHOUT ROWID;
+        CREATE TABLE journal(
+            entry INTEGER PRIMARY KEY,    -- a live entry that differs from what the provider has
+            changed INTEGER NOT NULL,     -- milliseconds since 1970 of the last local change
+            attempts INTEGER NOT NULL,
+            retry INTEGER NOT NULL,       -- milliseconds since 1970
+            sent INTEGER NOT NULL,        -- 1 when an attempt may have arrived without an answer
+            error TEXT
+        );
+        CREATE TABLE trash(
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            document BLOB NOT NULL,
+            path BLOB NOT NULL,
+            kind INTEGER NOT NULL,
+            item INTEGER,                 -- the item that keeps its bytes, where they are here
+            size INTEGER NOT NULL,
+            deleted INTEGER NOT NULL,     -- milliseconds since 1970
+            pending INTEGER NOT NULL,     -- 1 while the provider has not been told
+            remote_id BLOB,
+            remote_parent INTEGER,
+            remote_name BLOB,
+            remote_version BLOB,
+            place BLOB,                   -- path in the provider's trash
+            attempts INTEGER NOT NULL,
+            retry INTEGER NOT NULL,
+            error TEXT
+        );
+        CREATE INDEX trash_pending ON trash(pending) WHERE pending = 1;
+        CREATE INDEX trash_remote_place ON trash(remote_parent, remote_name) WHERE pending = 1;
+        CREATE INDEX trash_item ON trash(item) WHERE item IS NOT NULL;
+        CREATE TABLE conflicts(copy BLOB PRIMARY KEY, document BLOB NOT NULL, host TEXT NOT NULL, found INTEGER NOT NULL)
+            WITHOUT ROWID;
+        CREATE TABLE problems(path BLOB PRIMARY KEY, message TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE changes(sequence INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, entry INTEGER NOT NULL,
+            item INTEGER NOT NULL, parent INTEGER NOT NULL);
+        """
+    ]
+
+    /// Brings a catalog to the current version; throws when it is from a newer program.
+    static func migrate(_ database: Database) throws(Errno) -> SchemaOutcome {
+        let found = Int(try database.first("PRAGMA user_version", read: { $0.int(0) }) ?? 0)
+        guard found <= version else { return .tooNew(found) }
+        for step in found..<version {
+            try database.execute("BEGIN IMMEDIATE;\(steps[step]) PRAGMA user_version = \(step + 1); COMMIT")
+        }
+        return .current
+    }
+}
+
+/// Whether a catalog can be used by this program.
+enum SchemaOutcome: Equatable {
+    case current
+    case tooNew(Int)
+}

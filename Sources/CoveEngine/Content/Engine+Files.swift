@@ -1,0 +1,236 @@
+public import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Bytes that can be read from a descriptor now.
+public struct ReadResult: Sendable {
+    /// The content file; -1 when there is nothing to read.
+    public let descriptor: Int32
+    /// How many bytes the request gets, 0 at the end of the file.
+    public let count: Int
+    /// Keeps the descriptor open.
+    private let owner: LiveItem?
+
+    init(descriptor: Int32, count: Int, owner: LiveItem?) {
+        self.descriptor = descriptor
+        self.count = count
+        self.owner = owner
+    }
+
+    static let end = ReadResult(descriptor: -1, count: 0, owner: nil)
+}
+
+/// Opening, reading, writing and closing.
+extension Engine {
+    /// The largest file: what a content file can hold on ext4.
+    static let maximumFileSize: Int64 = (16 << 40) - 4096
+
+    /// Opens an item and counts a handle; cutting it with `O_TRUNC` fetches nothing.
+    ///
+    /// Throws `ESTALE` when a remote change has taken the item's name, so that the kernel walks the path again.
+    public func open(_ id: ItemID, flags: Int32, _ caller: Caller) throws(Errno) -> Outcome<Void> {
+        let writes = flags & O_ACCMODE != O_RDONLY
+        if writes || flags & O_TRUNC != 0 { try requireWritable() }
+        let item = try live.open(id)
+        do throws(Errno) {
+            try item.state.withLock { state throws(Errno) in
+                let row = try load(id, &state)
+                if row.kind == .directory { throw .isDirectory }
+                if row.residency != .whole {
+                    if try isReplaced(id) { throw .stale }
+                    if flags & O_TRUNC == 0, mayNotMaterialize(caller) { throw .deadlock }
+                }
+                if flags & O_TRUNC != 0 {
+                    if try isReplaced(id) { throw .stale }
+                    try resize(id, &state, to: 0, clearsPrivileges: caller.user != 0)
+                }
+                if writes { state.writers += 1 }
+            }
+        } catch {
+            _ = live.close(id)
+            throw error
+        }
+        return .now(())
+    }
+
+    /// True when another version has taken the item's name.
+    private func isReplaced(_ id: ItemID) throws(Errno) -> Bool {
+        try catalog.read { database throws(Errno) in
+            try database.first("SELECT nlink = 0 AND home IS NOT NULL FROM items WHERE id = ?", .item(id)) {
+                $0.int(0) != 0
+            } ?? true
+        }
+    }
+
+    /// True for programs that are to see placeholders, not their bytes.
+    private func mayNotMaterialize(_ caller: Caller) -> Bool {
+        if configuration.noMaterialize.isEmpty { return false }
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let length = readlink("/proc/\(caller.thread)/exe", &buffer, buffer.count - 1)
+        guard length > 0 else { return false }
+        let path = String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return configuration.noMaterialize.contains { $0 == path || path.hasSuffix("/" + $0) }
+    }
+
+    /// Finds bytes to read, or waits for exactly the missing ones.
+    public func read(_ id: ItemID, offset: Int64, count: Int) throws(Errno) -> Outcome<ReadResult> {
+        if let item = live.find(id) { return try read(item, offset, count) }
+        return try live.use(id) { item throws(Errno) in try read(item, offset, count) }
+    }
+
+    private func read(_ item: LiveItem, _ offset: Int64, _ count: Int) throws(Errno) -> Outcome<ReadResult> {
+        try item.state.withLock { state throws(Errno) in
+            let row = try load(item.id, &state)
+            guard row.kind == .file else { throw .invalidArgument }
+            let end = min(offset.addingReportingOverflow(Int64(count)).partialValue, row.size)
+            guard offset >= 0, end > offset else { return .now(.end) }
+            if row.residency == .whole || state.ranges.contains(offset..<end) {
+                if row.residency != .whole { readAhead(item, &state, offset..<end) }
+                counters.readHits.add(1, ordering: .relaxed)
+                let descriptor = try descriptor(item.id, &state)
+                return .now(ReadResult(descriptor: descriptor, count: Int(end - offset), owner: item))
+            }
+            counters.readMisses.add(1, ordering: .relaxed)
+            return .later(try waitForBytes(item, &state, offset..<end))
+        }
+    }
+
+    /// Writes bytes through the body, which is called once with the content file's descriptor.
+    public func write(
+        _ id: ItemID,
+        offset: Int64,
+        count: Int,
+        clearsPrivileges: Bool,
+        _ body: (Int32) throws(Errno) -> Int
+    ) throws(Errno) -> Int {
+        guard offset >= 0, offset <= Engine.maximumFileSize - Int64(count) else { throw .fileTooLarge }
+        let item = live.retain(id)
+        defer { live.release(id) }
+        let early: (descriptor: Int32, written: Int?) = try item.state.withLock { state throws(Errno) in
+            let row = try load(id, &state)
+            guard row.kind == .file else { throw .invalidArgument }
+            try mark(id, &state)
+            if clearsPrivileges { try clearPrivileges(id, &state) }
+            let descriptor = try descriptor(id, &state)
+            guard row.residency != .whole else {
+                state.writesInFlight += 1
+                return (descriptor, nil)
+            }
+            // Fetched bytes must not land on these: they are recorded before anyone else gets the lock.
+            let written = try body(descriptor)
+            noteLocalBytes(item, &state, offset..<(offset + Int64(written)))
+            try saveRanges(item, &state)
+            completeBase(item, &state)
+            return (descriptor, written)
+        }
+        if let written = early.written { return written }
+        let result = Result { () throws(Errno) in try body(early.descriptor) }
+        item.state.withLock { state in
+            state.writesInFlight -= 1
+            let written = (try? result.get()) ?? 0
+            noteContentChange(&state) { $0.size = max($0.size, offset + Int64(written)) }
+        }
+        return try result.get()
+    }
+
+    /// Clears setuid and setgid as a write by an ordinary user does.
+    private func clearPrivileges(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) {
+        guard var row = state.row, row.permissions & 0o6000 != 0 else { return }
+        row.permissions = Engine.withoutPrivileges(row.permissions)
+        let saved = row
+        try catalog.write { database throws(Errno) in
+            try database.saveAttributes(saved)
+            try self.enqueueEntries(of: id, .attributes, database)
+        }
+        state.row = saved
+    }
+
+    /// The permissions without setuid, and without setgid where the group may execute.
+    static func withoutPrivileges(_ permissions: UInt16) -> UInt16 {
+        var kept = permissions & ~0o4000
+        if kept & 0o0010 != 0 { kept &= ~0o2000 }
+        return kept
+    }
+
+    /// Commits size, dates and a journal row: what close(2) promises.
+    public func flush(_ id: ItemID) throws(Errno) {
+        guard let item = live.find(id) else { return }
+        try save(item, closing: true)
+        stopBackgroundFetches(of: item)
+    }
+
+    /// Makes bytes and row durable.
+    public func fsync(_ id: ItemID, dataOnly: Bool) throws(Errno) {
+        try live.use(id) { item throws(Errno) in
+            try item.state.withLock { state throws(Errno) in _ = try load(id, &state) }
+            try save(item, closing: false, durable: true)
+        }
+    }
+
+    /// Counts a handle out; an item without a name goes with its last handle.
+    public func release(_ id: ItemID, flags: Int32) {
+        if let item = live.find(id) {
+            if flags & O_ACCMODE != O_RDONLY { item.state.withLock { $0.writers = max(0, $0.writers - 1) } }
+            do throws(Errno) {
+                try save(item, closing: true)
+            } catch {
+                log.error("item \(id): its last changes can't be saved: \(error)")
+            }
+            if flags & O_ACCMODE != O_RDONLY { wakeSync() }
+        }
+        let closed = live.close(id)
+        if closed.last, closed.isOrphan { dropOrphan(id) }
+    }
+
+    /// Changes an item's size: bytes that are cut are never fetched, bytes that are added are zeros.
+    func resize(
+        _ id: ItemID,
+        _ state: inout LiveItem.State,
+        to size: Int64,
+        clearsPrivileges: Bool
+    ) throws(Errno) {
+        guard size >= 0 else { throw .invalidArgument }
+        guard size <= Engine.maximumFileSize else { throw .fileTooLarge }
+        let row = try load(id, &state)
+        guard row.kind == .file else { throw row.kind == .directory ? .isDirectory : .invalidArgument }
+        try mark(id, &state)
+        if clearsPrivileges { try clearPrivileges(id, &state) }
+        let descriptor = try descriptor(id, &state)
+        try System.ftruncate(descriptor, size)
+        if row.residency != .whole {
+            if size < row.size {
+                state.ranges.removeAll(from: size)
+                // A partial file that shrinks and grows again has zeros there, not the provider's bytes.
+            } else {
+                state.ranges.insert(row.size..<size)
+            }
+            state.hasUnsavedRanges = true
+        }
+        let isWhole = row.residency == .whole || state.ranges.contains(0..<size)
+        noteContentChange(&state) { row in
+            row.size = size
+            row.residency = isWhole ? .whole : .partial
+        }
+        if isWhole { state.ranges = RangeSet() }
+        // The size must not be lost between here and a close that may never come.
+        try commitResize(id, &state)
+    }
+
+    private func commitResize(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) {
+        guard var row = state.row else { return }
+        let resident = row.residency == .whole ? row.size : state.ranges.count
+        residentBytes.add(resident - row.resident, ordering: .relaxed)
+        row.resident = resident
+        let saved = row
+        let ranges = state.ranges
+        try catalog.write { database throws(Errno) in
+            try database.saveContent(saved)
+            try database.setRanges(ranges, of: id)
+            try self.enqueueEntries(of: id, .content, database)
+        }
+        state.row = saved
+        state.hasUnsavedContent = false
+        state.hasUnsavedRanges = false
+        wakeSync()
+    }
+}

@@ -1,0 +1,124 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Keeping a live item and its row in the catalog in step. All of these run under the item's lock.
+extension Engine {
+    /// Fills in the row when it was not needed before; `ESTALE` when the item is gone.
+    func load(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> ItemRow {
+        if let row = state.row { return row }
+        let (row, ranges) = try catalog.read { database throws(Errno) in
+            let row = try database.existingItem(id)
+            return (row, row.residency == .partial ? try database.ranges(of: id) : RangeSet())
+        }
+        state.row = row
+        state.ranges = ranges
+        return row
+    }
+
+    /// The descriptor of the content file, opened when first needed.
+    func descriptor(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> Int32 {
+        if state.descriptor < 0 { state.descriptor = try store.open(id) }
+        return state.descriptor
+    }
+
+    /// Makes the journal know, before a byte changes, that the item's bytes differ from what the provider has.
+    ///
+    /// A snapshot that streams now is ended. An item that a remote change replaced takes a conflict name.
+    func mark(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) {
+        if state.isMarked { return }
+        state.snapshot?.abort()
+        state.snapshot = nil
+        var row = try load(id, &state)
+        row.generation += 1
+        row.isSynced = false
+        let rescued = try catalog.write { database throws(Errno) -> RescuedEntry? in
+            let fresh = try database.existingItem(id)
+            try database.saveContent(row)
+            if let home = fresh.home { return try self.rescue(id, home: home, database) }
+            try self.enqueueEntries(of: id, .content, database)
+            return nil
+        }
+        state.row = row
+        state.isMarked = true
+        if let rescued { showRescued(rescued) }
+        wakeSync()
+    }
+
+    /// Puts every entry of an item into the journal.
+    func enqueueEntries(of id: ItemID, _ kind: ChangeKind, _ database: Database) throws(Errno) {
+        for var entry in try database.entries(of: id) {
+            if kind == .attributes, !entry.flags.contains(.metadataChanged) {
+                entry.flags.insert(.metadataChanged)
+                try database.update(entry)
+            }
+            if !entry.flags.contains(.localOnly) { try database.enqueue(entry.id, at: milliseconds()) }
+            try database.note(kind, entry: entry.id, item: id, parent: entry.parent)
+        }
+    }
+
+    /// Commits what is newer here than in the catalog. `closing` says that a program closed a handle.
+    func save(_ item: LiveItem, closing: Bool, durable: Bool = false) throws(Errno) {
+        let changed = try item.state.withLock { state throws(Errno) -> Bool in
+            guard state.hasUnsavedContent || state.hasUnsavedRanges || durable, var row = state.row else {
+                if closing, tombstones.isEmpty == false { try adoptIdentities(of: item.id) }
+                return false
+            }
+            let resident = row.residency == .whole ? (row.kind == .file ? row.size : 0) : state.ranges.count
+            residentBytes.add(resident - row.resident, ordering: .relaxed)
+            row.resident = resident
+            row.used = milliseconds() / 1000
+            if durable {
+                if state.descriptor >= 0 { try System.fdatasync(state.descriptor) }
+                row.isSynced = true
+            }
+            let isContent = state.hasUnsavedContent
+            let ranges: RangeSet? = state.hasUnsavedRanges || row.residency == .partial ? state.ranges : nil
+            try catalog.write(durable: durable) { database throws(Errno) in
+                try database.saveContent(row)
+                if let ranges { try database.setRanges(row.residency == .whole ? RangeSet() : ranges, of: item.id) }
+                if isContent { try self.enqueueEntries(of: item.id, .content, database) }
+                if closing { try self.adoptIdentities(of: item.id, database) }
+            }
+            state.row = row
+            state.hasUnsavedContent = false
+            state.hasUnsavedRanges = false
+            return isContent
+        }
+        if changed { wakeSync() }
+    }
+
+    private func adoptIdentities(of id: ItemID) throws(Errno) {
+        try catalog.write { database throws(Errno) in try self.adoptIdentities(of: id, database) }
+    }
+
+    /// Notes that bytes of a live item changed.
+    func noteContentChange(_ state: inout LiveItem.State, _ change: (inout ItemRow) -> Void) {
+        guard var row = state.row else { return }
+        let now = System.now()
+        row.modificationTime = now
+        row.changeTime = now
+        change(&row)
+        state.row = row
+        state.hasUnsavedContent = true
+        state.lastWrite = System.monotonic()
+    }
+
+    /// Deletes the rows of an item that no entry, handle or trash row needs, and its content file after them.
+    func dropOrphan(_ id: ItemID) {
+        guard live.beginDrop(id) else { return }
+        defer { live.endDrop(id) }
+        let dropped = try? catalog.write { database throws(Errno) -> Bool in
+            guard let row = try database.item(id), row.linkCount <= 0, try !database.isInTrash(id) else { return false }
+            try database.deleteItem(id)
+            self.residentBytes.subtract(row.resident, ordering: .relaxed)
+            return true
+        }
+        if dropped == true { removeContent(id) }
+    }
+
+    /// Unlinks a content file once the commit that dropped it is durable.
+    func removeContent(_ id: ItemID) {
+        catalog.whenDurable { [store] in store.remove(id) }
+    }
+}

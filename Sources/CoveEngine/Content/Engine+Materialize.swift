@@ -1,0 +1,317 @@
+internal import CoveCore
+internal import Dispatch
+internal import Synchronization
+
+/// Fetching bytes when something reads them. Functions that take a state run under its item's lock.
+extension Engine {
+    /// Parks a reader until its range is here, and starts what must be fetched for it.
+    func waitForBytes(
+        _ item: LiveItem,
+        _ state: inout LiveItem.State,
+        _ range: Range<Int64>
+    ) throws(Errno) -> Pending<ReadResult> {
+        let pending = Pending<ReadResult>()
+        let descriptor = try descriptor(item.id, &state)
+        let count = Int(range.upperBound - range.lowerBound)
+        state.fetching.waiters.append(
+            Waiter(
+                range: range,
+                complete: { result in
+                    pending.fulfill(result.map { ReadResult(descriptor: descriptor, count: count, owner: item) })
+                },
+                isAbandoned: { pending.isDone }
+            )
+        )
+        pending.onCancel { [weak self] in self?.abandonFetches(of: item) }
+        readAhead(item, &state, range)
+        return pending
+    }
+
+    /// Starts the fetches that a read of a range calls for: the range itself, and more ahead of a sequential reader.
+    func readAhead(_ item: LiveItem, _ state: inout LiveItem.State, _ range: Range<Int64>) {
+        guard let row = state.row else { return }
+        let slack = Fetching.firstWindow
+        let isSequential =
+            range.lowerBound <= state.fetching.position + slack
+            && range.lowerBound + slack >= state.fetching.position
+        let isMissing = !state.ranges.contains(range)
+        if isMissing {
+            state.fetching.window =
+                isSequential && state.fetching.position > 0
+                ? min(state.fetching.window * 2, Fetching.lastWindow) : Fetching.firstWindow
+        }
+        state.fetching.position = range.upperBound
+        // A sequential reader's next window is asked for before it gets there.
+        let ahead = isSequential && range.lowerBound > 0 ? state.fetching.window : 0
+        guard isMissing || ahead > 0 else { return }
+        let wanted = range.lowerBound..<min(row.size, range.upperBound + ahead)
+        request(item, &state, wanted)
+    }
+
+    /// Starts fetches for what is missing of a range and not on its way, each at least a window long.
+    func request(_ item: LiveItem, _ state: inout LiveItem.State, _ wanted: Range<Int64>) {
+        guard let row = state.row else { return }
+        var known = state.ranges
+        for range in state.fetching.underway.ranges { known.insert(range) }
+        for gap in known.missing(in: wanted) {
+            let isDemanded = state.fetching.waiters.contains { $0.range.overlaps(gap) }
+            guard isDemanded || state.fetching.active.count < Fetching.parallel else { return }
+            var stop = min(row.size, max(gap.upperBound, gap.lowerBound + state.fetching.window))
+            if let next = known.missing(in: gap.lowerBound..<stop).first { stop = min(stop, next.upperBound) }
+            start(item, &state, gap.lowerBound..<stop, row)
+        }
+    }
+
+    private func start(_ item: LiveItem, _ state: inout LiveItem.State, _ range: Range<Int64>, _ row: ItemRow) {
+        let fetch = Fetch(range: range, now: System.monotonic())
+        state.fetching.active.append(fetch)
+        if !state.fetching.isCounted {
+            state.fetching.isCounted = true
+            counters.downloadsStarted.add(1, ordering: .relaxed)
+        }
+        counters.providerRequests.add(1, ordering: .relaxed)
+        let source = try? catalog.read { database throws(Errno) in
+            for entry in try database.entries(of: item.id) {
+                if let reference = try database.remoteReference(of: entry) { return reference }
+            }
+            return nil as RemoteReference?
+        }
+        _ = live.retain(item.id)
+        makeRoom(for: range.upperBound - range.lowerBound)
+        let sink = FetchSink(engine: self, item: item, fetch: fetch)
+        fetch.run(
+            Task { [self] in
+                let result: Result<Void, ProviderError>
+                if let reference = source, let version = row.version {
+                    do throws(ProviderError) {
+                        try await provider.fetch(reference, version: version, range: range, into: sink)
+                        result = .success(())
+                    } catch {
+                        result = .failure(error)
+                    }
+                } else {
+                    result = .failure(.versionNoLongerAvailable)
+                }
+                contentQueue.async { [self] in
+                    finish(item, fetch, result)
+                    live.release(item.id)
+                }
+            }
+        )
+    }
+
+    /// Takes the waiters out whose bytes are here, and those who gave up.
+    func satisfiedWaiters(_ state: inout LiveItem.State) -> [Waiter] {
+        guard !state.fetching.waiters.isEmpty else { return [] }
+        var finished: [Waiter] = []
+        state.fetching.waiters.removeAll { waiter in
+            if waiter.isAbandoned() { return true }
+            guard state.ranges.contains(waiter.range) else { return false }
+            finished.append(waiter)
+            return true
+        }
+        return finished
+    }
+
+    private func finish(_ item: LiveItem, _ fetch: Fetch, _ result: Result<Void, ProviderError>) {
+        var failed: [Waiter] = []
+        var error = Errno.inputOutput
+        item.state.withLock { state in
+            state.fetching.active.removeAll { $0 === fetch }
+            var outcome = result
+            if case .success = result, !fetch.isEnded, let row = state.row, row.residency != .whole,
+                !state.ranges.contains(fetch.range.clamped(to: 0..<max(row.size, 0)))
+            {
+                outcome = .failure(.failed("the source sent fewer bytes than asked for", .inputOutput))
+            }
+            if case .failure(let reason) = outcome, reason != .cancelled {
+                error = reason.errno
+                // Whoever else still waits for these bytes would wait for nobody.
+                failed = state.fetching.waiters.filter { waiter in
+                    state.ranges.missing(in: waiter.range).contains { $0.overlaps(fetch.range) }
+                }
+                state.fetching.waiters.removeAll { waiter in
+                    state.ranges.missing(in: waiter.range).contains { $0.overlaps(fetch.range) }
+                }
+                state.fetching.wantsAll = false
+                log.info("item \(item.id): fetch of \(fetch.range) failed: \(reason)")
+                noteFetchFailure(item.id, reason)
+            }
+            completeMaterialization(item, &state)
+            if case .success = outcome { continueFetching(item, &state) }
+        }
+        for waiter in failed { waiter.complete(.failure(error)) }
+        if (try? save(item, closing: false)) == nil { log.error("item \(item.id): its ranges can't be saved") }
+    }
+
+    /// Turns a partial item whose bytes are all here into a whole one.
+    private func completeMaterialization(_ item: LiveItem, _ state: inout LiveItem.State) {
+        guard var row = state.row, row.residency != .whole, row.kind == .file else { return }
+        if state.ranges.contains(0..<row.size) {
+            row.residency = .whole
+            state.ranges = RangeSet()
+            state.fetching.wantsAll = false
+            kernel.withLock { $0 }?.invalidateAttributes(of: item.id)
+        } else if row.residency == .dataless, !state.ranges.isEmpty {
+            row.residency = .partial
+        }
+        state.row = row
+        state.hasUnsavedRanges = true
+    }
+
+    /// Starts the next background fetch: of what is wanted whole, or the rest of a small file that is open.
+    private func continueFetching(_ item: LiveItem, _ state: inout LiveItem.State) {
+        guard let row = state.row, row.residency != .whole else { return }
+        let isSmall = row.size <= Fetching.wholeLimit && live.isOpen(item.id)
+        guard state.fetching.wantsAll || isSmall else { return }
+        state.fetching.window = min(max(state.fetching.window, 8 << 20), Fetching.lastWindow)
+        var known = state.ranges
+        for range in state.fetching.underway.ranges { known.insert(range) }
+        let gaps = known.missing(in: 0..<row.size)
+        guard let gap = gaps.first(where: { $0.upperBound > state.fetching.position }) ?? gaps.first else { return }
+        let slots = state.fetching.wantsAll ? Fetching.parallel : 1
+        var position = max(gap.lowerBound, gap.contains(state.fetching.position) ? state.fetching.position : 0)
+        while state.fetching.active.count < slots, position < gap.upperBound {
+            let stop = min(gap.upperBound, position + state.fetching.window)
+            start(item, &state, position..<stop, row)
+            position = stop
+        }
+    }
+
+    /// Wants all bytes of an item; the body is called when they are here or can't come.
+    func materialize(_ id: ItemID, _ body: @escaping @Sendable (Result<Void, Errno>) -> Void) {
+        let item = live.retain(id)
+        let outcome = Result { () throws(Errno) -> Bool in
+            try item.state.withLock { state throws(Errno) in
+                let row = try load(id, &state)
+                guard row.kind == .file, row.residency != .whole else { return true }
+                if row.size == 0 {
+                    state.row?.residency = .whole
+                    state.hasUnsavedRanges = true
+                    return true
+                }
+                state.fetching.wantsAll = true
+                state.fetching.waiters.append(
+                    Waiter(
+                        range: 0..<row.size,
+                        complete: { [weak self] result in
+                            body(result)
+                            self?.live.release(id)
+                        },
+                        isAbandoned: { false }
+                    )
+                )
+                if state.fetching.active.isEmpty { continueFetching(item, &state) }
+                return false
+            }
+        }
+        switch outcome {
+        case .success(false): break
+        case .success(true):
+            try? save(item, closing: false)
+            live.release(id)
+            body(.success(()))
+        case .failure(let error):
+            live.release(id)
+            body(.failure(error))
+        }
+    }
+
+    /// Fetches all bytes of an item; for tasks.
+    func materialize(_ id: ItemID) async throws(Errno) {
+        let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<Void, Errno>, Never>) in
+            contentQueue.async { [self] in materialize(id) { continuation.resume(returning: $0) } }
+        }
+        try result.get()
+    }
+
+    /// Wants the rest of a partial item that was written to, before its base version goes away.
+    func completeBase(_ item: LiveItem, _ state: inout LiveItem.State) {
+        completeMaterialization(item, &state)
+        guard let row = state.row, row.residency != .whole else { return }
+        state.fetching.wantsAll = true
+        if state.fetching.active.isEmpty { continueFetching(item, &state) }
+    }
+
+    /// Ends fetches nobody needs any more after a reader gave up.
+    private func abandonFetches(of item: LiveItem) {
+        item.state.withLock { state in
+            state.fetching.waiters.removeAll { $0.isAbandoned() }
+            guard state.fetching.waiters.isEmpty, !state.fetching.wantsAll else { return }
+            for fetch in state.fetching.active { fetch.end() }
+            state.fetching.active.removeAll()
+        }
+    }
+
+    /// After a close: what is fetched only in the background, for nobody, ends.
+    func stopBackgroundFetches(of item: LiveItem) {
+        item.state.withLock { state in
+            guard !state.fetching.active.isEmpty, !state.fetching.wantsAll, live.handles(item.id) <= 1 else { return }
+            let needed = state.fetching.waiters.filter { !$0.isAbandoned() }.map(\.range)
+            state.fetching.active.removeAll { fetch in
+                if needed.contains(where: { $0.overlaps(fetch.range) }) { return false }
+                fetch.end()
+                return true
+            }
+        }
+    }
+
+    /// Ends fetches that made no progress within the stall limit; those who wait get `ETIMEDOUT`.
+    func expireFetches(of item: LiveItem, now: Int64) {
+        let limit = configuration.stallLimit.nanoseconds
+        let expired = item.state.withLock { state -> [Waiter] in
+            let stalled = state.fetching.active.filter {
+                now - $0.lastProgress.load(ordering: .relaxed) > limit
+            }
+            guard !stalled.isEmpty else { return [] }
+            for fetch in stalled { fetch.end() }
+            state.fetching.active.removeAll { fetch in stalled.contains { $0 === fetch } }
+            state.fetching.wantsAll = false
+            let waiting = state.fetching.waiters
+            let isLost = { (waiter: Waiter) in
+                state.ranges.missing(in: waiter.range).contains { gap in
+                    stalled.contains { $0.range.overlaps(gap) }
+                }
+            }
+            state.fetching.waiters.removeAll(where: isLost)
+            return waiting.filter(isLost)
+        }
+        if !expired.isEmpty { noteFetchFailure(item.id, .timedOut) }
+        for waiter in expired { waiter.complete(.failure(.timedOut)) }
+    }
+
+    /// Records bytes that a program wrote into an item that is not whole.
+    func noteLocalBytes(_ item: LiveItem, _ state: inout LiveItem.State, _ range: Range<Int64>) {
+        guard let row = state.row else { return }
+        if range.lowerBound > row.size { state.ranges.insert(row.size..<range.lowerBound) }
+        state.ranges.insert(range)
+        noteContentChange(&state) { row in
+            row.size = max(row.size, range.upperBound)
+            row.residency = .partial
+        }
+    }
+
+    /// Commits size and ranges of a partial item at once: a fetch after a restart must not cover what was written.
+    func saveRanges(_ item: LiveItem, _ state: inout LiveItem.State) throws(Errno) {
+        guard var row = state.row else { return }
+        residentBytes.add(state.ranges.count - row.resident, ordering: .relaxed)
+        row.resident = state.ranges.count
+        let saved = row
+        let ranges = state.ranges
+        try catalog.write { database throws(Errno) in
+            try database.saveContent(saved)
+            try database.setRanges(ranges, of: item.id)
+            try self.enqueueEntries(of: item.id, .content, database)
+        }
+        state.row = saved
+        state.hasUnsavedRanges = false
+        state.hasUnsavedContent = false
+    }
+}
+
+extension Duration {
+    /// The whole nanoseconds.
+    var nanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
+    /// The whole milliseconds.
+    var milliseconds: Int64 { nanoseconds / 1_000_000 }
+}

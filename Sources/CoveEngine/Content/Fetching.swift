@@ -1,0 +1,131 @@
+internal import CoveCore
+internal import Synchronization
+
+/// The fetches of one item and those who wait for them; guarded by the item's lock.
+struct Fetching {
+    /// Fetches going on, at most `Fetching.parallel`.
+    var active: [Fetch] = []
+    /// Requests that wait for bytes.
+    var waiters: [Waiter] = []
+    /// Where a sequential reader is expected next.
+    var position: Int64 = 0
+    /// How much the next fetch asks for; doubles while reading is sequential.
+    var window = Fetching.firstWindow
+    /// True while all bytes are wanted, whether or not anything reads: a download, or the base of a changed file.
+    var wantsAll = false
+    /// True once this use of the item was counted as a download.
+    var isCounted = false
+
+    /// The first fetch of a reader: a middle read costs no more than this.
+    static let firstWindow: Int64 = 1 << 20
+    /// The largest single fetch.
+    static let lastWindow: Int64 = 32 << 20
+    /// Fetches of one item at a time.
+    static let parallel = 4
+    /// Files up to this size are fetched whole once a program has read a part.
+    static let wholeLimit: Int64 = 64 << 20
+
+    /// What fetches going on will bring.
+    var underway: RangeSet {
+        var set = RangeSet()
+        for fetch in active { set.insert(fetch.range) }
+        return set
+    }
+}
+
+/// A range on its way. `lastProgress` is guarded by the item's lock.
+final class Fetch: Sendable {
+    let range: Range<Int64>
+    let started: Int64
+    let lastProgress: Atomic<Int64>
+    let received = Atomic<Int64>(0)
+    private let ended = Atomic<Bool>(false)
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    init(range: Range<Int64>, now: Int64) {
+        self.range = range
+        started = now
+        lastProgress = Atomic(now)
+    }
+
+    func run(_ work: Task<Void, Never>) {
+        task.withLock { $0 = work }
+        if isEnded { work.cancel() }
+    }
+
+    /// Ends the fetch: its sink takes no more bytes.
+    func end() {
+        ended.store(true, ordering: .releasing)
+        task.withLock { $0 }?.cancel()
+    }
+
+    var isEnded: Bool { ended.load(ordering: .acquiring) }
+}
+
+/// One request that waits for a range.
+struct Waiter {
+    let range: Range<Int64>
+    let complete: @Sendable (Result<Void, Errno>) -> Void
+    let isAbandoned: @Sendable () -> Bool
+}
+
+/// Writes fetched bytes into the content file: only where nothing local is, recorded after they are written.
+struct FetchSink: ContentSink {
+    let engine: Engine
+    let item: LiveItem
+    let fetch: Fetch
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ProviderError) {
+        try take(offset..<(offset + Int64(bytes.count))) { descriptor, gap throws(Errno) in
+            let start = Int(gap.lowerBound - offset)
+            let part = UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(gap.upperBound - gap.lowerBound))])
+            try System.pwriteAll(descriptor, part, gap.lowerBound)
+        }
+    }
+
+    func copy(from source: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
+        try take(offset..<(offset + Int64(count))) { descriptor, gap throws(Errno) in
+            var position = gap.lowerBound
+            while position < gap.upperBound {
+                let done = try System.copyFileRange(
+                    from: source,
+                    at: position,
+                    to: descriptor,
+                    at: position,
+                    count: Int(gap.upperBound - position)
+                )
+                guard done > 0 else { throw .inputOutput }
+                position += Int64(done)
+            }
+        }
+        return count
+    }
+
+    private func take(
+        _ range: Range<Int64>,
+        _ write: (Int32, Range<Int64>) throws(Errno) -> Void
+    ) throws(ProviderError) {
+        guard range.lowerBound >= fetch.range.lowerBound, range.upperBound <= fetch.range.upperBound else {
+            throw .failed("the source sent bytes that were not asked for", .inputOutput)
+        }
+        let finished: [Waiter]
+        do throws(Errno) {
+            finished = try item.state.withLock { state throws(Errno) in
+                guard !fetch.isEnded, let row = state.row, row.residency != .whole else { throw .cancelled }
+                let inside = range.clamped(to: 0..<max(row.size, 0))
+                let descriptor = try engine.descriptor(item.id, &state)
+                for gap in state.ranges.missing(in: inside) { try write(descriptor, gap) }
+                state.ranges.insert(inside)
+                state.hasUnsavedRanges = true
+                fetch.lastProgress.store(System.monotonic(), ordering: .relaxed)
+                return engine.satisfiedWaiters(&state)
+            }
+        } catch {
+            throw error == .cancelled ? .cancelled : .failed("the local disk can't take the bytes: \(error)", error)
+        }
+        let count = range.upperBound - range.lowerBound
+        fetch.received.add(count, ordering: .relaxed)
+        engine.counters.bytesDownloaded.add(count, ordering: .relaxed)
+        for waiter in finished { waiter.complete(.success(())) }
+    }
+}

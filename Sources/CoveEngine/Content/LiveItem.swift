@@ -1,0 +1,51 @@
+internal import CoveCore
+internal import Synchronization
+
+/// One item in use: its descriptor, and the part of its row that changes with its bytes.
+final class LiveItem: Sendable {
+    /// What the lock guards. The content columns of the row are true here before they are in the catalog.
+    struct State {
+        /// The row as last read or saved, and changes not yet saved; nil until first needed.
+        var row: ItemRow?
+        /// What is here of a partial item.
+        var ranges = RangeSet()
+        /// The content file, or -1.
+        var descriptor: Int32 = -1
+        /// True while size or dates are newer than the catalog's.
+        var hasUnsavedContent = false
+        /// True while ranges are newer than the catalog's.
+        var hasUnsavedRanges = false
+        /// True once the journal knows that bytes changed after the last snapshot.
+        var isMarked = false
+        /// Handles open for writing.
+        var writers = 0
+        /// Writes that have left the lock and not come back.
+        var writesInFlight = 0
+        /// Monotonic nanoseconds of the last write.
+        var lastWrite: Int64 = 0
+        /// The upload that streams from the content file now.
+        var snapshot: SnapshotToken?
+        /// Fetches and those who wait for them.
+        var fetching = Fetching()
+    }
+
+    let id: ItemID
+    let state = Mutex(State())
+
+    init(id: ItemID) { self.id = id }
+
+    deinit {
+        let descriptor = state.withLock { $0.descriptor }
+        if descriptor >= 0 { System.close(descriptor) }
+    }
+}
+
+/// Whether a snapshot still stands; guarded by its item's lock.
+final class SnapshotToken: Sendable {
+    private let aborted = Atomic<Bool>(false)
+
+    /// Ends the snapshot: a byte of it is about to change.
+    func abort() { aborted.store(true, ordering: .releasing) }
+
+    var isAborted: Bool { aborted.load(ordering: .acquiring) }
+}

@@ -1,0 +1,390 @@
+public import CoveCore
+internal import Dispatch
+internal import Synchronization
+
+/// What people ask the account to do.
+extension Engine {
+    /// The files at or below a path; directories never listed are listed first.
+    private func files(below path: RemotePath) async throws(Errno) -> [ItemID] {
+        var stack: [ItemID] = [
+            try catalog.read { database throws(Errno) in try database.entry(atPath: path)?.item ?? .root }
+        ]
+        var files: [ItemID] = []
+        while let id = stack.popLast() {
+            let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
+            if row.kind == .file { files.append(id) }
+            guard row.kind == .directory else { continue }
+            if case .later(let pending) = try openDirectory(id, Caller(thread: 0, user: 0, group: 0)) {
+                try await pending.value()
+            }
+            try catalog.read { database throws(Errno) in
+                try database.eachEntry(of: id, after: 0) { entry in
+                    stack.append(entry.item)
+                    return true
+                }
+            }
+        }
+        return files
+    }
+
+    /// Starts to download a document, or all below a directory; returns when all is asked for.
+    public func download(_ path: RemotePath) async throws(Errno) {
+        let files = try await files(below: path)
+        // They go on by themselves, a few at a time.
+        Task { [self] in
+            await withTaskGroup(of: Void.self) { group in
+                for (index, id) in files.enumerated() {
+                    if index >= 8 { await group.next() }
+                    group.addTask { [self] in _ = try? await materialize(id) }
+                }
+            }
+        }
+    }
+
+    /// Downloads a document, or all below a directory, and waits for all of it.
+    public func waitForDownload(
+        _ path: RemotePath,
+        progress: @escaping @Sendable (TransferStatus) -> Void
+    ) async throws(Errno) {
+        let files = try await files(below: path)
+        let total = files.reduce(Int64(0)) { sum, id in sum + ((try? attributes(of: id).size) ?? 0) }
+        let started = System.monotonic()
+        let done = ByteCount()
+        let name = path.description
+        let failure = await withTaskGroup(of: Errno?.self) { group in
+            var first: Errno?
+            for (index, id) in files.enumerated() {
+                if index >= 8, let result = await group.next() { first = first ?? result }
+                group.addTask { [self] in
+                    do throws(Errno) {
+                        try await materialize(id)
+                    } catch {
+                        return error
+                    }
+                    let size = (try? attributes(of: id).size) ?? 0
+                    let sum = done.bytes.add(size, ordering: .relaxed).newValue
+                    let seconds = max(0.001, Double(System.monotonic() - started) / 1e9)
+                    progress(
+                        TransferStatus(
+                            path: name,
+                            direction: "download",
+                            doneBytes: sum,
+                            totalBytes: total,
+                            bytesPerSecond: Double(sum) / seconds
+                        )
+                    )
+                    return nil
+                }
+            }
+            for await result in group { first = first ?? result }
+            return first
+        }
+        if let failure { throw failure }
+    }
+
+    /// Keeps a document, or all below a directory, on this disk; or no longer does.
+    public func setPinned(_ path: RemotePath, _ pinned: Bool) throws(Errno) {
+        let id = try catalog.read { database throws(Errno) in try database.entry(atPath: path)?.item ?? .root }
+        try setPinned(id, pinned)
+    }
+
+    func setPinned(_ id: ItemID, _ pinned: Bool) throws(Errno) {
+        let files = try catalog.write { database throws(Errno) -> [ItemID] in
+            var files: [ItemID] = []
+            var stack = try database.entries(of: id)
+            if id == .root {
+                try database.eachEntry(of: .root, after: 0) { entry in
+                    stack.append(entry)
+                    return true
+                }
+            } else if stack.isEmpty {
+                throw .stale
+            }
+            while var entry = stack.popLast() {
+                if pinned { entry.flags.insert(.pinned) } else { entry.flags.remove(.pinned) }
+                try database.update(entry)
+                let row = try database.existingItem(entry.item)
+                if row.kind == .file, row.residency != .whole { files.append(row.id) }
+                guard row.kind == .directory else { continue }
+                try database.eachEntry(of: row.id, after: 0) { child in
+                    stack.append(child)
+                    return true
+                }
+            }
+            return files
+        }
+        if pinned { for file in files { materialize(file) { _ in } } }
+    }
+
+    /// Sends what waits without settling, and asks the provider for its changes.
+    public func sync(_ path: RemotePath?, acceptDeletions: Bool, acceptLocalDeletions: Bool) async {
+        for item in live.all() { try? save(item, closing: false) }
+        await sync?.sync(acceptDeletions: acceptDeletions, acceptLocalDeletions: acceptLocalDeletions)
+    }
+
+    /// Waits until nothing is left to send or fetch, something waits for a person, or time is up.
+    public func waitUntilSettled(_ path: RemotePath?, timeout: Duration?) async -> SyncReport {
+        let deadline = timeout.map { System.monotonic() + $0.nanoseconds } ?? .max
+        while true {
+            let status = accountStatus()
+            let isBusy = sync?.shared.withLock { $0.isPolling || !$0.inbox.isEmpty || !$0.pushing.isEmpty } ?? false
+            let remaining = status.queuedOperations
+            let isSettled = remaining == 0 && !isBusy && status.state == "idle"
+            let isStuck = status.state == "waiting-for-approval" || status.state == "paused"
+            let hasFailed = !isBusy && remaining > 0 && status.errors.contains { $0.retryInSeconds != nil }
+            if isSettled || isStuck || hasFailed || System.monotonic() >= deadline {
+                var errors = status.errors.filter { $0.retryInSeconds != nil }
+                if let reason = status.reason {
+                    errors.append(ItemError(path: "/", message: reason, retryInSeconds: nil))
+                }
+                return SyncReport(isSettled: isSettled, remaining: remaining, errors: errors)
+            }
+            try? await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// Stops sending; the tree goes on to work.
+    public func pause() { Task { await sync?.setPaused(true) } }
+
+    /// Goes on to send.
+    public func resume() { Task { await sync?.setPaused(false) } }
+
+    /// Deleted documents that can be restored, newest first.
+    public func trash() -> [TrashEntry] {
+        let rows = (try? catalog.read { database throws(Errno) in try database.trash(pending: nil) }) ?? []
+        return rows.reversed().compactMap { row in
+            guard row.kind != .directory else { return nil }
+            return TrashEntry(
+                documentID: row.document.description,
+                path: row.path.description,
+                time: Double(row.deleted) / 1000,
+                size: row.size,
+                location: row.item != nil ? "local" : "remote"
+            )
+        }
+    }
+
+    /// Puts a deleted document back where it was, or beside what has taken its name; returns its path.
+    public func restore(_ documentID: String) async throws(Errno) -> RemotePath {
+        guard let document = DocumentID(documentID) else { throw .invalidArgument }
+        let rows = try catalog.read { database throws(Errno) in try database.trash(pending: nil) }
+        guard let row = rows.last(where: { $0.document == document && $0.kind != .directory }) else {
+            throw .noSuchEntry
+        }
+        let names = row.path.names
+        guard let last = names.last else { throw .invalidArgument }
+        var parent = ItemID.root
+        let caller = Caller(thread: 0, user: configuration.user, group: configuration.group)
+        for name in names.dropLast() {
+            let entry = try catalog.read { database throws(Errno) in try database.entry(parent, name.bytes) }
+            if let entry {
+                parent = entry.item
+            } else {
+                let above = parent
+                parent = try makeDirectory(parent, name.bytes, mode: 0o755, caller).id
+                kernel.withLock { $0 }?.invalidateEntry(above, name.bytes)
+            }
+        }
+        let directory = parent
+        let restored: (name: [UInt8], path: RemotePath)
+        if row.isPending || row.item != nil {
+            restored = try restoreLocally(row, directory, last)
+        } else {
+            restored = try await restoreRemotely(row, directory, last)
+        }
+        kernel.withLock { $0 }?.invalidateEntry(directory, restored.name)
+        wakeSync()
+        return restored.path
+    }
+
+    private func freeName(_ parent: ItemID, _ name: FileName, _ database: Database) throws(Errno) -> [UInt8] {
+        var candidate = name
+        var number = 1
+        while try database.entry(parent, candidate.bytes) != nil {
+            number += 1
+            candidate = name.inserting(" (restored \(number))")
+        }
+        return candidate.bytes
+    }
+
+    private func restoreLocally(
+        _ row: TrashRow,
+        _ parent: ItemID,
+        _ last: FileName
+    ) throws(Errno) -> (name: [UInt8], path: RemotePath) {
+        try catalog.write { database throws(Errno) in
+            guard let trashed = try database.trash(id: row.id) else { throw .noSuchEntry }
+            let name = try self.freeName(parent, last, database)
+            let item: ItemID
+            if let kept = trashed.item {
+                item = kept
+                try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(kept))
+            } else {
+                // Not sent yet and without bytes here: as if it had never been deleted.
+                var made = ItemRow(
+                    kind: trashed.kind,
+                    permissions: 0o644,
+                    user: self.configuration.user,
+                    group: self.configuration.group,
+                    now: System.now()
+                )
+                made.size = trashed.size
+                made.version = trashed.remoteVersion
+                made.residency = trashed.size > 0 ? .dataless : .whole
+                item = try database.insert(made)
+            }
+            var entry = EntryRow(parent: parent, name: name, item: item, document: trashed.document)
+            if trashed.isPending {
+                entry.remoteID = trashed.remoteID
+                entry.remoteVersion = trashed.remoteVersion
+                let isSame = trashed.remoteParent == parent && trashed.remoteName == name
+                entry.remoteParent = isSame ? nil : trashed.remoteParent
+                entry.remoteName = isSame ? nil : trashed.remoteName
+                if trashed.item == nil {
+                    entry.remoteItem = item
+                    entry.remoteGeneration = 1
+                }
+                entry.flags.insert(.metadataChanged)
+            }
+            let id = try database.insert(entry)
+            try database.deleteTrash(trashed.id)
+            try database.enqueue(id, at: self.milliseconds())
+            try database.touch(parent, modified: true, at: System.now())
+            try database.note(.created, entry: id, item: item, parent: parent)
+            let directory = try database.path(ofDirectory: parent) ?? .root
+            return (name, directory.appending(FileName(unchecked: name)))
+        }
+    }
+
+    private func restoreRemotely(
+        _ row: TrashRow,
+        _ parent: ItemID,
+        _ last: FileName
+    ) async throws(Errno) -> (name: [UInt8], path: RemotePath) {
+        guard let sync, let place = row.place else { throw .noSuchEntry }
+        let (directory, name) = try catalog.read { database throws(Errno) -> (RemoteReference?, [UInt8]) in
+            (try database.remoteReference(ofDirectory: parent), try self.freeName(parent, last, database))
+        }
+        guard let directory else { throw .busy }
+        let remote: RemoteItem
+        do throws(ProviderError) {
+            remote = try await sync.move(
+                sync.trashReference(place),
+                nil,
+                directory,
+                FileName(unchecked: name)
+            )
+        } catch {
+            throw error.errno
+        }
+        return try catalog.write { database throws(Errno) in
+            try database.deleteTrash(row.id)
+            // The change feed may have been quicker.
+            if try database.entry(parent, name) == nil {
+                var entry = try self.insertRemote(remote, into: parent, name: name, database)
+                entry.document = row.document
+                try database.update(entry)
+            }
+            let path = try database.path(ofDirectory: parent) ?? .root
+            return (name, path.appending(FileName(unchecked: name)))
+        }
+    }
+
+    /// Deletes trashed documents for good; returns how many.
+    public func emptyTrash(olderThan age: Duration?) async -> Int {
+        await sync?.expireTrash(olderThan: age?.milliseconds ?? 0) ?? 0
+    }
+
+    /// Looks at the state disk, the catalog and the provider.
+    public func diagnose() async -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
+        let integrity = try? catalog.read { database throws(Errno) in
+            try database.first("PRAGMA integrity_check(1)") { $0.text(0) }
+        }
+        findings.append(
+            integrity == "ok"
+                ? DoctorFinding(check: "catalog", level: "ok", message: "the catalog is sound", remedy: nil)
+                : DoctorFinding(
+                    check: "catalog",
+                    level: "problem",
+                    message: "the catalog is damaged: \(integrity ?? "it can't be read")",
+                    remedy: "unmount and mount again: the damaged catalog is kept aside and the tree rebuilt"
+                )
+        )
+        let free = store.freeSpace()?.available ?? 0
+        findings.append(
+            free > 256 << 20
+                ? DoctorFinding(
+                    check: "state disk",
+                    level: "ok",
+                    message: "\(free >> 20) MiB are free",
+                    remedy: nil
+                )
+                : DoctorFinding(
+                    check: "state disk",
+                    level: "warning",
+                    message: "only \(free >> 20) MiB are free",
+                    remedy: "free some space, or mount with a smaller -o cache-size"
+                )
+        )
+        let status = accountStatus()
+        findings.append(
+            status.state == "offline"
+                ? DoctorFinding(
+                    check: "source",
+                    level: "problem",
+                    message: status.reason ?? "it is not connected yet",
+                    remedy: "make the source reachable; what was changed here waits for it"
+                )
+                : DoctorFinding(check: "source", level: "ok", message: "\(status.source) answers", remedy: nil)
+        )
+        if status.state == "waiting-for-approval", let reason = status.reason {
+            findings.append(DoctorFinding(check: "deletions", level: "warning", message: reason, remedy: nil))
+        }
+        for weakness in status.weaknesses {
+            findings.append(DoctorFinding(check: "source", level: "warning", message: weakness, remedy: nil))
+        }
+        return findings + databasesBesideDocuments()
+    }
+
+    /// Warns of documents that SQLite has open: their companions are not synced as one with them.
+    private func databasesBesideDocuments() -> [DoctorFinding] {
+        let found = try? catalog.read { database throws(Errno) in
+            try database.all(
+                """
+                SELECT d.id FROM entries d JOIN entries w ON w.parent = d.parent
+                    AND w.name IN (CAST(d.name || '-wal' AS BLOB), CAST(d.name || '-journal' AS BLOB)) LIMIT 20
+                """
+            ) { $0.int(0) }
+        }
+        return (found ?? []).compactMap { id in
+            let path = try? catalog.read { database throws(Errno) in
+                try database.entry(id: id).map { entry throws(Errno) in try database.path(of: entry) }
+            }
+            guard let path else { return nil }
+            return DoctorFinding(
+                check: "databases",
+                level: "warning",
+                message: "\(path) is a database in use: it is sent when its -wal or -journal is quiet",
+                remedy: "don't open one database on two devices at a time"
+            )
+        }
+    }
+
+    /// Remembers for `cove status` why an item's bytes could not be fetched, and asks for what changed.
+    func noteFetchFailure(_ id: ItemID, _ error: ProviderError) {
+        guard let sync else { return }
+        sync.shared.withLock { state in
+            if state.failures.count > 1000 { state.failures.removeAll() }
+            state.failures[id] = "\(error)"
+        }
+        Task {
+            if error.parksAccount { await sync.disconnect(error) } else { await sync.requestPoll() }
+        }
+    }
+}
+
+/// A sum that several tasks add to.
+private final class ByteCount: Sendable {
+    let bytes = Atomic<Int64>(0)
+}

@@ -1,0 +1,345 @@
+public import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// What people and programs ask about documents and the account.
+extension Engine {
+    /// Everything known of the document at a path.
+    public func item(at path: RemotePath) throws(Errno) -> ItemStatus {
+        let entry = try catalog.read { database throws(Errno) in try database.entry(atPath: path) }
+        return try status(entry, item: entry?.item ?? .root, path: path)
+    }
+
+    /// Everything known of an item, by one of its documents.
+    func status(of id: ItemID) throws(Errno) -> ItemStatus {
+        let (entry, path) = try catalog.read { database throws(Errno) -> (EntryRow?, RemotePath) in
+            guard id != .root, let entry = try database.entries(of: id).first else { return (nil, .root) }
+            return (entry, try database.path(of: entry))
+        }
+        return try status(entry, item: id, path: path)
+    }
+
+    /// The documents of a directory, listed from the provider when it never was.
+    public func items(in directory: RemotePath) async throws(Errno) -> [ItemStatus] {
+        let id = try catalog.read { database throws(Errno) in try database.entry(atPath: directory)?.item ?? .root }
+        if case .later(let pending) = try openDirectory(id, Caller(thread: 0, user: 0, group: 0)) {
+            try await pending.value()
+        }
+        var result: [ItemStatus] = []
+        try walk(directory, depth: 1) { status in
+            result.append(status)
+            return true
+        }
+        return Array(result.dropFirst())
+    }
+
+    /// Visits a document and, for a directory, all that is listed below it, until the body returns false.
+    public func walk(_ path: RemotePath, _ body: (ItemStatus) -> Bool) throws(Errno) {
+        try walk(path, depth: .max, body)
+    }
+
+    private func walk(_ path: RemotePath, depth: Int, _ body: (ItemStatus) -> Bool) throws(Errno) {
+        let root = try catalog.read { database throws(Errno) in try database.entry(atPath: path) }
+        var stack: [(entry: EntryRow?, path: RemotePath, depth: Int)] = [(root, path, depth)]
+        while let (entry, path, depth) = stack.popLast() {
+            let id = entry?.item ?? .root
+            let status = try status(entry, item: id, path: path)
+            guard body(status) else { return }
+            guard status.kind == "directory", depth > 0 else { continue }
+            var children: [(EntryRow?, RemotePath, Int)] = []
+            try catalog.read { database throws(Errno) in
+                try database.eachEntry(of: id, after: 0) { child in
+                    children.append((child, path.appending(FileName(unchecked: child.name)), depth - 1))
+                    return true
+                }
+            }
+            children.sort { $0.1 > $1.1 }
+            stack += children
+        }
+    }
+
+    private func status(_ entry: EntryRow?, item id: ItemID, path: RemotePath) throws(Errno) -> ItemStatus {
+        let (row, journal, hasConflict) = try catalog.read {
+            database throws(Errno) -> (ItemRow, JournalRow?, Bool) in
+            let row = try database.existingItem(id)
+            guard let entry else { return (row, nil, false) }
+            let conflict =
+                try database.first(
+                    "SELECT 1 FROM conflicts WHERE copy = ?1 OR document = ?1",
+                    .document(entry.document),
+                    read: { _ in true }
+                ) ?? false
+            return (row, try database.journalRow(entry.id), conflict)
+        }
+        let attributes = overlay(row)
+        var residency = row.residency
+        var local = row.residency == .whole ? attributes.size : row.resident
+        var isDownloading = false
+        if let item = live.find(id) {
+            item.state.withLock { state in
+                residency = state.row?.residency ?? residency
+                local = residency == .whole ? attributes.size : state.ranges.count
+                isDownloading = !state.fetching.active.isEmpty
+            }
+        }
+        let isLocalOnly = entry?.flags.contains(.localOnly) == true
+        let progress = entry.flatMap { entry in sync?.shared.withLock { $0.pushing[entry.id] } }
+        let failure = sync?.shared.withLock { $0.failures[id] }
+        var percent = attributes.size == 0 || row.kind != .file ? 100 : 100 * Double(local) / Double(attributes.size)
+        if residency == .dataless { percent = 0 }
+        if let progress {
+            let total = progress.total.load(ordering: .relaxed)
+            if total > 0 { percent = 100 * Double(progress.sent.load(ordering: .relaxed)) / Double(total) }
+        }
+        let state = Engine.stateName(residency, isLocalOnly: isLocalOnly)
+        return ItemStatus(
+            path: String(decoding: path.bytes, as: UTF8.self),
+            name: path.name?.description ?? "",
+            kind: Engine.kindName(row.kind),
+            state: state,
+            isDirty: journal != nil,
+            isUploading: progress != nil && row.kind == .file,
+            isDownloading: isDownloading,
+            isPinned: entry?.flags.contains(.pinned) == true,
+            hasConflict: hasConflict,
+            size: attributes.size,
+            localBytes: row.kind == .file ? local : 0,
+            percent: percent,
+            modificationTime: Double(attributes.modificationTime.rawValue) / 1e9,
+            permissions: Int(attributes.permissions),
+            user: Int(attributes.user),
+            group: Int(attributes.group),
+            itemID: id.rawValue,
+            documentID: (entry?.document).map { "\($0)" } ?? "",
+            contentVersion: entry?.remoteVersion.map { "\($0)" },
+            remoteID: entry?.remoteID.map { String(decoding: $0.bytes, as: UTF8.self) },
+            error: journal?.error ?? failure
+        )
+    }
+
+    private static func stateName(_ residency: Residency, isLocalOnly: Bool) -> String {
+        if isLocalOnly { return "local" }
+        switch residency {
+        case .whole: return "materialized"
+        case .partial: return "partial"
+        case .dataless: return "dataless"
+        }
+    }
+
+    static func kindName(_ kind: ItemKind) -> String {
+        switch kind {
+        case .file: "file"
+        case .directory: "directory"
+        case .symbolicLink: "symlink"
+        case .fifo: "fifo"
+        case .socket: "socket"
+        case .characterDevice, .blockDevice: "device"
+        }
+    }
+
+    /// The account as a whole.
+    public func accountStatus() -> AccountStatus {
+        let shared = sync?.shared.withLock { $0 } ?? SyncEngine.Shared()
+        let queue = (try? catalog.read { database throws(Errno) in try database.queueLength() }) ?? 0
+        var reason = shared.reason
+        var state = queue > 0 || shared.isPolling ? "syncing" : "idle"
+        if shared.heldRemovals > 0 {
+            state = "waiting-for-approval"
+            reason =
+                "the source no longer has \(shared.heldRemovals) documents; if that is meant, run "
+                + "`cove sync --accept-deletions`"
+        } else if shared.heldDeletions > 0 {
+            state = "waiting-for-approval"
+            reason =
+                "\(shared.heldDeletions) deletions made here are held back; if they are meant, run "
+                + "`cove sync --accept-local-deletions`"
+        }
+        if !shared.isConnected { state = "offline" }
+        if shared.isPaused { state = "paused" }
+        let transfers = activeTransfers(shared)
+        return AccountStatus(
+            account: configuration.account,
+            source: configuration.source,
+            mountpoint: configuration.mountpoint,
+            stateDirectory: configuration.stateDirectory,
+            state: state,
+            reason: reason,
+            queuedOperations: queue,
+            transfers: transfers,
+            conflicts: conflicts().count,
+            errors: errors(),
+            residentBytes: residentBytes.load(ordering: .relaxed),
+            cacheLimit: cacheLimit,
+            weaknesses: weaknesses()
+        )
+    }
+
+    private func weaknesses() -> [String] {
+        let capabilities = provider.capabilities
+        var list: [String] = []
+        if !capabilities.conditionalWrites {
+            list.append("the source can't refuse an outdated write: two writers in the same instant may not be noticed")
+        }
+        if !capabilities.ranges { list.append("the source can't send a part of a file: every read fetches it whole") }
+        if capabilities.readOnly { list.append("the source can't be written to: changes made here wait") }
+        return list
+    }
+
+    private func activeTransfers(_ shared: SyncEngine.Shared) -> [TransferStatus] {
+        let now = System.monotonic()
+        func rate(_ bytes: Int64, since started: Int64) -> Double {
+            Double(bytes) / max(0.001, Double(now - started) / 1e9)
+        }
+        var transfers: [TransferStatus] = []
+        for (entry, progress) in shared.pushing {
+            let total = progress.total.load(ordering: .relaxed)
+            guard total > 0 else { continue }
+            let path = try? catalog.read { database throws(Errno) in
+                try database.entry(id: entry).map { entry throws(Errno) in try database.path(of: entry) }
+            }
+            let sent = progress.sent.load(ordering: .relaxed)
+            transfers.append(
+                TransferStatus(
+                    path: path?.description ?? "",
+                    direction: "upload",
+                    doneBytes: sent,
+                    totalBytes: total,
+                    bytesPerSecond: rate(sent, since: progress.started)
+                )
+            )
+        }
+        for item in live.all() {
+            let found = item.state.withLock { state -> (Int64, Int64, Int64, Int64)? in
+                guard let first = state.fetching.active.first, let row = state.row else { return nil }
+                let received = state.fetching.active.reduce(0) { $0 + $1.received.load(ordering: .relaxed) }
+                return (state.ranges.count, row.size, first.started, received)
+            }
+            guard let (done, total, started, received) = found, let status = try? status(of: item.id) else { continue }
+            transfers.append(
+                TransferStatus(
+                    path: status.path,
+                    direction: "download",
+                    doneBytes: done,
+                    totalBytes: total,
+                    bytesPerSecond: rate(received, since: started)
+                )
+            )
+        }
+        return transfers
+    }
+
+    private func errors() -> [ItemError] {
+        let now = milliseconds()
+        let found = try? catalog.read { database throws(Errno) -> [ItemError] in
+            var errors: [ItemError] = []
+            for row in try database.journal() {
+                guard let message = row.error, let entry = try database.entry(id: row.entry) else { continue }
+                errors.append(
+                    ItemError(
+                        path: try database.path(of: entry).description,
+                        message: message,
+                        retryInSeconds: max(0, Double(row.retry - now) / 1000)
+                    )
+                )
+            }
+            for row in try database.trash(pending: true) {
+                guard let message = row.error else { continue }
+                errors.append(
+                    ItemError(
+                        path: row.path.description,
+                        message: message,
+                        retryInSeconds: max(0, Double(row.retry - now) / 1000)
+                    )
+                )
+            }
+            errors += try database.all("SELECT path, message FROM problems ORDER BY path") { row in
+                ItemError(
+                    path: String(decoding: row.blob(0), as: UTF8.self),
+                    message: "\(row.text(1)); rename it at the source",
+                    retryInSeconds: nil
+                )
+            }
+            if let folder = try database.meta("salvage") {
+                errors.append(
+                    ItemError(
+                        path: "/",
+                        message: "the catalog was corrupt and the tree was rebuilt; unsent changes may be in "
+                            + "\(String(decoding: folder, as: UTF8.self)): look there, then delete it",
+                        retryInSeconds: nil
+                    )
+                )
+            }
+            return errors
+        }
+        return found ?? []
+    }
+
+    /// Counters since the start, and sizes now.
+    public func statistics() -> Statistics {
+        var statistics = Statistics()
+        statistics.downloadsStarted = counters.downloadsStarted.load(ordering: .relaxed)
+        statistics.bytesDownloaded = counters.bytesDownloaded.load(ordering: .relaxed)
+        statistics.contentUpdates = counters.contentUpdates.load(ordering: .relaxed)
+        statistics.bytesUploaded = counters.bytesUploaded.load(ordering: .relaxed)
+        statistics.deletions = counters.deletions.load(ordering: .relaxed)
+        statistics.moves = counters.moves.load(ordering: .relaxed)
+        statistics.providerRequests = counters.providerRequests.load(ordering: .relaxed)
+        statistics.fuseRequests = counters.fuseRequests.load(ordering: .relaxed)
+        statistics.readHits = counters.readHits.load(ordering: .relaxed)
+        statistics.readMisses = counters.readMisses.load(ordering: .relaxed)
+        statistics.parkedRequests = counters.parkedRequests.load(ordering: .relaxed)
+        statistics.announcements = counters.announcements.load(ordering: .relaxed)
+        statistics.residentBytes = residentBytes.load(ordering: .relaxed)
+        statistics.openHandles = live.handleCount
+        statistics.conflicts = conflicts().count
+        _ = try? catalog.read { database throws(Errno) in
+            statistics.dirtyItems = Int(try database.first("SELECT count(*) FROM journal") { $0.int(0) } ?? 0)
+            statistics.queuedOperations = try database.queueLength()
+            statistics.items = Int(try database.first("SELECT count(*) FROM items") { $0.int(0) } ?? 0)
+        }
+        statistics.memoryBytes = Engine.residentMemory()
+        statistics.daemonPID = Int(getpid())
+        statistics.keeperPID = Int(getpid())
+        return statistics
+    }
+
+    private static func residentMemory() -> Int64 {
+        guard let descriptor = try? System.open("/proc/self/statm", O_RDONLY) else { return 0 }
+        defer { System.close(descriptor) }
+        var buffer = [UInt8](repeating: 0, count: 128)
+        let count = buffer.withUnsafeMutableBytes { (try? System.pread(descriptor, $0, 0)) ?? 0 }
+        let fields = String(decoding: buffer.prefix(count), as: UTF8.self).split(separator: " ")
+        return (fields.count > 1 ? Int64(fields[1]) ?? 0 : 0) * Int64(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    /// The documents whose two contents are both kept.
+    public func conflicts() -> [ConflictStatus] {
+        let found = try? catalog.read { database throws(Errno) -> [ConflictStatus] in
+            let rows = try database.all("SELECT copy, document, host, found FROM conflicts ORDER BY found") { row in
+                (row.document(0), row.document(1), row.text(2), row.int(3))
+            }
+            var result: [ConflictStatus] = []
+            for (copy, document, host, found) in rows {
+                func path(_ id: DocumentID) throws(Errno) -> RemotePath? {
+                    let entry = try database.first("SELECT id FROM entries WHERE document = ?", .document(id)) {
+                        $0.int(0)
+                    }
+                    guard let entry, let row = try database.entry(id: entry) else { return nil }
+                    return try database.path(of: row)
+                }
+                // A conflict ends when one of the two contents is gone.
+                guard let copyPath = try path(copy) else { continue }
+                result.append(
+                    ConflictStatus(
+                        path: try path(document)?.description ?? "",
+                        copyPath: copyPath.description,
+                        host: host,
+                        time: Double(found) / 1000
+                    )
+                )
+            }
+            return result
+        }
+        return found ?? []
+    }
+}

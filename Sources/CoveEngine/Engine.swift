@@ -1,0 +1,133 @@
+public import CoveCore
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// One account: its catalog, its content, its sync with the provider, and every file system operation on it.
+///
+/// All operations are thread-safe and local; what needs the provider comes back as `Outcome.later`.
+public final class Engine: Sendable {
+    /// What the engine is told at its start.
+    public typealias Configuration = EngineConfiguration
+
+    let configuration: EngineConfiguration
+    let provider: any Provider
+    let log: Log
+    let catalog: Catalog
+    let store: ContentStore
+    let live = LiveTable()
+    let counters = Counters()
+    let tombstones = Tombstones()
+    let scratchNames: NamePatterns
+    let incoming = IncomingTable()
+    let touched = TouchedDirectories()
+    let listings = Mutex<[ItemID: PendingListing]>([:])
+    let kernel = Mutex<(any KernelNotifier)?>(nil)
+    let announcer = Mutex<(any Announcer)?>(nil)
+    /// Runs what follows a fetch: blocking, and never on Swift's cooperative pool.
+    let contentQueue = DispatchQueue(label: "cove.content", attributes: .concurrent)
+    private let clock = DispatchQueue(label: "cove.clock")
+    private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
+    private let syncSlot = Mutex<SyncEngine?>(nil)
+    let cacheLimit: Int64
+    /// Bytes of content on this disk.
+    let residentBytes: Atomic<Int64>
+
+    /// Opens the catalog and recovers what an earlier daemon left; does not touch the network.
+    public init(configuration: EngineConfiguration, provider: any Provider, log: Log) throws(EngineError) {
+        self.configuration = configuration
+        self.provider = provider
+        self.log = log
+        let state = configuration.stateDirectory
+        scratchNames = NamePatterns(NamePatterns.builtIn + configuration.ignoredNames)
+        do throws(Errno) {
+            store = try ContentStore(directory: state + "/content")
+        } catch {
+            throw EngineError("\(state)/content: it can't be made: \(error); check the folder's owner and the disk")
+        }
+        catalog = try Recovery.openCatalog(path: state + "/catalog.db", store: store, log: log)
+        do throws(Errno) {
+            try Recovery.prepare(catalog, store: store, configuration: configuration, log: log)
+            let resident = try catalog.read { database throws(Errno) in
+                try database.first("SELECT coalesce(sum(resident), 0) FROM items WHERE resident > 0") { $0.int(0) }
+            }
+            residentBytes = Atomic(resident ?? 0)
+        } catch {
+            throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
+        }
+        cacheLimit = configuration.cacheLimit ?? max(64 << 20, (store.freeSpace()?.total ?? 0) / 10)
+    }
+
+    /// Starts to sync: connects in the background, sends what waits, follows the provider's changes.
+    public func start(kernel: (any KernelNotifier)?, announcer: (any Announcer)?) {
+        self.kernel.withLock { $0 = kernel }
+        self.announcer.withLock { $0 = announcer }
+        let sync = SyncEngine(self)
+        syncSlot.withLock { $0 = sync }
+        Task { await sync.start() }
+        timer.withLock { timer in
+            let source = DispatchSource.makeTimerSource(queue: clock)
+            source.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(100))
+            source.setEventHandler { [weak self] in self?.tick() }
+            source.activate()
+            timer = source
+        }
+    }
+
+    /// Ends sync, saves what is unsaved and closes the catalog.
+    public func stop() async {
+        timer.withLock { source in
+            source?.cancel()
+            source = nil
+        }
+        if let sync { await sync.stop() }
+        for item in live.all() { try? save(item, closing: false) }
+        catalog.close()
+        await provider.stop()
+    }
+
+    /// The sync engine, once started.
+    var sync: SyncEngine? { syncSlot.withLock { $0 } }
+
+    /// Tells sync that something waits.
+    func wakeSync() { sync?.wake() }
+
+    /// The clock's round, each second: fetches without progress end.
+    private func tick() {
+        let now = System.monotonic()
+        for item in live.all() { expireFetches(of: item, now: now) }
+        tombstones.expire(before: now)
+    }
+
+    /// Refuses changes to a read-only account.
+    func requireWritable() throws(Errno) {
+        if configuration.isReadOnly { throw .readOnly }
+    }
+
+    /// Milliseconds since 1970.
+    func milliseconds() -> Int64 { System.now().rawValue / 1_000_000 }
+
+    /// Counts one request of the kernel.
+    public func countRequest() { counters.fuseRequests.add(1, ordering: .relaxed) }
+
+    /// Counts requests that were parked or taken up again.
+    public func parkedDelta(_ by: Int) { counters.parkedRequests.add(by, ordering: .relaxed) }
+}
+
+/// Counters since the daemon started.
+final class Counters: Sendable {
+    let downloadsStarted = Atomic<Int>(0)
+    let bytesDownloaded = Atomic<Int64>(0)
+    let contentUpdates = Atomic<Int>(0)
+    let bytesUploaded = Atomic<Int64>(0)
+    let deletions = Atomic<Int>(0)
+    let moves = Atomic<Int>(0)
+    let providerRequests = Atomic<Int>(0)
+    let fuseRequests = Atomic<Int>(0)
+    let readHits = Atomic<Int>(0)
+    let readMisses = Atomic<Int>(0)
+    let parkedRequests = Atomic<Int>(0)
+    let announcements = Atomic<Int>(0)
+    /// True while content is being evicted in the background.
+    let isEvicting = Atomic<Bool>(false)
+}

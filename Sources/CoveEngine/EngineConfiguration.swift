@@ -1,0 +1,88 @@
+public import CoveCore
+
+/// What an account's engine is told at its start.
+public struct EngineConfiguration: Sendable {
+    /// The account's name.
+    public var account: String
+    /// The source as shown to people, without credentials.
+    public var source: String
+    /// Where the account is mounted, absolute.
+    public var mountpoint: String
+    /// The folder of the account's state, absolute, mode 0700.
+    public var stateDirectory: String
+    /// The control socket, as `user.cove.socket` of the root tells it.
+    public var socketPath = ""
+    /// This device in the names of conflict copies.
+    public var hostName: String
+    /// The most bytes of clean content kept here; nil for a tenth of the disk.
+    public var cacheLimit: Int64?
+    /// Globs of names that stay on this device, beside the built-in scratch names.
+    public var ignoredNames: [String] = []
+    /// Programs, by path or last name, that get `EDEADLK` instead of a download.
+    public var noMaterialize: [String] = []
+    /// How long a change rests before it is sent.
+    public var settleTime: Duration = .seconds(2)
+    /// How long a program waits for a source that makes no progress.
+    public var stallLimit: Duration = .seconds(30)
+    /// How long a vacated name passes its document on.
+    public var tombstoneTime: Duration = .seconds(15)
+    /// How long a file that stays open must rest before a copy of it is sent.
+    public var openFileRest: Duration = .seconds(30)
+    /// How long deleted documents are kept.
+    public var trashTime: Duration = .seconds(30 * 24 * 3600)
+    /// True when nothing may be changed.
+    public var isReadOnly = false
+    /// Owner of items whose provider knows none.
+    public var user: UInt32 = 0
+    /// Group of items whose provider knows none.
+    public var group: UInt32 = 0
+
+    /// Names the account and its places; everything else has a default.
+    public init(account: String, source: String, mountpoint: String, stateDirectory: String, hostName: String) {
+        self.account = account
+        self.source = source
+        self.mountpoint = mountpoint
+        self.stateDirectory = stateDirectory
+        self.hostName = hostName
+    }
+}
+
+/// Why the engine can't start: what happened and what to do, in one line.
+public struct EngineError: Error, Sendable, CustomStringConvertible {
+    /// The line.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// Makes the kernel forget what it has cached; implemented by the mount, never called inside a request or under a lock.
+public protocol KernelNotifier: Sendable {
+    /// The item's attributes are asked for again.
+    func invalidateAttributes(of id: ItemID)
+    /// The item's pages and attributes are asked for again.
+    func invalidateContent(of id: ItemID)
+    /// The name, and the directory's cached listing, are asked for again.
+    func invalidateEntry(_ parent: ItemID, _ name: [UInt8])
+}
+
+/// Makes remote changes through system calls on the mount, from a process of its own.
+public protocol Announcer: Sendable {
+    /// Performs one system call on the mount and waits for it.
+    func perform(_ announcement: Announcement) throws(Errno)
+    /// True when a request comes from the announcing process.
+    func isAnnouncer(_ thread: Int32) -> Bool
+}
+
+/// One system call on the mount; paths are relative to its root.
+public enum Announcement: Sendable {
+    /// rename(2)
+    case rename(from: RemotePath, to: RemotePath)
+    /// unlink(2)
+    case unlink(RemotePath)
+    /// rmdir(2)
+    case removeDirectory(RemotePath)
+    /// utimensat(2) of the modification time, not following symbolic links
+    case setTimes(RemotePath, Timestamp)
+    /// chmod(2)
+    case setPermissions(RemotePath, UInt16)
+}

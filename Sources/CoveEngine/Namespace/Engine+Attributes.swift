@@ -1,0 +1,132 @@
+public import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// What setattr changes; nil leaves a value alone.
+public struct AttributeChange: Sendable {
+    /// A time to set.
+    public enum TimeChange: Sendable {
+        /// The time of the call.
+        case now
+        /// A given time.
+        case at(Timestamp)
+    }
+
+    /// The lower twelve bits of `st_mode`.
+    public var permissions: UInt16?
+    /// Owner.
+    public var user: UInt32?
+    /// Group.
+    public var group: UInt32?
+    /// New size.
+    public var size: Int64?
+    /// Last access.
+    public var accessTime: TimeChange?
+    /// Last change of the bytes.
+    public var modificationTime: TimeChange?
+    /// Last change of the row, where the kernel keeps it.
+    public var changeTime: Timestamp?
+    /// True when the caller may not keep setuid and setgid.
+    public var clearsPrivileges = false
+
+    /// Changes nothing.
+    public init() {}
+
+    var onlyTimes: Bool { permissions == nil && user == nil && group == nil && size == nil }
+}
+
+/// Changing attributes.
+extension Engine {
+    /// Changes attributes; a path-based change of a replaced item is `ESTALE`, and the kernel walks the path again.
+    public func setAttributes(
+        of id: ItemID,
+        _ change: AttributeChange,
+        hasHandle: Bool,
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes {
+        if takeAnnouncedAttributes(caller, id) { return try attributes(of: id) }
+        try requireWritable()
+        let item = live.retain(id)
+        defer { live.release(id) }
+        try item.state.withLock { state throws(Errno) in
+            _ = try load(id, &state)
+            if !hasHandle, try isReplacedName(id) { throw .stale }
+            if let size = change.size {
+                if size == state.row?.size {
+                    // ftruncate(2) to the same size changes only dates.
+                    if change.clearsPrivileges { try resize(id, &state, to: size, clearsPrivileges: true) }
+                } else {
+                    try resize(id, &state, to: size, clearsPrivileges: change.clearsPrivileges)
+                }
+            }
+            try apply(change, to: id, &state, hasHandle: hasHandle)
+        }
+        wakeSync()
+        return try attributes(of: id)
+    }
+
+    private func isReplacedName(_ id: ItemID) throws(Errno) -> Bool {
+        try catalog.read { database throws(Errno) in
+            try database.first("SELECT nlink = 0 AND home IS NOT NULL FROM items WHERE id = ?", .item(id)) {
+                $0.int(0) != 0
+            } ?? true
+        }
+    }
+
+    private func apply(
+        _ change: AttributeChange,
+        to id: ItemID,
+        _ state: inout LiveItem.State,
+        hasHandle: Bool
+    ) throws(Errno) {
+        let now = System.now()
+        guard var row = state.row else { throw .stale }
+        let before = row
+        func time(_ change: AttributeChange.TimeChange) -> Timestamp {
+            switch change {
+            case .now: now
+            case .at(let time): time
+            }
+        }
+        if let access = change.accessTime { row.accessTime = time(access) }
+        if let modification = change.modificationTime { row.modificationTime = time(modification) }
+        // The kernel tells the dates of writes it held back: they are saved with the bytes, at the close.
+        if change.onlyTimes, hasHandle, state.hasUnsavedContent {
+            row.changeTime = change.changeTime ?? now
+            state.row = row
+            return
+        }
+        let saved = try catalog.write { database throws(Errno) -> ItemRow? in
+            // Other columns may have changed since this row was read.
+            let fresh = try database.existingItem(id)
+            row.permissions = change.permissions.map { $0 & 0o7777 } ?? fresh.permissions
+            row.user = change.user ?? fresh.user
+            row.group = change.group ?? fresh.group
+            row.linkCount = fresh.linkCount
+            if change.user != nil || change.group != nil || change.clearsPrivileges, row.kind != .directory {
+                row.permissions = Engine.withoutPrivileges(row.permissions)
+            }
+            let isSame =
+                row.permissions == fresh.permissions && row.user == fresh.user && row.group == fresh.group
+                && row.modificationTime == before.modificationTime && row.accessTime == before.accessTime
+            // A rename makes the kernel send the dates it already has: equal values are no change.
+            if isSame, change.onlyTimes, change.size == nil {
+                if let changeTime = change.changeTime, changeTime > fresh.changeTime {
+                    row.changeTime = changeTime
+                    try database.saveAttributes(row)
+                    return row
+                }
+                row.changeTime = fresh.changeTime
+                return nil
+            }
+            row.changeTime = change.changeTime ?? now
+            try database.saveAttributes(row)
+            let travels =
+                row.permissions != fresh.permissions || row.user != fresh.user || row.group != fresh.group
+                || row.modificationTime != before.modificationTime
+            if travels { try self.enqueueEntries(of: id, .attributes, database) }
+            return row
+        }
+        if let saved { state.row = saved }
+    }
+}

@@ -1,0 +1,168 @@
+public import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Making items and entries.
+extension Engine {
+    /// Makes and opens a file; counts a handle.
+    public func create(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        mode: UInt32,
+        flags: Int32,
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes {
+        let row = try make(.file, parent, name, mode: mode, caller)
+        let item = try live.open(row.id)
+        item.state.withLock { state in
+            state.row = row
+            // Its journal row was made with it.
+            state.isMarked = true
+            if flags & O_ACCMODE != O_RDONLY { state.writers += 1 }
+        }
+        return row.attributes
+    }
+
+    /// Makes a file, fifo, socket or device node; see mknod(2).
+    public func makeNode(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        mode: UInt32,
+        device: UInt64,
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes {
+        let kind: ItemKind
+        switch mode & UInt32(S_IFMT) {
+        case 0, UInt32(S_IFREG): kind = .file
+        case UInt32(S_IFIFO): kind = .fifo
+        case UInt32(S_IFSOCK): kind = .socket
+        case UInt32(S_IFCHR): kind = .characterDevice
+        case UInt32(S_IFBLK): kind = .blockDevice
+        default: throw .invalidArgument
+        }
+        return try make(kind, parent, name, mode: mode, caller) { $0.device = device }.attributes
+    }
+
+    /// Makes an empty directory, already listed.
+    public func makeDirectory(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        mode: UInt32,
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes {
+        try make(.directory, parent, name, mode: mode, caller) { $0.linkCount = 2 }.attributes
+    }
+
+    /// Makes a symbolic link.
+    public func makeSymbolicLink(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        target: [UInt8],
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes {
+        guard !target.isEmpty else { throw .noSuchEntry }
+        guard target.count < 4096 else { throw .nameTooLong }
+        return try make(.symbolicLink, parent, name, mode: 0o777, caller) { row in
+            row.target = target
+            row.size = Int64(target.count)
+        }.attributes
+    }
+
+    private func make(
+        _ kind: ItemKind,
+        _ parent: ItemID,
+        _ name: [UInt8],
+        mode: UInt32,
+        _ caller: Caller,
+        _ configure: (inout ItemRow) -> Void = { _ in }
+    ) throws(Errno) -> ItemRow {
+        try requireWritable()
+        try checkNewName(name)
+        let now = System.now()
+        var row = ItemRow(
+            kind: kind,
+            permissions: UInt16(mode & 0o7777),
+            user: caller.user,
+            group: caller.group,
+            now: now
+        )
+        configure(&row)
+        let made = try catalog.write { database throws(Errno) -> ItemRow in
+            let directory = try self.liveDirectory(parent, database)
+            guard try database.entry(parent, name) == nil else { throw .exists }
+            if directory.permissions & 0o2000 != 0 {
+                row.group = directory.group
+                if kind == .directory { row.permissions |= 0o2000 }
+            }
+            row.id = try database.insert(row)
+            try self.insertLocal(row, parent, name, now, database)
+            if kind == .directory { try database.addLinks(1, to: parent) }
+            return row
+        }
+        wakeSync()
+        return made
+    }
+
+    /// Another entry of an item; see link(2).
+    public func link(
+        _ id: ItemID,
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes {
+        try requireWritable()
+        try checkNewName(name)
+        let now = System.now()
+        let row = try catalog.write { database throws(Errno) -> ItemRow in
+            _ = try self.liveDirectory(parent, database)
+            var row = try database.existingItem(id)
+            guard row.kind != .directory else { throw .notPermitted }
+            guard row.linkCount > 0 else { throw .noSuchEntry }
+            guard row.linkCount < 65000 else { throw .tooManyLinks }
+            guard try database.entry(parent, name) == nil else { throw .exists }
+            try database.addLinks(1, to: id)
+            try database.touch(id, modified: false, at: now)
+            row.linkCount += 1
+            row.changeTime = now
+            try self.insertLocal(row, parent, name, now, database)
+            return row
+        }
+        wakeSync()
+        return overlay(row)
+    }
+
+    /// Inserts an entry made here, with its journal row.
+    private func insertLocal(
+        _ row: ItemRow,
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ now: Timestamp,
+        _ database: Database
+    ) throws(Errno) {
+        let entry = EntryRow(parent: parent, name: name, item: row.id, flags: localFlags(row.kind, name))
+        let entryID = try database.insert(entry)
+        try database.touch(parent, modified: true, at: now)
+        if !entry.flags.contains(.localOnly) { try database.enqueue(entryID, at: milliseconds()) }
+        try database.note(.created, entry: entryID, item: row.id, parent: parent)
+    }
+
+    /// The flags of a never uploaded entry: scratch names and kinds no provider holds stay here.
+    func localFlags(_ kind: ItemKind, _ name: [UInt8]) -> EntryRow.Flags {
+        kind.isSynced && !scratchNames.matches(name) ? [] : .localOnly
+    }
+
+    /// Refuses names no directory may hold.
+    func checkNewName(_ name: [UInt8]) throws(Errno) {
+        guard name.count <= FileName.maximumLength else { throw .nameTooLong }
+        guard FileName.problem(with: name) == nil else { throw .invalidArgument }
+        guard !FileName(unchecked: name).isReserved else { throw .notPermitted }
+    }
+
+    /// A directory something may be put into; `ENOENT` when it was removed.
+    func liveDirectory(_ id: ItemID, _ database: Database) throws(Errno) -> ItemRow {
+        let row = try database.existingItem(id)
+        guard row.kind == .directory else { throw .notDirectory }
+        if id != .root, row.linkCount <= 0 { throw .noSuchEntry }
+        return row
+    }
+}

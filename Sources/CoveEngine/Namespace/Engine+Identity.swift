@@ -1,0 +1,102 @@
+internal import CoveCore
+internal import Dispatch
+
+/// Passing a document's identity on to the file that takes its vacated name.
+extension Engine {
+    /// At a close: entries of the item that stand at a vacated name take the departed document's identity over.
+    func adoptIdentities(of id: ItemID, _ database: Database) throws(Errno) {
+        guard !tombstones.isEmpty else { return }
+        let entries = try database.entries(of: id)
+        guard entries.contains(where: { !$0.isUploaded }), let row = try database.item(id), row.kind != .directory
+        else { return }
+        for entry in entries { try adoptIdentity(of: entry, row, database) }
+    }
+
+    /// Gives a never uploaded entry the identity of the document that left its name moments ago.
+    func adoptIdentity(of entry: EntryRow, _ row: ItemRow, _ database: Database) throws(Errno) {
+        guard !entry.isUploaded,
+            let departed = tombstones.take(entry.parent, entry.name, now: System.monotonic())
+        else { return }
+        switch departed {
+        case .moved(let movedID): try adopt(entry, fromMoved: movedID, row, database)
+        case .deleted(let trashID): try adopt(entry, fromTrash: trashID, row, database)
+        }
+    }
+
+    private func adopt(
+        _ entry: EntryRow,
+        fromMoved movedID: Int64,
+        _ row: ItemRow,
+        _ database: Database
+    ) throws(Errno) {
+        guard var moved = try database.entry(id: movedID), moved.isUploaded,
+            let movedRow = try database.item(moved.item), movedRow.kind == row.kind
+        else { return }
+        var heir = entry
+        take(&heir, document: moved.document, id: moved.remoteID, version: moved.remoteVersion)
+        heir.remoteMetadata = moved.remoteMetadata
+        place(&heir, moved.remoteParent ?? moved.parent, moved.remoteName ?? moved.name)
+        heir.remoteItem = moved.remoteItem
+        heir.remoteGeneration = moved.remoteGeneration
+        moved.document = .random()
+        moved.remoteID = nil
+        moved.remoteParent = nil
+        moved.remoteName = nil
+        moved.remoteVersion = nil
+        moved.remoteMetadata = nil
+        moved.remoteItem = nil
+        moved.remoteGeneration = nil
+        moved.flags.formUnion(localFlags(movedRow.kind, moved.name))
+        if movedRow.residency != .whole {
+            // Its bytes are only at the provider: it keeps its identity, and the new file is a new document.
+            return
+        }
+        try database.update(moved)
+        if moved.flags.contains(.localOnly) {
+            try database.dequeue(moved.id)
+        } else {
+            try database.enqueue(moved.id, at: milliseconds())
+        }
+        try database.update(heir)
+        try database.enqueue(heir.id, at: milliseconds())
+    }
+
+    private func adopt(
+        _ entry: EntryRow,
+        fromTrash trashID: Int64,
+        _ row: ItemRow,
+        _ database: Database
+    ) throws(Errno) {
+        guard let trashed = try database.trash(id: trashID), trashed.isPending, trashed.kind == row.kind,
+            let remoteParent = trashed.remoteParent, let remoteName = trashed.remoteName
+        else { return }
+        var heir = entry
+        take(&heir, document: trashed.document, id: trashed.remoteID, version: trashed.remoteVersion)
+        place(&heir, remoteParent, remoteName)
+        try database.deleteTrash(trashID)
+        if let item = trashed.item, let kept = try database.item(item), kept.linkCount <= 0 {
+            contentQueue.async { [self] in dropOrphan(item) }
+        }
+        try database.update(heir)
+        try database.enqueue(heir.id, at: milliseconds())
+    }
+
+    private func take(
+        _ heir: inout EntryRow,
+        document: DocumentID,
+        id: RemoteID?,
+        version: ContentVersion?
+    ) {
+        heir.document = document
+        heir.remoteID = id
+        heir.remoteVersion = version
+        heir.flags.remove(.localOnly)
+        heir.flags.insert(.metadataChanged)
+    }
+
+    private func place(_ heir: inout EntryRow, _ remoteParent: ItemID, _ remoteName: [UInt8]) {
+        let isSame = remoteParent == heir.parent && remoteName == heir.name
+        heir.remoteParent = isSame ? nil : remoteParent
+        heir.remoteName = isSame ? nil : remoteName
+    }
+}

@@ -1,0 +1,131 @@
+public import CoveCore
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// Finding names.
+extension Engine {
+    /// Finds a name in a directory; nil is an answer the kernel may keep.
+    ///
+    /// In a directory that was never listed the provider is asked for that one name.
+    public func lookup(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ caller: Caller
+    ) throws(Errno) -> Outcome<ItemAttributes?> {
+        guard name.count <= FileName.maximumLength else { throw .nameTooLong }
+        if isUncachedName(name) { return .now(try incomingAttributes(parent, name)) }
+        touched.insert(parent)
+        let found = try catalog.read { database throws(Errno) -> (ItemRow?, Bool) in
+            if let entry = try database.entry(parent, name) { return (try database.existingItem(entry.item), true) }
+            return (nil, try database.existingItem(parent).residency == .whole)
+        }
+        if let row = found.0 { return .now(overlay(row)) }
+        guard !found.1, FileName.problem(with: name) == nil, !FileName(unchecked: name).isReserved,
+            !scratchNames.matches(name)
+        else { return .now(nil) }
+        return .later(lookUpRemotely(parent, name))
+    }
+
+    /// True for names of changes on their way in: the kernel is not to keep them.
+    public func isUncachedName(_ name: [UInt8]) -> Bool { name.starts(with: IncomingTable.prefix) }
+
+    /// What stat(2) says of an item now.
+    public func attributes(of id: ItemID) throws(Errno) -> ItemAttributes {
+        overlay(try catalog.read { database throws(Errno) in try database.existingItem(id) })
+    }
+
+    /// A row's attributes, with the size and dates of unsaved writes.
+    func overlay(_ row: ItemRow) -> ItemAttributes {
+        guard row.kind == .file, let item = live.find(row.id) else { return row.attributes }
+        return item.state.withLock { state in
+            guard let current = state.row else { return row.attributes }
+            var merged = row
+            merged.size = current.size
+            merged.resident = current.residency == .whole ? current.size : state.ranges.count
+            if state.hasUnsavedContent {
+                merged.modificationTime = current.modificationTime
+                merged.changeTime = max(row.changeTime, current.changeTime)
+            }
+            return merged.attributes
+        }
+    }
+
+    /// Where a symbolic link points.
+    public func readLink(_ id: ItemID) throws(Errno) -> [UInt8] {
+        let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
+        guard row.kind == .symbolicLink, let target = row.target else { throw .invalidArgument }
+        return target
+    }
+
+    /// The provider's answer for one name, or `EHOSTUNREACH`, `ETIMEDOUT` within the stall limit.
+    private func lookUpRemotely(_ parent: ItemID, _ name: [UInt8]) -> Pending<ItemAttributes?> {
+        let pending = Pending<ItemAttributes?>()
+        let reference = try? catalog.read { database throws(Errno) in
+            try database.remoteReference(ofDirectory: parent)
+        }
+        guard let directory = reference else {
+            pending.fulfill(.success(nil))
+            return pending
+        }
+        counters.providerRequests.add(1, ordering: .relaxed)
+        let limit = configuration.stallLimit
+        let work = Task { [self] in
+            let answer: Result<RemoteItem, ProviderError>
+            do throws(ProviderError) {
+                answer = .success(try await provider.lookup(FileName(unchecked: name), in: directory))
+            } catch {
+                answer = .failure(error)
+            }
+            contentQueue.async { [self] in
+                pending.fulfill(admitLookup(answer, parent, name))
+            }
+        }
+        let deadline = Task {
+            try? await Task.sleep(for: limit)
+            if pending.fulfill(.failure(.timedOut)) { work.cancel() }
+        }
+        pending.onCancel {
+            work.cancel()
+            deadline.cancel()
+        }
+        return pending
+    }
+
+    private func admitLookup(
+        _ answer: Result<RemoteItem, ProviderError>,
+        _ parent: ItemID,
+        _ name: [UInt8]
+    ) -> Result<ItemAttributes?, Errno> {
+        switch answer {
+        // Not kept by the kernel: the name may appear before the directory is ever listed.
+        case .failure(.noSuchItem): return .failure(.noSuchEntry)
+        case .failure(let error): return .failure(error.errno)
+        case .success(let remote):
+            guard remote.name == name else { return .failure(.inputOutput) }
+            do throws(Errno) {
+                let row = try catalog.write { database throws(Errno) -> ItemRow in
+                    if let entry = try database.entry(parent, name) { return try database.existingItem(entry.item) }
+                    // Deleted or moved away here, and the provider does not know it yet.
+                    if try self.isRemotelyClaimed(parent, name, remote, database) { throw .noSuchEntry }
+                    let entry = try self.insertRemote(remote, into: parent, database)
+                    return try database.existingItem(entry.item)
+                }
+                return .success(row.attributes)
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    /// True when the document at a place of the provider is one that was moved or deleted here.
+    func isRemotelyClaimed(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ remote: RemoteItem,
+        _ database: Database
+    ) throws(Errno) -> Bool {
+        if try database.entry(remoteParent: parent, remoteName: name) != nil { return true }
+        return try database.pendingTrash(remoteParent: parent, remoteName: name) != nil
+    }
+}

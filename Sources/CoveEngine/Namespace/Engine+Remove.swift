@@ -1,0 +1,127 @@
+public import CoveCore
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// Removing entries.
+extension Engine {
+    /// Removes a name; an uploaded document goes to the trash.
+    public func unlink(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
+        guard name.count <= FileName.maximumLength else { throw .nameTooLong }
+        if let announced = takeAnnounced(caller, removing: parent, name) { return try commit(announced) }
+        try requireWritable()
+        try remove(parent, name, directory: false)
+    }
+
+    /// Removes an empty directory.
+    public func removeDirectory(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
+        guard name.count <= FileName.maximumLength else { throw .nameTooLong }
+        if let announced = takeAnnounced(caller, removing: parent, name) { return try commit(announced) }
+        try requireWritable()
+        try remove(parent, name, directory: true)
+    }
+
+    private func remove(_ parent: ItemID, _ name: [UInt8], directory: Bool) throws(Errno) {
+        let now = System.now()
+        let removal = try catalog.write { database throws(Errno) -> Removal in
+            guard let entry = try database.entry(parent, name) else { throw .noSuchEntry }
+            let row = try database.existingItem(entry.item)
+            if directory {
+                guard row.kind == .directory else { throw .notDirectory }
+                try self.requireEmpty(row, database)
+            } else if row.kind == .directory {
+                throw .isDirectory
+            }
+            let removal = try self.detach(entry, row, at: now, keepsInTrash: true, database)
+            try database.touch(parent, modified: true, at: now)
+            return removal
+        }
+        finish(removal)
+        wakeSync()
+    }
+
+    /// What is left to do after the commit that removed an entry.
+    struct Removal {
+        /// The item that lost its last name, unless the trash keeps it.
+        var orphan: ItemID?
+        /// True when its row is gone already.
+        var isDropped = false
+        /// The tombstone to set.
+        var departed: (parent: ItemID, name: [UInt8], trash: Int64)?
+    }
+
+    /// Takes an entry out of the tree inside a transaction: its document goes to the trash or away.
+    func detach(
+        _ entry: EntryRow,
+        _ row: ItemRow,
+        at now: Timestamp,
+        keepsInTrash: Bool,
+        _ database: Database
+    ) throws(Errno) -> Removal {
+        var removal = Removal()
+        let isLast = row.kind == .directory || row.linkCount <= 1
+        var trashKeepsItem = false
+        if entry.isUploaded {
+            trashKeepsItem = isLast && (row.kind == .directory || row.residency == .whole && keepsInTrash)
+            var trashed = TrashRow(
+                document: entry.document,
+                path: try database.path(of: entry),
+                kind: row.kind,
+                item: trashKeepsItem ? row.id : nil,
+                size: row.size,
+                deleted: milliseconds(),
+                isPending: true
+            )
+            trashed.remoteID = entry.remoteID
+            trashed.remoteParent = entry.remoteParent ?? entry.parent
+            trashed.remoteName = entry.remoteName ?? entry.name
+            trashed.remoteVersion = entry.remoteVersion
+            let trashID = try database.insert(trashed)
+            if row.kind != .directory { removal.departed = (entry.parent, entry.name, trashID) }
+        }
+        try database.deleteEntry(entry.id)
+        try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent)
+        if row.kind == .directory {
+            try database.run("UPDATE items SET nlink = 0, ctime = ? WHERE id = ?", .int(now.rawValue), .item(row.id))
+            try database.addLinks(-1, to: entry.parent)
+        } else {
+            try database.addLinks(-1, to: row.id)
+            try database.touch(row.id, modified: false, at: now)
+        }
+        if isLast, !trashKeepsItem {
+            removal.orphan = row.id
+            if live.beginDrop(row.id) {
+                try database.deleteItem(row.id)
+                removal.isDropped = true
+                residentBytes.subtract(row.resident, ordering: .relaxed)
+            }
+        }
+        return removal
+    }
+
+    /// Does what must wait for the commit of a removal.
+    func finish(_ removal: Removal) {
+        if let departed = removal.departed {
+            tombstones.leave(
+                departed.parent,
+                departed.name,
+                .deleted(trash: departed.trash),
+                until: System.monotonic() + configuration.tombstoneTime.nanoseconds
+            )
+        }
+        if let orphan = removal.orphan, removal.isDropped {
+            live.endDrop(orphan)
+            removeContent(orphan)
+        }
+    }
+
+    /// Refuses a directory that holds something, or whose names are not known here yet.
+    func requireEmpty(_ row: ItemRow, _ database: Database) throws(Errno) {
+        if try database.hasEntries(row.id) { throw .notEmpty }
+        guard row.residency == .whole else {
+            // It may hold anything: it is listed now, and the next attempt knows.
+            contentQueue.async { [self] in _ = listing(of: row.id) }
+            throw .busy
+        }
+    }
+}

@@ -1,0 +1,20 @@
+internal import CoveCore
+internal import Synchronization
+
+/// The directories the kernel may have cached names of since the mount: one bit each.
+final class TouchedDirectories: Sendable {
+    private let bits = Mutex<[UInt64]>([])
+
+    func insert(_ id: ItemID) {
+        let word = Int(id.rawValue >> 6)
+        bits.withLock { bits in
+            if word >= bits.count { bits.append(contentsOf: repeatElement(0, count: max(64, word + 1 - bits.count))) }
+            bits[word] |= 1 << (id.rawValue & 63)
+        }
+    }
+
+    func contains(_ id: ItemID) -> Bool {
+        let word = Int(id.rawValue >> 6)
+        return bits.withLock { word < $0.count && $0[word] & (1 << (id.rawValue & 63)) != 0 }
+    }
+}

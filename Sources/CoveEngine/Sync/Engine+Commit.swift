@@ -1,0 +1,247 @@
+internal import CoveCore
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// Committing remote changes. Each checks inside its transaction that what was decided on still holds.
+extension Engine {
+    /// What is left to do after such a commit.
+    private struct Aftermath {
+        var dropped: [(id: ItemID, resident: Int64)] = []
+        var newNames: [(parent: ItemID, name: [UInt8])] = []
+    }
+
+    func commit(_ transition: Transition, staged: ItemID?) throws(Errno) {
+        let aftermath = try catalog.write { database throws(Errno) -> Aftermath in
+            switch transition.kind {
+            case .insert(let parent, let name):
+                guard let remote = transition.remote else { throw .invalidArgument }
+                return try self.commitInsert(remote, parent, name, staged, database)
+            case .replace(let id):
+                guard let remote = transition.remote else { throw .invalidArgument }
+                return try self.commitReplace(id, remote, staged, database)
+            case .remove(let id): return try self.commitRemove(id, database)
+            case .move(let id, let parent, let name):
+                guard let remote = transition.remote else { throw .invalidArgument }
+                return try self.commitMove(id, parent, name, remote, database)
+            case .metadata(let id):
+                guard let remote = transition.remote else { throw .invalidArgument }
+                return try self.commitMetadata(id, remote, database)
+            }
+        }
+        for (id, resident) in aftermath.dropped {
+            residentBytes.subtract(resident, ordering: .relaxed)
+            live.endDrop(id)
+            removeContent(id)
+        }
+        let kernel = kernel.withLock { $0 }
+        for (parent, name) in aftermath.newNames { kernel?.invalidateEntry(parent, name) }
+        if !aftermath.newNames.isEmpty { wakeSync() }
+    }
+
+    private func commitInsert(
+        _ remote: RemoteItem,
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ staged: ItemID?,
+        _ database: Database
+    ) throws(Errno) -> Aftermath {
+        var aftermath = Aftermath()
+        _ = try liveDirectory(parent, database)
+        if let occupant = try database.entry(parent, name) {
+            let row = try database.existingItem(occupant.item)
+            if row.kind == .directory, remote.kind == .directory, !occupant.isUploaded {
+                // The same directory was made on both sides: they are one, and it is listed again.
+                var merged = occupant
+                acknowledge(remote, &merged, item: row.id, generation: row.generation)
+                try database.update(merged)
+                try database.dequeue(merged.id)
+                return aftermath
+            }
+            aftermath.newNames.append(try setAside(occupant, database))
+        }
+        try insertRemote(remote, into: parent, staged: staged, name: name, database)
+        try database.touch(parent, modified: true, at: System.now())
+        return aftermath
+    }
+
+    private func commitReplace(
+        _ id: Int64,
+        _ remote: RemoteItem,
+        _ staged: ItemID?,
+        _ database: Database
+    ) throws(Errno) -> Aftermath {
+        var aftermath = Aftermath()
+        guard var entry = try database.entry(id: id) else { throw .busy }
+        let old = try database.existingItem(entry.item)
+        var row = itemRow(for: remote)
+        if let staged {
+            row.id = staged
+            try database.run("UPDATE items SET nlink = 1 WHERE id = ?", .item(staged))
+        } else {
+            row.id = try database.insert(row)
+            try storeRemoteAttributes(remote, of: row.id, database)
+        }
+        if entry.hasUnsentContent(generation: old.generation) {
+            // Changed on both sides: the local bytes keep their item, under a name of their own.
+            aftermath.newNames.append(try keepAsConflict(old.id, of: entry, database))
+        } else {
+            aftermath.dropped += try forget(old, home: entry, database)
+        }
+        entry.item = row.id
+        acknowledge(remote, &entry, item: row.id, generation: row.generation)
+        entry.flags.remove(.metadataChanged)
+        try database.update(entry)
+        if !entry.isMoved { try database.dequeue(entry.id) }
+        try database.touch(entry.parent, modified: true, at: System.now())
+        try database.note(.content, entry: entry.id, item: row.id, parent: entry.parent)
+        return aftermath
+    }
+
+    private func commitRemove(_ id: Int64, _ database: Database) throws(Errno) -> Aftermath {
+        guard var entry = try database.entry(id: id) else { return Aftermath() }
+        let row = try database.existingItem(entry.item)
+        var aftermath = Aftermath()
+        if row.kind == .directory {
+            if try database.hasEntries(row.id) {
+                // Something here is not at the provider yet: the directory is made there again.
+                forgetRemote(&entry)
+                try database.update(entry)
+                try database.enqueue(entry.id, at: milliseconds())
+                return aftermath
+            }
+            try database.deleteEntry(entry.id)
+            try database.addLinks(-1, to: entry.parent)
+            try database.run("UPDATE items SET nlink = 0 WHERE id = ?", .item(row.id))
+            aftermath.dropped += try drop(row, database)
+        } else if entry.hasUnsentContent(generation: row.generation) {
+            // Deleted there, changed here: the change wins and is sent as a new document.
+            forgetRemote(&entry)
+            try database.update(entry)
+            try database.enqueue(entry.id, at: milliseconds())
+            return aftermath
+        } else {
+            if row.residency == .whole, row.linkCount <= 1, row.kind == .file {
+                let trashed = TrashRow(
+                    document: entry.document,
+                    path: try database.path(of: entry),
+                    kind: row.kind,
+                    item: row.id,
+                    size: row.size,
+                    deleted: milliseconds(),
+                    isPending: false
+                )
+                try database.insert(trashed)
+            }
+            try database.deleteEntry(entry.id)
+            aftermath.dropped += try forget(row, home: entry, database)
+        }
+        try database.touch(entry.parent, modified: true, at: System.now())
+        try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent)
+        return aftermath
+    }
+
+    private func commitMove(
+        _ id: Int64,
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ remote: RemoteItem,
+        _ database: Database
+    ) throws(Errno) -> Aftermath {
+        var aftermath = Aftermath()
+        guard var entry = try database.entry(id: id) else { throw .busy }
+        _ = try liveDirectory(parent, database)
+        let row = try database.existingItem(entry.item)
+        if row.kind == .directory, try database.directory(parent, isInside: row.id) { throw .invalidArgument }
+        if let occupant = try database.entry(parent, name), occupant.id != id {
+            aftermath.newNames.append(try setAside(occupant, database))
+        }
+        let oldParent = entry.parent
+        entry.parent = parent
+        entry.name = name
+        entry.remoteParent = nil
+        entry.remoteName = nil
+        entry.remoteMetadata = remote.metadataVersion
+        try database.update(entry)
+        let isClean =
+            !entry.flags.contains(.metadataChanged) && !entry.hasUnsentContent(generation: row.generation)
+        if isClean { try database.dequeue(entry.id) }
+        let now = System.now()
+        try database.touch(row.id, modified: false, at: now)
+        try database.touch(oldParent, modified: true, at: now)
+        try database.touch(parent, modified: true, at: now)
+        if row.kind == .directory, oldParent != parent {
+            try database.addLinks(-1, to: oldParent)
+            try database.addLinks(1, to: parent)
+        }
+        try database.note(.moved, entry: entry.id, item: row.id, parent: parent)
+        return aftermath
+    }
+
+    private func commitMetadata(_ id: Int64, _ remote: RemoteItem, _ database: Database) throws(Errno) -> Aftermath {
+        guard var entry = try database.entry(id: id) else { throw .busy }
+        var row = try database.existingItem(entry.item)
+        entry.remoteMetadata = remote.metadataVersion
+        entry.remoteID = remote.id
+        try database.update(entry)
+        guard !entry.flags.contains(.metadataChanged) else { return Aftermath() }
+        if let permissions = remote.metadata.permissions { row.permissions = permissions & 0o7777 }
+        if let user = remote.metadata.user { row.user = user }
+        if let group = remote.metadata.group { row.group = group }
+        if row.kind != .directory, let time = remote.metadata.modificationTime { row.modificationTime = time }
+        row.changeTime = System.now()
+        try database.saveAttributes(row)
+        if let attributes = remote.metadata.extendedAttributes {
+            try database.run(
+                "DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB)",
+                .item(row.id)
+            )
+            for (name, value) in attributes { try database.setExtendedAttribute(name, value, of: row.id) }
+        }
+        let saved = row
+        if let item = live.find(row.id) {
+            contentQueue.async {
+                item.state.withLock { state in
+                    guard !state.hasUnsavedContent else { return }
+                    state.row?.modificationTime = saved.modificationTime
+                    state.row?.permissions = saved.permissions
+                }
+            }
+        }
+        try database.note(.attributes, entry: entry.id, item: row.id, parent: entry.parent)
+        return Aftermath()
+    }
+
+    /// Makes an entry one that the provider has never seen.
+    func forgetRemote(_ entry: inout EntryRow) {
+        entry.remoteID = nil
+        entry.remoteParent = nil
+        entry.remoteName = nil
+        entry.remoteVersion = nil
+        entry.remoteMetadata = nil
+        entry.remoteItem = nil
+        entry.remoteGeneration = nil
+    }
+
+    /// Takes one name from an item that a remote change replaced or removed.
+    ///
+    /// While a program has it open it stays, and a late write gives it a name beside the one it had.
+    private func forget(
+        _ row: ItemRow,
+        home: EntryRow,
+        _ database: Database
+    ) throws(Errno) -> [(id: ItemID, resident: Int64)] {
+        try database.addLinks(-1, to: row.id)
+        guard row.linkCount <= 1 else { return [] }
+        let dropped = try drop(row, database)
+        if dropped.isEmpty { try database.setHome(Home(home.parent, home.name), of: row.id) }
+        return dropped
+    }
+
+    private func drop(_ row: ItemRow, _ database: Database) throws(Errno) -> [(id: ItemID, resident: Int64)] {
+        if try database.isInTrash(row.id) { return [] }
+        guard live.beginDrop(row.id) else { return [] }
+        try database.deleteItem(row.id)
+        return [(row.id, row.resident)]
+    }
+}

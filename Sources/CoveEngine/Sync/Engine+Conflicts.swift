@@ -1,0 +1,101 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// An entry that a conflict made, to be shown to the kernel after the commit.
+struct RescuedEntry: Sendable {
+    var parent: ItemID
+    var name: [UInt8]
+}
+
+/// Keeping both contents.
+extension Engine {
+    /// A free name beside a document for its other content.
+    func conflictName(_ parent: ItemID, _ name: [UInt8], _ database: Database) throws(Errno) -> [UInt8] {
+        var seconds = time(nil)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        var stamp = [CChar](repeating: 0, count: 32)
+        let length = strftime(&stamp, stamp.count, "%Y-%m-%d %H%M%S", &parts)
+        let date = String(decoding: stamp.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let base = FileName(unchecked: name)
+        var number = 1
+        while true {
+            let suffix = number == 1 ? "" : " \(number)"
+            let candidate = base.inserting(" (conflict from \(configuration.hostName) \(date)\(suffix))").bytes
+            let here = try database.entry(parent, candidate)
+            let there = try database.entry(remoteParent: parent, remoteName: candidate)
+            if here == nil, there == nil { return candidate }
+            number += 1
+        }
+    }
+
+    /// Gives locally changed bytes an entry of their own, because their document now has other bytes.
+    func keepAsConflict(
+        _ item: ItemID,
+        of document: EntryRow,
+        _ database: Database
+    ) throws(Errno) -> (parent: ItemID, name: [UInt8]) {
+        let name = try conflictName(document.parent, document.name, database)
+        let copy = EntryRow(parent: document.parent, name: name, item: item)
+        let id = try database.insert(copy)
+        try database.recordConflict(
+            copy: copy.document,
+            of: document.document,
+            host: configuration.hostName,
+            at: milliseconds()
+        )
+        try database.enqueue(id, at: milliseconds())
+        try database.note(.created, entry: id, item: item, parent: document.parent)
+        log.notice("conflict: \(document.document) was changed on both sides; both contents are kept")
+        return (document.parent, name)
+    }
+
+    /// Moves a local entry out of the way of a document that the provider has under the same name.
+    func setAside(_ occupant: EntryRow, _ database: Database) throws(Errno) -> (parent: ItemID, name: [UInt8]) {
+        let name = try conflictName(occupant.parent, occupant.name, database)
+        var moved = occupant
+        if moved.isUploaded {
+            moved.remoteParent = moved.remoteParent ?? moved.parent
+            moved.remoteName = moved.remoteName ?? moved.name
+        }
+        moved.name = name
+        try database.update(moved)
+        try database.enqueue(moved.id, at: milliseconds())
+        try database.recordConflict(
+            copy: moved.document,
+            of: moved.document,
+            host: configuration.hostName,
+            at: milliseconds()
+        )
+        try database.note(.moved, entry: moved.id, item: moved.item, parent: moved.parent)
+        return (moved.parent, name)
+    }
+
+    /// Gives an item a name again because a program wrote to it after a remote change had taken its name.
+    func rescue(_ id: ItemID, home: Home, _ database: Database) throws(Errno) -> RescuedEntry {
+        var place = home
+        let parent = try database.item(home.parent)
+        let isThere = home.parent == .root || (parent?.kind == .directory && (parent?.linkCount ?? 0) > 0)
+        if !isThere { place.parent = .root }
+        let document = try database.entry(place.parent, place.name)
+        let name = try conflictName(place.parent, place.name, database)
+        let copy = EntryRow(parent: place.parent, name: name, item: id)
+        let entry = try database.insert(copy)
+        try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(id))
+        try database.recordConflict(
+            copy: copy.document,
+            of: document?.document ?? copy.document,
+            host: configuration.hostName,
+            at: milliseconds()
+        )
+        try database.enqueue(entry, at: milliseconds())
+        try database.note(.created, entry: entry, item: id, parent: place.parent)
+        live.keep(id)
+        return RescuedEntry(parent: place.parent, name: name)
+    }
+
+    func showRescued(_ entry: RescuedEntry) {
+        kernel.withLock { $0 }?.invalidateEntry(entry.parent, entry.name)
+    }
+}

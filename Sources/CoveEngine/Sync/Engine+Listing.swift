@@ -1,0 +1,181 @@
+internal import CoveCore
+internal import Dispatch
+internal import Synchronization
+
+/// One listing of a directory and all who wait for it.
+final class PendingListing: Sendable {
+    private let waiters = Mutex<[Pending<Void>]>([])
+
+    func join() -> Pending<Void> {
+        let pending = Pending<Void>()
+        waiters.withLock { $0.append(pending) }
+        return pending
+    }
+
+    func finish(_ result: Result<Void, Errno>) {
+        let waiting = waiters.withLock { list in
+            defer { list = [] }
+            return list
+        }
+        for pending in waiting { pending.fulfill(result) }
+    }
+}
+
+/// Listing directories for the first time.
+extension Engine {
+    /// Waits for a directory's names; many who ask share one listing.
+    func listing(of id: ItemID) -> Pending<Void> {
+        let (listing, isNew) = listings.withLock { listings -> (PendingListing, Bool) in
+            if let found = listings[id] { return (found, false) }
+            let made = PendingListing()
+            listings[id] = made
+            return (made, true)
+        }
+        let pending = listing.join()
+        let limit = configuration.stallLimit
+        // Each waiter has its own limit; the listing itself goes on for the next one.
+        let deadline = Task {
+            try? await Task.sleep(for: limit)
+            pending.fulfill(.failure(.timedOut))
+        }
+        pending.onCancel { deadline.cancel() }
+        if isNew {
+            Task { [self] in
+                let result: Result<Void, Errno>
+                do throws(ProviderError) {
+                    try await list(id)
+                    result = .success(())
+                } catch {
+                    log.info("directory \(id): listing failed: \(error)")
+                    result = .failure(error.errno)
+                }
+                listings.withLock { $0[id] = nil }
+                listing.finish(result)
+                deadline.cancel()
+            }
+        }
+        return pending
+    }
+
+    /// Brings a directory's names into the catalog page by page and marks it as listed.
+    private func list(_ id: ItemID) async throws(ProviderError) {
+        let known = try await onContentQueue { [self] () throws(Errno) in
+            try catalog.read { database throws(Errno) -> (RemoteReference?, Set<Int64>) in
+                var ids: Set<Int64> = []
+                try database.eachEntry(of: id, after: 0) { entry in
+                    if entry.isUploaded, !entry.isMoved { ids.insert(entry.id) }
+                    return true
+                }
+                return (try database.remoteReference(ofDirectory: id), ids)
+            }
+        }
+        guard let directory = known.0 else { throw .noSuchItem }
+        var unseen = known.1
+        var events: [RemoteChange] = []
+        var page: Page?
+        repeat {
+            counters.providerRequests.add(1, ordering: .relaxed)
+            let listing = try await provider.list(directory, page: page)
+            let (seen, later) = try await onContentQueue { [self] () throws(Errno) in
+                try admit(listing.items, into: id, directory.path)
+            }
+            unseen.subtract(seen)
+            events += later
+            page = listing.next
+        } while page != nil
+        let missing = unseen
+        let removed = try await onContentQueue { [self] () throws(Errno) -> [RemoteChange] in
+            try catalog.write { database throws(Errno) in
+                let subdirectories =
+                    try database.first(
+                        "SELECT count(*) FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND i.kind = 1",
+                        .item(id),
+                        read: { $0.int(0) }
+                    ) ?? 0
+                try database.run(
+                    "UPDATE items SET state = 0, nlink = ? WHERE id = ?",
+                    .int(2 + subdirectories),
+                    .item(id)
+                )
+                var gone: [RemoteChange] = []
+                for entry in missing {
+                    guard let row = try database.entry(id: entry), row.parent == id else { continue }
+                    gone.append(.removed(directory.path.appending(FileName(unchecked: row.remoteName ?? row.name))))
+                }
+                return gone
+            }
+        }
+        kernel.withLock { $0 }?.invalidateAttributes(of: id)
+        events += removed
+        if !events.isEmpty { sync?.enqueue(events) }
+    }
+
+    /// Inserts what is new of one page; what needs more thought comes back as events.
+    private func admit(
+        _ items: [RemoteItem],
+        into id: ItemID,
+        _ path: RemotePath
+    ) throws(Errno) -> (seen: Set<Int64>, later: [RemoteChange]) {
+        try catalog.write { database throws(Errno) in
+            var seen: Set<Int64> = []
+            var later: [RemoteChange] = []
+            for remote in items {
+                if FileName(unchecked: remote.name).isReserved { continue }
+                if let problem = self.problem(with: remote) {
+                    try self.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
+                    continue
+                }
+                if let entry = try database.entry(remoteParent: id, remoteName: remote.name) {
+                    seen.insert(entry.id)
+                    if entry.remoteVersion != remote.contentVersion || entry.remoteMetadata != remote.metadataVersion {
+                        later.append(.updated(remote, directory: path))
+                    }
+                } else if try database.pendingTrash(remoteParent: id, remoteName: remote.name) != nil {
+                    continue
+                } else if try self.isKnown(remote, in: id, database) {
+                    later.append(.updated(remote, directory: path))
+                } else {
+                    try self.insertRemoteUnlinked(remote, into: id, database)
+                }
+            }
+            return (seen, later)
+        }
+    }
+
+    /// True when a name is taken here, or the document is known at another place.
+    private func isKnown(_ remote: RemoteItem, in id: ItemID, _ database: Database) throws(Errno) -> Bool {
+        if try database.entry(id, remote.name) != nil { return true }
+        guard provider.capabilities.stableIDs else { return false }
+        return try database.entry(remoteID: remote.id) != nil
+    }
+
+    /// Inserts while a listing goes on: the directory's link count is set at its end.
+    private func insertRemoteUnlinked(_ remote: RemoteItem, into id: ItemID, _ database: Database) throws(Errno) {
+        try insertRemote(remote, into: id, database)
+        if remote.kind == .directory { try database.addLinks(-1, to: id) }
+    }
+
+    func recordProblem(_ path: RemotePath, _ message: String, _ database: Database) throws(Errno) {
+        try database.run("INSERT OR REPLACE INTO problems VALUES(?, ?)", .blob(path.bytes), .text(message))
+        log.notice("\(path): \(message); it is left out")
+    }
+
+    /// Runs blocking work on the content queue for a task.
+    func onContentQueue<T: Sendable>(
+        _ body: @escaping @Sendable () throws(Errno) -> T
+    ) async throws(ProviderError) -> T {
+        let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<T, Errno>, Never>) in
+            contentQueue.async {
+                do throws(Errno) {
+                    continuation.resume(returning: .success(try body()))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        switch result {
+        case .success(let value): return value
+        case .failure(let error): throw .failed("the catalog can't be used: \(error)", error)
+        }
+    }
+}

@@ -1,0 +1,278 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// One remote change that is to become visible in the tree.
+struct Transition: Sendable {
+    enum Kind: Sendable {
+        /// A document the catalog does not know takes a name.
+        case insert(parent: ItemID, name: [UInt8])
+        /// A known document has new bytes.
+        case replace(entry: Int64)
+        /// A known document is gone.
+        case remove(entry: Int64)
+        /// A known document has another place.
+        case move(entry: Int64, parent: ItemID, name: [UInt8])
+        /// A known document has other dates, permissions or attributes.
+        case metadata(entry: Int64)
+    }
+
+    let kind: Kind
+    /// What the provider has now; nil when it is gone.
+    let remote: RemoteItem?
+}
+
+/// A transition on its way through the mount: committed by the handler of the announcer's system call.
+final class Announced: Sendable {
+    /// What the announcer calls the incoming item, nil where there is none.
+    let token: [UInt8]?
+    let transition: Transition
+    /// The directory and name the system call is about.
+    let parent: ItemID
+    let name: [UInt8]
+    /// Where a move goes.
+    let target: (parent: ItemID, name: [UInt8])?
+    /// The row made for the incoming item.
+    let staged: ItemID?
+    private let committed = Atomic<Bool>(false)
+
+    init(
+        transition: Transition,
+        parent: ItemID,
+        name: [UInt8],
+        target: (parent: ItemID, name: [UInt8])? = nil,
+        token: [UInt8]? = nil,
+        staged: ItemID? = nil
+    ) {
+        self.transition = transition
+        self.parent = parent
+        self.name = name
+        self.target = target
+        self.token = token
+        self.staged = staged
+    }
+
+    var isCommitted: Bool { committed.load(ordering: .acquiring) }
+    func setCommitted() { committed.store(true, ordering: .releasing) }
+}
+
+/// The one transition that is being announced now.
+final class IncomingTable: Sendable {
+    /// What names of incoming items begin with.
+    static let prefix = Array(".cove-incoming-".utf8)
+
+    private let slot = Mutex<Announced?>(nil)
+    private let counter = Atomic<Int>(0)
+
+    var current: Announced? { slot.withLock { $0 } }
+
+    func set(_ announced: Announced?) { slot.withLock { $0 = announced } }
+
+    /// A token no earlier announcement of this daemon had.
+    func nextToken() -> [UInt8] {
+        let number = counter.add(1, ordering: .relaxed).newValue
+        return IncomingTable.prefix + Array("\(getpid())-\(number)".utf8)
+    }
+}
+
+/// Recognizing the announcer's system calls.
+extension Engine {
+    /// The attributes of the item that is coming in under a token.
+    func incomingAttributes(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> ItemAttributes? {
+        guard let announced = incoming.current, announced.token == name, announced.parent == parent,
+            let staged = announced.staged
+        else { return nil }
+        var attributes = try attributes(of: staged)
+        attributes.linkCount = max(1, attributes.linkCount)
+        return attributes
+    }
+
+    private func announcedCall(_ caller: Caller) -> Announced? {
+        guard let announced = incoming.current, !announced.isCommitted,
+            announcer.withLock({ $0 })?.isAnnouncer(caller.thread) == true
+        else { return nil }
+        return announced
+    }
+
+    /// The transition that a rename of the announcer stands for.
+    func takeAnnounced(
+        _ caller: Caller,
+        moving parent: ItemID,
+        _ name: [UInt8],
+        to newParent: ItemID,
+        _ newName: [UInt8]
+    ) -> Announced? {
+        guard let announced = announcedCall(caller) else { return nil }
+        if let token = announced.token {
+            return token == name && newParent == announced.parent && newName == announced.name ? announced : nil
+        }
+        guard let target = announced.target, announced.parent == parent, announced.name == name,
+            target.parent == newParent, target.name == newName
+        else { return nil }
+        return announced
+    }
+
+    /// The transition that an unlink or rmdir of the announcer stands for.
+    func takeAnnounced(_ caller: Caller, removing parent: ItemID, _ name: [UInt8]) -> Announced? {
+        guard let announced = announcedCall(caller), announced.token == nil, announced.target == nil,
+            announced.parent == parent, announced.name == name
+        else { return nil }
+        return announced
+    }
+
+    /// True when a setattr is the announcer's: its transition is committed.
+    func takeAnnouncedAttributes(_ caller: Caller, _ id: ItemID) -> Bool {
+        guard let announced = incoming.current, announcer.withLock({ $0 })?.isAnnouncer(caller.thread) == true,
+            case .metadata = announced.transition.kind
+        else { return false }
+        if !announced.isCommitted { try? commit(announced) }
+        return true
+    }
+
+    /// Commits an announced transition; `EBUSY` when the tree has changed since it was decided.
+    func commit(_ announced: Announced) throws(Errno) {
+        try commit(announced.transition, staged: announced.staged)
+        announced.setCommitted()
+    }
+
+    /// Makes a transition visible: through the mount where the kernel may know the directory, else directly.
+    ///
+    /// Throws `EBUSY` when the tree has changed since the transition was decided.
+    func show(_ transition: Transition) throws(Errno) {
+        let place = try catalog.read { database throws(Errno) in try self.place(of: transition, database) }
+        guard let place else { return }
+        let announcer = self.announcer.withLock { $0 }
+        guard let announcer, touched.contains(place.parent), place.isListed else {
+            try commit(transition, staged: nil)
+            invalidate(place)
+            return
+        }
+        let announced = try prepare(transition, place)
+        incoming.set(announced)
+        defer { incoming.set(nil) }
+        counters.announcements.add(1, ordering: .relaxed)
+        do throws(Errno) {
+            try announcer.perform(place.announcement(announced.token))
+        } catch {
+            if announced.isCommitted { return }
+            if error == .busy {
+                discardStaged(announced)
+                throw .busy
+            }
+            // The mount refuses, as a read-only directory does: the kernel is told to ask again instead.
+            log.debug("announcing \(place.path) failed: \(error)")
+            try commit(announced)
+            invalidate(place)
+            return
+        }
+        if !announced.isCommitted {
+            try commit(announced)
+            invalidate(place)
+        } else if case .metadata = transition.kind {
+            kernel.withLock { $0 }?.invalidateAttributes(of: place.item)
+        }
+    }
+
+    private func discardStaged(_ announced: Announced) {
+        guard let staged = announced.staged else { return }
+        try? catalog.write { database throws(Errno) in try database.deleteItem(staged) }
+    }
+
+    private func invalidate(_ place: TransitionPlace) {
+        guard let kernel = kernel.withLock({ $0 }) else { return }
+        kernel.invalidateEntry(place.parent, place.name)
+        if let target = place.target { kernel.invalidateEntry(target.parent, target.name) }
+        kernel.invalidateAttributes(of: place.item)
+    }
+
+    private func prepare(_ transition: Transition, _ place: TransitionPlace) throws(Errno) -> Announced {
+        switch transition.kind {
+        case .insert, .replace:
+            guard let remote = transition.remote else { throw .invalidArgument }
+            let staged = try catalog.write { database throws(Errno) -> ItemID in
+                var row = self.itemRow(for: remote)
+                row.linkCount = 0
+                let id = try database.insert(row)
+                try self.storeRemoteAttributes(remote, of: id, database)
+                return id
+            }
+            return Announced(
+                transition: transition,
+                parent: place.parent,
+                name: place.name,
+                token: incoming.nextToken(),
+                staged: staged
+            )
+        case .remove, .metadata:
+            return Announced(transition: transition, parent: place.parent, name: place.name)
+        case .move:
+            return Announced(transition: transition, parent: place.parent, name: place.name, target: place.target)
+        }
+    }
+}
+
+/// Where a transition happens in the tree as it is here.
+struct TransitionPlace {
+    var parent: ItemID
+    var name: [UInt8]
+    var path: RemotePath
+    var item: ItemID
+    var isListed: Bool
+    var isDirectory: Bool
+    var target: (parent: ItemID, name: [UInt8])?
+    var targetPath: RemotePath?
+    var modificationTime: Timestamp?
+    var change: Transition.Kind
+
+    func announcement(_ token: [UInt8]?) -> Announcement {
+        switch change {
+        case .insert, .replace:
+            .rename(from: path.parent.appending(FileName(unchecked: token ?? [])), to: path)
+        case .remove: isDirectory ? .removeDirectory(path) : .unlink(path)
+        case .move: .rename(from: path, to: targetPath ?? path)
+        case .metadata: .setTimes(path, modificationTime ?? Timestamp(0))
+        }
+    }
+}
+
+extension Engine {
+    /// Finds out where a transition happens; nil when there is nothing to do any more.
+    private func place(of transition: Transition, _ database: Database) throws(Errno) -> TransitionPlace? {
+        func listed(_ directory: ItemID) throws(Errno) -> Bool {
+            try database.item(directory)?.residency == .whole
+        }
+        switch transition.kind {
+        case .insert(let parent, let name):
+            guard let directory = try database.path(ofDirectory: parent) else { return nil }
+            return TransitionPlace(
+                parent: parent,
+                name: name,
+                path: directory.appending(FileName(unchecked: name)),
+                item: parent,
+                isListed: try listed(parent),
+                isDirectory: transition.remote?.kind == .directory,
+                change: transition.kind
+            )
+        case .replace(let id), .remove(let id), .metadata(let id), .move(let id, _, _):
+            guard let entry = try database.entry(id: id), let row = try database.item(entry.item),
+                let directory = try database.path(ofDirectory: entry.parent)
+            else { return nil }
+            var place = TransitionPlace(
+                parent: entry.parent,
+                name: entry.name,
+                path: directory.appending(FileName(unchecked: entry.name)),
+                item: row.id,
+                isListed: try listed(entry.parent),
+                isDirectory: row.kind == .directory,
+                modificationTime: transition.remote?.metadata.modificationTime ?? row.modificationTime,
+                change: transition.kind
+            )
+            if case .move(_, let parent, let name) = transition.kind {
+                guard let target = try database.path(ofDirectory: parent) else { return nil }
+                place.target = (parent, name)
+                place.targetPath = target.appending(FileName(unchecked: name))
+            }
+            return place
+        }
+    }
+}

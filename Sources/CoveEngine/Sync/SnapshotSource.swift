@@ -1,0 +1,133 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Streams an item's bytes while nothing changes them: the first write ends it before it touches a byte.
+struct SnapshotSource: ContentSource {
+    let item: LiveItem
+    let token: SnapshotToken
+    /// The content file, or a copy of it.
+    let descriptor: Int32
+    let isCopy: Bool
+    let size: Int64
+    let progress: PushProgress
+
+    func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(ProviderError) -> Int {
+        let address = UInt(bitPattern: buffer.baseAddress)
+        let count = min(buffer.count, Int(max(0, size - offset)))
+        return try transfer { () throws(Errno) in
+            guard count > 0 else { return 0 }
+            let part = UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(bitPattern: address), count: count)
+            return try System.pread(descriptor, part, offset)
+        }
+    }
+
+    func copy(to target: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
+        let count = min(count, Int(max(0, size - offset)))
+        return try transfer { () throws(Errno) in
+            guard count > 0 else { return 0 }
+            do throws(Errno) {
+                return try System.copyFileRange(
+                    from: descriptor,
+                    at: offset,
+                    to: target,
+                    at: offset,
+                    count: min(count, 8 << 20)
+                )
+            } catch {
+                // Two disks that can't copy between each other: through memory.
+                guard error == .crossDevice || error == .notSupported || error == .invalidArgument else { throw error }
+                return try copyThroughMemory(to: target, offset, min(count, 1 << 20))
+            }
+        }
+    }
+
+    private func copyThroughMemory(to target: Int32, _ offset: Int64, _ count: Int) throws(Errno) -> Int {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
+        defer { buffer.deallocate() }
+        let read = try System.pread(descriptor, buffer, offset)
+        try System.pwriteAll(target, UnsafeRawBufferPointer(rebasing: buffer[..<read]), offset)
+        return read
+    }
+
+    private func transfer(_ body: () throws(Errno) -> Int) throws(ProviderError) -> Int {
+        let result: Result<Int, Errno>
+        if isCopy {
+            result = Result { () throws(Errno) in try body() }
+        } else {
+            // Under the item's lock no write can begin.
+            result = item.state.withLock { _ in
+                guard !token.isAborted else { return .failure(.cancelled) }
+                return Result { () throws(Errno) in try body() }
+            }
+        }
+        switch result {
+        case .success(let count):
+            progress.sent.add(Int64(count), ordering: .relaxed)
+            return count
+        case .failure(.cancelled): throw .cancelled
+        case .failure(let error): throw .failed("the local content can't be read: \(error)", error)
+        }
+    }
+}
+
+/// What `beginSnapshot` found.
+enum SnapshotOutcome {
+    /// The bytes, and the generation they are of.
+    case ready(SnapshotSource, generation: Int64, size: Int64)
+    /// A program is writing; look again after so many milliseconds.
+    case busy(Int64)
+    /// Its base bytes are not all here yet.
+    case incomplete
+}
+
+extension Engine {
+    /// Takes a consistent snapshot of an item for an upload; the caller ends it with `endSnapshot`.
+    func beginSnapshot(_ id: ItemID, progress: PushProgress) throws(Errno) -> SnapshotOutcome {
+        let item = live.retain(id)
+        var keeps = false
+        defer { if !keeps { live.release(id) } }
+        let rest = configuration.openFileRest.nanoseconds
+        try save(item, closing: false)
+        let outcome = try item.state.withLock { state throws(Errno) -> SnapshotOutcome in
+            let row = try load(id, &state)
+            guard row.residency == .whole else {
+                if row.kind == .file { completeBase(item, &state) }
+                return .incomplete
+            }
+            if state.writesInFlight > 0 || state.hasUnsavedContent { return .busy(50) }
+            var copiesFirst = false
+            if state.writers > 0 {
+                let rested = System.monotonic() - state.lastWrite
+                guard rested >= rest else { return .busy((rest - rested) / 1_000_000 + 1) }
+                copiesFirst = true
+            }
+            let content = try descriptor(id, &state)
+            let token = SnapshotToken()
+            // Content must be durable before a provider is told that this device has sent it.
+            try System.fdatasync(content)
+            let source = SnapshotSource(
+                item: item,
+                token: token,
+                descriptor: copiesFirst ? try store.copy(content, size: row.size) : content,
+                isCopy: copiesFirst,
+                size: row.size,
+                progress: progress
+            )
+            state.isMarked = false
+            if !copiesFirst { state.snapshot = token }
+            progress.total.store(row.size, ordering: .relaxed)
+            return .ready(source, generation: row.generation, size: row.size)
+        }
+        if case .ready = outcome { keeps = true }
+        return outcome
+    }
+
+    func endSnapshot(_ source: SnapshotSource) {
+        source.item.state.withLock { state in
+            if state.snapshot === source.token { state.snapshot = nil }
+        }
+        if source.isCopy { System.close(source.descriptor) }
+        live.release(source.item.id)
+    }
+}

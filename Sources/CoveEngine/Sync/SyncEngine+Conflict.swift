@@ -1,0 +1,159 @@
+internal import CoveCore
+internal import Dispatch
+internal import Synchronization
+
+/// When the provider holds something else than expected: both contents are kept, unless they are the same.
+extension SyncEngine {
+    /// Another item has the name at the provider.
+    func collide(_ plan: PushPlan, with other: RemoteItem?) async throws(ProviderError) -> PushResult {
+        let name = FileName(unchecked: plan.entry.name)
+        let remote: RemoteItem
+        if let other {
+            remote = other
+        } else {
+            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            remote = try await engine.provider.lookup(name, in: plan.directory)
+        }
+        let place = RemoteReference(id: remote.id, path: plan.directory.path.appending(name))
+        if !plan.entry.isUploaded, try await isSame(plan, remote, place) {
+            try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
+            if plan.row.kind == .directory { enqueue([.directoryChanged(place.path)]) }
+            return .done
+        }
+        try await show(Transition(kind: .insert(parent: plan.entry.parent, name: plan.entry.name), remote: remote))
+        return .later(0)
+    }
+
+    /// The document has other bytes at the provider than the ones this change was made on.
+    func conflict(
+        _ plan: PushPlan,
+        _ place: RemoteReference,
+        with other: RemoteItem?
+    ) async throws(ProviderError) -> PushResult {
+        let remote: RemoteItem
+        if let other {
+            remote = other
+        } else {
+            guard let name = place.path.name else { throw .noSuchItem }
+            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            remote = try await engine.provider.lookup(
+                name,
+                in: RemoteReference(id: nil, path: place.path.parent)
+            )
+        }
+        // An earlier attempt may have arrived without its answer.
+        if try await isSame(plan, remote, place) {
+            try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
+            return .done
+        }
+        try await show(Transition(kind: .replace(entry: plan.entry.id), remote: remote))
+        return .done
+    }
+
+    /// True when what the provider has is what was to be sent.
+    private func isSame(
+        _ plan: PushPlan,
+        _ remote: RemoteItem,
+        _ place: RemoteReference
+    ) async throws(ProviderError) -> Bool {
+        guard remote.kind == plan.row.kind else { return false }
+        switch remote.kind {
+        case .directory: return true
+        case .symbolicLink: return remote.linkTarget == plan.row.target
+        case .fifo, .socket, .characterDevice, .blockDevice: return false
+        case .file: break
+        }
+        guard remote.size == plan.row.size, plan.row.residency == .whole else { return false }
+        if remote.size == 0 { return true }
+        let sink = ComparingSink(store: engine.store, id: plan.row.id)
+        do throws(ProviderError) {
+            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            try await engine.provider.fetch(
+                place,
+                version: remote.contentVersion,
+                range: 0..<remote.size,
+                into: sink
+            )
+        } catch {
+            if sink.hasDifference { return false }
+            throw error
+        }
+        return !sink.hasDifference
+    }
+
+    /// Makes a transition visible on the announcing queue; one that the tree has overtaken is looked at again.
+    func show(_ transition: Transition) async throws(ProviderError) {
+        let engine = engine
+        let queue = announceQueue
+        let error = await withCheckedContinuation { (continuation: CheckedContinuation<Errno?, Never>) in
+            queue.async {
+                do throws(Errno) {
+                    try engine.show(transition)
+                    continuation.resume(returning: nil)
+                } catch {
+                    continuation.resume(returning: error)
+                }
+            }
+        }
+        guard let error else { return }
+        if error == .busy {
+            requestPoll()
+            return
+        }
+        throw .failed("a remote change can't be shown: \(error)", error)
+    }
+}
+
+/// Compares fetched bytes with a content file instead of keeping them.
+private final class ComparingSink: ContentSink {
+    private let store: ContentStore
+    private let id: ItemID
+    private let differs = Atomic<Bool>(false)
+
+    init(store: ContentStore, id: ItemID) {
+        self.store = store
+        self.id = id
+    }
+
+    var hasDifference: Bool { differs.load(ordering: .acquiring) }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ProviderError) {
+        let isEqual: Bool
+        do throws(Errno) {
+            let descriptor = try store.open(id)
+            defer { System.close(descriptor) }
+            let local = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
+            defer { local.deallocate() }
+            var filled = 0
+            while filled < bytes.count {
+                let count = try System.pread(
+                    descriptor,
+                    UnsafeMutableRawBufferPointer(rebasing: local[filled...]),
+                    offset + Int64(filled)
+                )
+                if count == 0 { break }
+                filled += count
+            }
+            isEqual = filled == bytes.count && local[..<filled].elementsEqual(bytes)
+        } catch {
+            throw .failed("the local content can't be read: \(error)", error)
+        }
+        if !isEqual {
+            differs.store(true, ordering: .releasing)
+            throw .cancelled
+        }
+    }
+
+    func copy(from descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
+        defer { buffer.deallocate() }
+        let read: Int
+        do throws(Errno) {
+            read = try System.pread(descriptor, buffer, offset)
+        } catch {
+            throw .failed("the source can't be read: \(error)", error)
+        }
+        try write(UnsafeRawBufferPointer(rebasing: buffer[..<read]), at: offset)
+        return read
+    }
+}

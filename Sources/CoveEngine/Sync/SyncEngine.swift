@@ -1,0 +1,253 @@
+internal import CoveCore
+internal import Dispatch
+internal import Synchronization
+
+/// Keeps the tree and the provider in step: sends what the journal holds, and makes the provider's changes visible.
+///
+/// State-based: what is sent is the difference between an entry and what the provider has acknowledged of it, so
+/// renames, deletions and rewrites that cancel each other out are never sent.
+actor SyncEngine {
+    /// Pushes going on at a time.
+    static let parallelPushes = 4
+    /// A deletion of more documents than this, and of more than half of all, waits for a person.
+    static let deletionBrake = 100
+
+    unowned let engine: Engine
+    nonisolated let executor = QueueExecutor(label: "cove.sync")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    /// Announcements block on the mount: a queue of their own.
+    nonisolated let announceQueue = DispatchQueue(label: "cove.announce")
+
+    /// What others may read without waiting.
+    struct Shared {
+        var isPaused = false
+        var isConnected = false
+        var reason: String?
+        var heldRemovals = 0
+        var heldDeletions = 0
+        var quota: ProviderQuota?
+        var pushing: [Int64: PushProgress] = [:]
+        var inbox: [RemoteChange] = []
+        var isPolling = true
+        var failures: [ItemID: String] = [:]
+    }
+
+    nonisolated let shared = Mutex(Shared())
+    private nonisolated let wakePending = Atomic<Bool>(false)
+
+    private var isStopped = false
+    private var connectAttempts = 0
+    private var nextConnect: Int64 = 0
+    private var isConnecting = false
+    private var isPollingNow = false
+    private var pollRequested = true
+    private var timerDue: Int64 = .max
+    private var signalTask: Task<Void, Never>?
+    /// Changes made before this moment are sent without settling.
+    var forcedBefore: Int64 = 0
+    var acceptsDeletions = false
+    var acceptsLocalDeletions = false
+    var activePushes = 0
+    var activeTrash: Set<Int64> = []
+    var idleWaiters: [Int64: [CheckedContinuation<Void, Never>]] = [:]
+    private var lastQuota: Int64 = 0
+    private var lastExpiry: Int64 = 0
+
+    init(_ engine: Engine) { self.engine = engine }
+
+    /// What statfs(2) shows.
+    nonisolated var knownQuota: ProviderQuota? { shared.withLock { $0.quota } }
+
+    /// Says that something may be ready; cheap, from any thread.
+    nonisolated func wake() {
+        guard !wakePending.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        Task { await self.round() }
+    }
+
+    func start() {
+        if let signal = engine.provider.changeSignal {
+            signalTask = Task { [weak self] in
+                for await _ in signal { await self?.requestPoll() }
+            }
+        }
+        wake()
+    }
+
+    func stop() async {
+        isStopped = true
+        signalTask?.cancel()
+        // Pushes that are under way end by themselves; what they did not finish stays in the journal.
+        while activePushes > 0 || isPollingNow {
+            await withCheckedContinuation { continuation in
+                executor.after(20) { continuation.resume() }
+            }
+        }
+    }
+
+    func requestPoll() {
+        pollRequested = true
+        shared.withLock { $0.isPolling = true }
+        wake()
+    }
+
+    nonisolated func enqueue(_ events: [RemoteChange]) {
+        shared.withLock { $0.inbox += events }
+        wake()
+    }
+
+    /// One look at everything: connects, takes remote changes in, sends what is ready, and sets the next alarm.
+    private func round() async {
+        wakePending.store(false, ordering: .releasing)
+        guard !isStopped else { return }
+        let now = engine.milliseconds()
+        if !shared.withLock({ $0.isConnected }) {
+            await connect(now)
+            return
+        }
+        if !isPollingNow, pollRequested || !shared.withLock({ $0.inbox.isEmpty }) {
+            isPollingNow = true
+            Task { await self.pollRound() }
+        }
+        if !shared.withLock({ $0.isPaused }) { pushReady(now) }
+        if now - lastExpiry > 3_600_000 {
+            lastExpiry = now
+            await expireTrash(olderThan: engine.configuration.trashTime.milliseconds)
+        }
+    }
+
+    /// Calls `round` at a time, unless an earlier call is due already.
+    func alarm(at due: Int64, now: Int64) {
+        guard due < timerDue || timerDue <= now else { return }
+        timerDue = due
+        executor.after(max(1, due - now)) { [weak self] in self?.wake() }
+    }
+
+    private func connect(_ now: Int64) async {
+        guard !isConnecting else { return }
+        guard now >= nextConnect else { return alarm(at: nextConnect, now: now) }
+        isConnecting = true
+        defer { isConnecting = false }
+        do throws(ProviderError) {
+            try await engine.provider.start()
+            try await checkIdentity()
+            connectAttempts = 0
+            shared.withLock { state in
+                state.isConnected = true
+                state.reason = nil
+            }
+            await refreshQuota()
+            requestPoll()
+        } catch {
+            connectAttempts += 1
+            // A quick first retry, then a longer and longer one, each moved at random so that devices don't march in step.
+            let delay: Int64 = min(60_000, 500 << Int64(min(connectAttempts, 7)))
+            nextConnect = engine.milliseconds() + Int64.random(in: delay / 2...delay)
+            shared.withLock { $0.reason = "\(error)" }
+            engine.log.info("connecting failed: \(error)")
+            alarm(at: nextConnect, now: engine.milliseconds())
+        }
+    }
+
+    /// Refuses a source that is not the one this account was made for, as an unmounted disk's empty folder.
+    private func checkIdentity() async throws(ProviderError) {
+        guard let identity = await engine.provider.sourceIdentity() else { return }
+        let engine = engine
+        let known = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in try database.meta("source") }
+        }
+        guard let known else {
+            return try await engine.onContentQueue { () throws(Errno) in
+                try engine.catalog.write { database throws(Errno) in try database.setMeta("source", identity) }
+            }
+        }
+        guard known == identity else {
+            throw .serverUnreachable(
+                "\(engine.configuration.source) is not the folder this account was made for; "
+                    + "mount the right disk there, or use another --account"
+            )
+        }
+    }
+
+    private func refreshQuota() async {
+        lastQuota = engine.milliseconds()
+        if let quota = try? await engine.provider.quota() { shared.withLock { $0.quota = quota } }
+    }
+
+    /// The source went away: everything waits until it is back.
+    func disconnect(_ error: ProviderError) {
+        shared.withLock { state in
+            state.isConnected = false
+            state.reason = "\(error)"
+        }
+        engine.log.info("offline: \(error)")
+        connectAttempts = max(connectAttempts, 1)
+        nextConnect = engine.milliseconds() + 500
+        alarm(at: nextConnect, now: engine.milliseconds())
+    }
+
+    private func pollRound() async {
+        while !isStopped, shared.withLock({ $0.isConnected }) {
+            let events = shared.withLock { state in
+                defer { state.inbox = [] }
+                return state.inbox
+            }
+            if !events.isEmpty { await take(events) }
+            guard pollRequested else {
+                if events.isEmpty { break }
+                continue
+            }
+            pollRequested = false
+            await poll()
+        }
+        isPollingNow = false
+        shared.withLock { $0.isPolling = !$0.inbox.isEmpty }
+        if engine.milliseconds() - lastQuota > 30_000 { await refreshQuota() }
+        wake()
+    }
+
+    func setPaused(_ paused: Bool) {
+        shared.withLock { $0.isPaused = paused }
+        wake()
+    }
+
+    /// Sends everything changed so far without settling, and asks for the provider's changes.
+    func sync(acceptDeletions: Bool, acceptLocalDeletions: Bool) {
+        forcedBefore = engine.milliseconds() + 1
+        if acceptDeletions { acceptsDeletions = true }
+        if acceptLocalDeletions { acceptsLocalDeletions = true }
+        nextConnect = 0
+        let database = engine.catalog
+        try? database.write { database throws(Errno) in
+            try database.run("UPDATE journal SET retry = 0")
+            try database.run("UPDATE trash SET retry = 0 WHERE pending = 1")
+        }
+        requestPoll()
+    }
+
+    /// Waits until an entry is not being sent.
+    func waitUntilIdle(_ entry: Int64) async {
+        while shared.withLock({ $0.pushing[entry] != nil }) {
+            await withCheckedContinuation { idleWaiters[entry, default: []].append($0) }
+        }
+    }
+
+    func endPush(_ entry: Int64) {
+        shared.withLock { $0.pushing[entry] = nil }
+        activePushes -= 1
+        for continuation in idleWaiters.removeValue(forKey: entry) ?? [] { continuation.resume() }
+        wake()
+    }
+
+    /// When a failed operation is tried again: after 2 s, doubling to 5 minutes, moved at random.
+    func backoff(attempts: Int64) -> Int64 {
+        let delay: Int64 = min(300_000, 1000 << min(attempts, 9))
+        return engine.milliseconds() + Int64.random(in: delay / 2...delay)
+    }
+}
+
+/// How far one push is.
+final class PushProgress: Sendable {
+    let started = System.monotonic()
+    let sent = Atomic<Int64>(0)
+    let total = Atomic<Int64>(0)
+}
