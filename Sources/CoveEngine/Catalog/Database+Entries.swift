@@ -208,7 +208,7 @@ extension Database {
         return current
     }
 
-    /// Walks names as they are here. Returns the last entry, nil for the root; throws `ENOENT`.
+    /// Walks names as they are here to the last entry, nil for the root; throws `ENOENT`.
     func entry(atPath path: RemotePath) throws(Errno) -> EntryRow? {
         var found: EntryRow?
         var current = ItemID.root

@@ -57,7 +57,7 @@ extension Engine {
         }
     }
 
-    /// Commits what is newer here than in the catalog. `closing` says that a program closed a handle.
+    /// Commits what is newer here than in the catalog; `closing` says that a program closed a handle.
     func save(_ item: LiveItem, closing: Bool, durable: Bool = false) throws(Errno) {
         let changed = try item.state.withLock { state throws(Errno) -> Bool in
             guard state.hasUnsavedContent || state.hasUnsavedRanges || durable, var row = state.row else {

@@ -33,7 +33,7 @@ struct Fetching {
     }
 }
 
-/// A range on its way. `lastProgress` is guarded by the item's lock.
+/// A range on its way.
 final class Fetch: Sendable {
     let range: Range<Int64>
     let started: Int64

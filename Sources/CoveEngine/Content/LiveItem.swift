@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// One item in use: its descriptor, and the part of its row that changes with its bytes.
 final class LiveItem: Sendable {
-    /// What the lock guards. The content columns of the row are true here before they are in the catalog.
+    /// What the lock guards; the content columns of the row are true here before they are in the catalog.
     struct State {
         /// The row as last read or saved, and changes not yet saved; nil until first needed.
         var row: ItemRow?

@@ -1,7 +1,7 @@
 internal import CoveCore
 internal import Synchronization
 
-/// The items in use now: open in a program, or being fetched or sent. Memory grows with these and with nothing else.
+/// The items in use now, open in a program or being fetched or sent: memory grows with these and with nothing else.
 ///
 /// Lock order: an item's state, then the catalog's writer, then a shard of this table.
 final class LiveTable: Sendable {

@@ -111,7 +111,7 @@ extension Engine {
         )
     }
 
-    /// Reserves or frees a part of a file; see fallocate(2). Keep-size, punch-hole and zero-range are known.
+    /// Reserves or frees a part of a file; see fallocate(2) for keep-size, punch-hole and zero-range.
     public func allocate(_ id: ItemID, mode: Int32, offset: Int64, length: Int64) throws(Errno) {
         try requireWritable()
         let keepsSize = mode & FALLOC_FL_KEEP_SIZE != 0

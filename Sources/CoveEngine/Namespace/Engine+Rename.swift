@@ -169,7 +169,7 @@ extension Engine {
         return removal
     }
 
-    /// Swaps two names. Two uploaded documents swap places; a never uploaded item gives its bytes to the document.
+    /// Swaps two names: two uploaded documents swap places, a never uploaded item gives its bytes to the document.
     private func exchange(
         _ first: EntryRow,
         _ second: EntryRow,

@@ -126,7 +126,7 @@ extension SyncEngine {
         }
     }
 
-    /// Reads all a push needs; nil when nothing differs. Throws when its directory must be sent first.
+    /// Reads all a push needs, nil when nothing differs; throws when its directory must be sent first.
     private func plan(_ journal: JournalRow) async throws(ProviderError) -> PushPlan? {
         let engine = engine
         let now = engine.milliseconds()

@@ -195,7 +195,7 @@ extension SyncEngine {
         }
     }
 
-    /// Compares what the provider has with the catalog. Changes nothing but acknowledged places.
+    /// Compares what the provider has with the catalog; changes nothing but acknowledged places.
     private nonisolated func decide(
         _ remote: RemoteItem,
         _ path: RemotePath,

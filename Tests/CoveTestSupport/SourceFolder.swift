@@ -1,0 +1,58 @@
+public import CoveCore
+import Foundation
+
+/// The folder that is the cloud, as another device's programs change it.
+public struct SourceFolder: Sendable {
+    /// The folder's absolute path.
+    public let path: String
+
+    /// Names the folder.
+    public init(_ path: String) { self.path = path }
+
+    /// All files with their bytes and all directories, without Cove's own names.
+    public func snapshot() throws -> [String: [UInt8]?] {
+        var result: [String: [UInt8]?] = [:]
+        guard let walker = FileManager.default.enumerator(atPath: path) else { return result }
+        for case let name as String in walker {
+            if name.split(separator: "/").contains(where: { $0.hasPrefix(".cove") }) { continue }
+            var isDirectory: ObjCBool = false
+            guard FileManager.default.fileExists(atPath: "\(path)/\(name)", isDirectory: &isDirectory) else { continue }
+            if isDirectory.boolValue {
+                result[name] = .some(nil)
+            } else {
+                result[name] = try Array(Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)")))
+            }
+        }
+        return result
+    }
+
+    /// Replaces a file as most programs do: a new one is renamed over it.
+    public func save(_ name: String, _ bytes: [UInt8]) throws {
+        let hidden = "\(path)/.\(UUID().uuidString).part"
+        try Data(bytes).write(to: URL(fileURLWithPath: hidden))
+        guard Foundation.rename(hidden, "\(path)/\(name)") == 0 else { throw Errno.current }
+    }
+
+    /// Writes into a file in place.
+    public func writeInPlace(_ name: String, _ bytes: [UInt8]) throws {
+        let descriptor = Foundation.open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC, 0o644)
+        guard descriptor >= 0 else { throw Errno.current }
+        defer { Foundation.close(descriptor) }
+        guard bytes.withUnsafeBytes({ Foundation.write(descriptor, $0.baseAddress, $0.count) }) == bytes.count else {
+            throw Errno.current
+        }
+    }
+
+    /// rename(2)
+    public func rename(_ from: String, _ to: String) throws {
+        guard Foundation.rename("\(path)/\(from)", "\(path)/\(to)") == 0 else { throw Errno.current }
+    }
+
+    /// rm -r
+    public func remove(_ name: String) throws { try FileManager.default.removeItem(atPath: "\(path)/\(name)") }
+
+    /// mkdir -p
+    public func makeDirectory(_ name: String) throws {
+        try FileManager.default.createDirectory(atPath: "\(path)/\(name)", withIntermediateDirectories: true)
+    }
+}
