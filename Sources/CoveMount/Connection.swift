@@ -8,33 +8,30 @@ internal import Synchronization
 /// The link to the kernel that every request finds through `fuse_req_userdata`; it owns libfuse's session.
 ///
 /// The mount session, the notifier and each parked request hold it, so libfuse's session outlives the last answer.
-/// Unchecked: `session` and `spliceLimit` are written before the first request and never again.
+/// Unchecked: `session` is written before the first request and never again.
 final class Connection: @unchecked Sendable {
     let engine: Engine
     let log: Log
     /// Where cancellations of interrupted requests run, because libfuse calls the interrupt function under a lock.
     let interrupts = DispatchQueue(label: "cove.interrupts")
-    /// The largest READ answer that fits a pipe, with libfuse's own estimate of what else it holds.
-    let spliceLimit: Int
     private(set) var session: OpaquePointer?
     private let isInitialized = Atomic(false)
     private let whenInitialized: @Sendable () -> Void
 
-    /// Makes libfuse's session from the texts of `-o` options; throws when it accepts one of them not.
+    /// Makes libfuse's session; throws when an option is unknown to it.
     init(
         engine: Engine,
-        options: [String],
+        options: MountOptions,
         log: Log,
         whenInitialized: @escaping @Sendable () -> Void
     ) throws(MountError) {
         self.engine = engine
         self.log = log
         self.whenInitialized = whenInitialized
-        spliceLimit = Self.pipeCapacity - 4 * Int(getpagesize())
         var arguments = fuse_args()
         defer { fuse_opt_free_args(&arguments) }
         fuse_opt_add_arg(&arguments, "cove")
-        for option in options {
+        for option in options.arguments {
             fuse_opt_add_arg(&arguments, "-o")
             fuse_opt_add_arg(&arguments, option)
         }
@@ -45,7 +42,10 @@ final class Connection: @unchecked Sendable {
             MemoryLayout<fuse_lowlevel_ops>.size,
             Unmanaged.passUnretained(self).toOpaque()
         )
-        guard session != nil else { throw MountError(.badOption, FuseLog.lastMessage ?? "libfuse refused the options") }
+        guard session != nil else {
+            let extra = options.extra.joined(separator: ",")
+            throw MountError(.badOption, "-o \(extra): an unknown option; `man mount.fuse3` lists them")
+        }
     }
 
     deinit {
@@ -57,21 +57,11 @@ final class Connection: @unchecked Sendable {
     static func of(_ request: fuse_req_t?) -> Connection {
         Unmanaged<Connection>.fromOpaque(fuse_req_userdata(request)).takeUnretainedValue()
     }
-
-    /// What one pipe may hold: libfuse grows its pipes up to a request's size, root without a limit.
-    private static var pipeCapacity: Int {
-        if geteuid() == 0 { return .max / 2 }
-        guard let descriptor = try? System.open("/proc/sys/fs/pipe-max-size", O_RDONLY) else { return 64 << 10 }
-        defer { System.close(descriptor) }
-        var text = [UInt8](repeating: 0, count: 32)
-        let count = text.withUnsafeMutableBytes { (try? System.pread(descriptor, $0, 0)) ?? 0 }
-        return Int(String(decoding: text.prefix(count).prefix { $0 >= 0x30 }, as: UTF8.self)) ?? 64 << 10
-    }
 }
 
 /// The hooks on /dev/fuse (fuse_session_custom_io).
 extension Connection {
-    /// Takes over reading from and writing to the session's descriptor; splice stays possible.
+    /// Takes over reading from and writing to the session's descriptor.
     func installHooks() throws(MountError) {
         var hooks = fuse_custom_io()
         hooks.writev = { descriptor, vector, count, context in
@@ -84,8 +74,6 @@ extension Connection {
             return writev(descriptor, vector, count)
         }
         hooks.read = cove_fuse_read
-        hooks.splice_receive = cove_fuse_splice
-        hooks.splice_send = cove_fuse_splice
         let status = fuse_session_custom_io(session, &hooks, fuse_session_fd(session))
         guard status == 0 else { throw MountError(.system, "libfuse: \(Errno(-status))") }
     }
@@ -114,24 +102,22 @@ extension Connection {
     }
 
     /// Chooses among what the kernel offers (FUSE_CAP_*).
-    static let negotiate: @convention(c) (UnsafeMutableRawPointer?, UnsafeMutablePointer<fuse_conn_info>?) -> Void = {
-        _,
-        information in
-        guard let information else { return }
+    static func negotiate(_ information: inout fuse_conn_info) {
         let wanted =
             FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS
             | FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_ATOMIC_O_TRUNC
-            | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE
-        // Locks stay the kernel's own; the second version of HANDLE_KILLPRIV takes the first one's place.
+        // Locks stay the kernel's own; the second version of HANDLE_KILLPRIV takes the first one's place; and splice is
+        // no faster for writes and half as fast for reads (`reply(read:at:)`).
         let unwanted =
             FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT
-            | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_IOCTL_DIR
-        information.pointee.want |= UInt32(wanted) & information.pointee.capable
-        information.pointee.want &= ~UInt32(unwanted)
-        information.pointee.max_write = min(information.pointee.max_write, 1 << 20)
-        information.pointee.max_readahead = 1 << 20
+            | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_IOCTL_DIR | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE
+            | FUSE_CAP_SPLICE_MOVE
+        information.want |= UInt32(wanted) & information.capable
+        information.want &= ~UInt32(unwanted)
+        information.max_write = min(information.max_write, 1 << 20)
+        information.max_readahead = 1 << 20
         // Parked reads of one file fill the kernel's queue of 12 else, and every other file waits behind it.
-        information.pointee.max_background = 1024
-        information.pointee.congestion_threshold = 1024
+        information.max_background = 1024
+        information.congestion_threshold = 1024
     }
 }

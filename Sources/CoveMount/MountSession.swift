@@ -40,7 +40,7 @@ public final class MountSession: Sendable {
     public init(engine: Engine, mountpoint: String, options: MountOptions, log: Log) throws(MountError) {
         FuseLog.install(log)
         self.mountpoint = mountpoint
-        connection = try Connection(engine: engine, options: options.arguments, log: log) {
+        connection = try Connection(engine: engine, options: options, log: log) {
             Readahead.raise(at: mountpoint)
         }
         notifications = KernelNotifications(connection)

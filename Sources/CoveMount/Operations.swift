@@ -9,7 +9,9 @@ extension fuse_lowlevel_ops {
     /// locks, which are the kernel's own. TMPFILE so becomes EOPNOTSUPP, and STATX a GETATTR.
     static var cove: fuse_lowlevel_ops {
         var table = fuse_lowlevel_ops()
-        table.`init` = Connection.negotiate
+        table.`init` = { _, information in
+            if let information { Connection.negotiate(&information.pointee) }
+        }
         table.addNames()
         table.addAttributes()
         table.addFiles()

@@ -3,22 +3,13 @@ internal import CoveCore
 internal import CoveEngine
 internal import Glibc
 
-/// Reads up to this size are copied through the thread's own buffer: below it, a copy costs less than three system calls.
-private let copiedReadLimit = 64 << 10
-
 extension Request {
     /// Answers a READ with the bytes that the result's descriptor holds at the offset.
+    ///
+    /// They are copied through the thread's own buffer. Splicing them from the file into the kernel took twice the time
+    /// (1.45 against 2.9 GB/s, Linux 6.18): it saves this copy, but not the one into the FUSE file's own page cache.
     consuming func reply(read result: ReadResult, at offset: Int64) {
-        if result.count == 0 {
-            reply(bytes: UnsafeRawBufferPointer(start: nil, count: 0))
-        } else if result.count <= copiedReadLimit || result.count > connection.spliceLimit {
-            replyCopying(result, at: offset)
-        } else {
-            replySplicing(result, at: offset)
-        }
-    }
-
-    private consuming func replyCopying(_ result: ReadResult, at offset: Int64) {
+        guard result.count > 0 else { return reply(bytes: UnsafeRawBufferPointer(start: nil, count: 0)) }
         let buffer = ThreadBuffer.bytes(result.count)
         do throws(Errno) {
             let count = try withExtendedLifetime(result) { () throws(Errno) in
@@ -28,14 +19,6 @@ extension Request {
         } catch {
             fail(error)
         }
-    }
-
-    private consuming func replySplicing(_ result: ReadResult, at offset: Int64) {
-        var vector = fuse_bufvec(descriptor: result.descriptor, offset: offset, count: result.count)
-        withExtendedLifetime(result) {
-            _ = fuse_reply_data(raw, &vector, FUSE_BUF_SPLICE_MOVE)
-        }
-        discard self
     }
 }
 

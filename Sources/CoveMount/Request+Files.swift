@@ -58,7 +58,7 @@ extension Request {
         }
     }
 
-    /// Passes the bytes on without looking at them: they may still sit in a pipe.
+    /// Passes the bytes on without looking at them.
     ///
     /// FUSE_WRITE_KILL_SUIDGID doesn't get past libfuse. But where it would be set the kernel writes through rather than
     /// from its page cache, so that such a write by another than root means the same.
@@ -76,7 +76,7 @@ extension Request {
                 clearsPrivileges: clearsPrivileges
             ) { descriptor throws(Errno) in
                 var target = fuse_bufvec(descriptor: descriptor, offset: offset, count: count)
-                let copied = fuse_buf_copy(&target, source, FUSE_BUF_SPLICE_MOVE)
+                let copied = fuse_buf_copy(&target, source, FUSE_BUF_NO_SPLICE)
                 guard copied >= 0 else { throw Errno(Int32(truncatingIfNeeded: -copied)) }
                 return copied
             }
