@@ -2,44 +2,38 @@ internal import CLinux
 internal import Glibc
 
 extension System {
-    /// The names of a file's extended attributes, by path; a symbolic link is not followed.
+    /// The names of an entry's extended attributes; a symbolic link is not followed.
     ///
-    /// See llistxattr(2).
+    /// See llistxattr(2). The path is in bytes, which need not be UTF-8.
     public static func attributeNames(_ path: [UInt8]) throws(Errno) -> [[UInt8]] {
         try withCString(path) { path throws(Errno) in
-            var room = try retry { cove_llistxattr(path, nil, 0) }
-            while room > 0 {
-                var buffer = [CChar](repeating: 0, count: room)
-                do throws(Errno) {
-                    let length = try retry { cove_llistxattr(path, &buffer, buffer.count) }
-                    return buffer.prefix(length).split(separator: 0).map { $0.map { UInt8(bitPattern: $0) } }
-                } catch {
-                    if error != .range { throw error }
-                    room = try retry { cove_llistxattr(path, nil, 0) }
-                }
-            }
-            return []
+            let list = try grow { cove_llistxattr(path, $0?.assumingMemoryBound(to: CChar.self), $1) }
+            return list.split(separator: 0).map(Array.init)
         }
     }
 
-    /// One extended attribute, by path; a symbolic link is not followed.
+    /// The names of an open file's extended attributes.
     ///
-    /// See lgetxattr(2).
+    /// See flistxattr(2).
+    public static func attributeNames(_ descriptor: Int32) throws(Errno) -> [[UInt8]] {
+        let list = try grow { cove_flistxattr(descriptor, $0?.assumingMemoryBound(to: CChar.self), $1) }
+        return list.split(separator: 0).map(Array.init)
+    }
+
+    /// One extended attribute of an entry; a symbolic link is not followed.
+    ///
+    /// See lgetxattr(2). The path is in bytes, which need not be UTF-8.
     public static func attribute(_ path: [UInt8], _ name: [UInt8]) throws(Errno) -> [UInt8] {
         try withCString(path) { path throws(Errno) in
-            try withCString(name) { name throws(Errno) in
-                while true {
-                    let room = try retry { cove_lgetxattr(path, name, nil, 0) }
-                    var buffer = [UInt8](repeating: 0, count: max(room, 1))
-                    do throws(Errno) {
-                        let length = try retry { cove_lgetxattr(path, name, &buffer, buffer.count) }
-                        return Array(buffer.prefix(length))
-                    } catch {
-                        if error != .range { throw error }
-                    }
-                }
-            }
+            try withCString(name) { name throws(Errno) in try grow { cove_lgetxattr(path, name, $0, $1) } }
         }
+    }
+
+    /// One extended attribute of an open file.
+    ///
+    /// See fgetxattr(2).
+    public static func attribute(_ descriptor: Int32, _ name: [UInt8]) throws(Errno) -> [UInt8] {
+        try withCString(name) { name throws(Errno) in try grow { cove_fgetxattr(descriptor, name, $0, $1) } }
     }
 
     /// Sets one extended attribute of an open file.
@@ -56,5 +50,20 @@ extension System {
     /// See fremovexattr(2).
     public static func removeAttribute(_ descriptor: Int32, _ name: [UInt8]) throws(Errno) {
         try withCString(name) { name throws(Errno) in try retry { cove_fremovexattr(descriptor, name) } }
+    }
+
+    /// Asks for the length, then for the bytes, again when they have grown in between.
+    private static func grow(_ call: (UnsafeMutableRawPointer?, Int) -> Int) throws(Errno) -> [UInt8] {
+        while true {
+            let room = try retry { call(nil, 0) }
+            if room == 0 { return [] }
+            var buffer = [UInt8](repeating: 0, count: room)
+            do throws(Errno) {
+                let length = try retry { buffer.withUnsafeMutableBytes { call($0.baseAddress, $0.count) } }
+                return Array(buffer.prefix(length))
+            } catch {
+                if error != .range { throw error }
+            }
+        }
     }
 }

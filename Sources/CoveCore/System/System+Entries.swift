@@ -91,6 +91,11 @@ extension System {
         try retry { Glibc.fchmod(descriptor, mode_t(permissions)) }
     }
 
+    /// chmod(2); follows symbolic links.
+    public static func chmod(_ path: String, _ permissions: UInt16) throws(Errno) {
+        try retry { Glibc.chmod(path, mode_t(permissions)) }
+    }
+
     /// fchownat(2) of a name, not following a symbolic link; nil leaves a part as it is.
     public static func chownat(_ parent: Int32, _ name: [UInt8], user: UInt32?, group: UInt32?) throws(Errno) {
         try withCString(name) { name throws(Errno) in

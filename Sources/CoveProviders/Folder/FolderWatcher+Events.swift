@@ -1,0 +1,249 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+extension FolderWatcher {
+    /// Events that belong together, until they are recorded.
+    private struct Batch {
+        var changes: [ChangeLog.Change] = []
+        /// Names under which a directory appeared, where a moved one may be found.
+        var places: [WatchedEntry] = []
+        var created: [WatchedEntry] = []
+        var isOpen = false
+        var opened: Int64 = 0
+        var last: Int64 = 0
+        var hasOverflowed = false
+        /// The rename whose other half may still be on its way.
+        var openCookie: UInt32 = 0
+    }
+
+    /// When a file being written was first and last written.
+    private struct Writing {
+        let first: Int64
+        var last: Int64
+    }
+
+    /// What only the thread itself uses.
+    private struct Run {
+        var batch = Batch()
+        var writing: [WatchedEntry: Writing] = [:]
+        var nextPoll: Int64
+        var nextRescan: Int64
+        var nextSearch: Int64 = 0
+    }
+
+    /// The thread.
+    func run() {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 8)
+        defer { buffer.deallocate() }
+        let start = System.monotonic()
+        var run = Run(nextPoll: start + timing.poll, nextRescan: start + timing.rescan)
+        while true {
+            let (inotify, wake) = state.withLock { ($0.inotify, $0.wake) }
+            var descriptors = [
+                pollfd(fd: inotify, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
+            ]
+            let wait = max(0, deadline(run) - System.monotonic())
+            _ = poll(&descriptors, 2, Int32(clamping: (wait + 999_999) / 1_000_000))
+            var counter: UInt64 = 0
+            if descriptors[1].revents != 0 { _ = read(wake, &counter, 8) }
+            if state.withLock({ $0.hasEnded }) { break }
+            let events = descriptors[0].revents == 0 ? [] : Inotify.read(inotify, into: buffer)
+            let now = System.monotonic()
+            if !events.isEmpty { state.withLock { state in take(events, now, &run, &state) } }
+            work(&run, now)
+        }
+        state.withLock { state in
+            if state.inotify >= 0 { System.close(state.inotify) }
+            System.close(state.wake)
+            state.inotify = -1
+            state.wake = -1
+            state.tree = WatchTree()
+        }
+    }
+
+    private func deadline(_ run: Run) -> Int64 {
+        var deadline = run.nextRescan
+        if run.batch.isOpen { deadline = min(deadline, batchEnd(run.batch)) }
+        for writing in run.writing.values { deadline = min(deadline, end(writing)) }
+        let (polled, isLost) = state.withLock { ($0.tree.polled > 0, $0.isLost) }
+        if polled { deadline = min(deadline, run.nextPoll) }
+        if isLost { deadline = min(deadline, run.nextSearch) }
+        return deadline
+    }
+
+    private func batchEnd(_ batch: Batch) -> Int64 {
+        if batch.hasOverflowed { return batch.opened }
+        let end = min(batch.last + timing.quiet, batch.opened + timing.limit)
+        return batch.openCookie == 0 ? end : max(end, batch.last + 10_000_000)
+    }
+
+    private func end(_ writing: Writing) -> Int64 {
+        min(writing.last + timing.unfinished, writing.first + timing.unfinishedLimit)
+    }
+
+    /// Does what is due.
+    private func work(_ run: inout Run, _ now: Int64) {
+        for (entry, writing) in run.writing where end(writing) <= now {
+            run.writing[entry] = nil
+            run.batch.changes.append(.entry(entry))
+            open(&run.batch, now - timing.limit)
+        }
+        if run.batch.isOpen, batchEnd(run.batch) <= now {
+            finish(&run)
+            run.batch = Batch()
+        }
+        let isLost = state.withLock { $0.isLost }
+        if isLost, run.nextSearch <= now {
+            if !search() { run.nextSearch = now + timing.lost }
+        }
+        if run.nextRescan <= now {
+            run.nextRescan = now + timing.rescan
+            if !isLost { rescan(all: true) }
+        } else if run.nextPoll <= now {
+            run.nextPoll = now + timing.poll
+            if !isLost { rescan(all: false) }
+        }
+    }
+
+    private func open(_ batch: inout Batch, _ now: Int64) {
+        if batch.isOpen { return }
+        batch.isOpen = true
+        batch.opened = now
+        batch.last = now
+    }
+
+    private func take(_ events: [InotifyEvent], _ now: Int64, _ run: inout Run, _ state: inout State) {
+        for event in events {
+            open(&run.batch, now)
+            run.batch.last = now
+            if event.has(Int(IN_Q_OVERFLOW)) {
+                run.batch.hasOverflowed = true
+            } else if let number = state.tree.node(watch: event.watch) {
+                event.name.isEmpty
+                    ? takeOwn(event, number, &run, &state) : takeNamed(event, number, now, &run, &state)
+            }
+        }
+    }
+
+    /// An event of a watched directory itself.
+    ///
+    /// Its parent tells of its moves, unless the parent is only polled.
+    private func takeOwn(_ event: InotifyEvent, _ number: Int, _ run: inout Run, _ state: inout State) {
+        if event.has(Int(IN_UNMOUNT)) {
+            state.tree.setWatch(number, -1)
+            state.isLost = true
+        } else if number == WatchTree.root {
+            if event.has(Int(IN_MOVE_SELF)) || event.has(Int(IN_DELETE_SELF)) { state.isLost = true }
+            if event.has(Int(IN_IGNORED)) { state.tree.setWatch(number, -1) }
+        } else if event.has(Int(IN_IGNORED)) {
+            forget(number, &state)
+        } else if event.has(Int(IN_MOVE_SELF)), let parent = state.tree.nodes[number]?.parent,
+            state.tree.nodes[parent]?.watch == -1
+        {
+            state.tree.detach(number)
+            state.strays.insert(number)
+            run.batch.changes.append(.directory(parent))
+        }
+    }
+
+    private func takeNamed(
+        _ event: InotifyEvent,
+        _ number: Int,
+        _ now: Int64,
+        _ run: inout Run,
+        _ state: inout State
+    ) {
+        if FileName(unchecked: event.name).isReserved { return }
+        let entry = WatchedEntry(directory: number, name: event.name)
+        let isDirectory = event.has(Int(IN_ISDIR))
+        let appears = event.has(Int(IN_CREATE)) || event.has(Int(IN_MOVED_TO))
+        if isDirectory, appears || event.has(Int(IN_MOVED_FROM)) || event.has(Int(IN_DELETE)) {
+            if let known = state.tree.node(at: entry) { state.tree.detach(known) }
+            if appears { run.batch.places.append(entry) }
+        }
+        if event.has(Int(IN_MOVED_FROM)) { run.batch.openCookie = event.cookie }
+        if event.has(Int(IN_MOVED_TO)), run.batch.openCookie == event.cookie { run.batch.openCookie = 0 }
+        let isBeingWritten = event.has(Int(IN_MODIFY)) || (event.has(Int(IN_CREATE)) && !isDirectory)
+        if isBeingWritten {
+            if event.has(Int(IN_CREATE)) { run.batch.created.append(entry) }
+            run.writing[entry] = Writing(first: run.writing[entry]?.first ?? now, last: now)
+        } else if event.has(Int(IN_ATTRIB)) {
+            if run.writing[entry] == nil { run.batch.changes.append(.entry(entry)) }
+        } else {
+            run.writing[entry] = nil
+            run.batch.changes.append(.entry(entry))
+        }
+    }
+
+    func forget(_ number: Int, _ state: inout State) {
+        state.strays.remove(number)
+        for watch in state.tree.forget(number) where state.inotify >= 0 { Inotify.remove(state.inotify, watch) }
+        state.strays.formIntersection(state.tree.detached)
+    }
+
+    /// Ends a batch: finds moved directories again, and records the changes.
+    private func finish(_ run: inout Run) {
+        guard let tree = try? FolderTree.open(root, expecting: identity) else {
+            // Nothing can be told now; when the source is back everything is looked at again.
+            return noteLost()
+        }
+        if run.batch.hasOverflowed { return verify(tree) }
+        settle(run.batch.places, tree)
+        for entry in run.batch.created where run.writing[entry] != nil {
+            // A link is complete as soon as it is there: nobody will close it.
+            guard let status = status(entry, tree), status.kind != .file || status.linkCount > 1 else { continue }
+            run.writing[entry] = nil
+            run.batch.changes.append(.entry(entry))
+        }
+        if run.batch.changes.isEmpty { return }
+        noteTimes(run.batch.changes, tree)
+        record(run.batch.changes)
+    }
+
+    func record(_ changes: [ChangeLog.Change]) {
+        if changes.isEmpty { return }
+        state.withLock { $0.changes.append(changes) }
+        signal.fire()
+    }
+
+    private func status(_ entry: WatchedEntry, _ tree: borrowing FolderTree) -> FileStatus? {
+        guard let path = state.withLock({ $0.tree.path(entry.directory) }) else { return nil }
+        return try? System.status(tree.root.raw, path.appending(FileName(unchecked: entry.name)).bytes)
+    }
+
+    /// Puts every directory that moved where it is now, and ends the watches of those that are nowhere.
+    private func settle(_ places: [WatchedEntry], _ tree: borrowing FolderTree) {
+        var places = places
+        var isMoving = state.withLock { !$0.tree.detached.isEmpty }
+        while isMoving, !places.isEmpty {
+            isMoving = false
+            for (index, place) in places.enumerated().reversed() {
+                guard let status = status(place, tree) else { continue }
+                places.remove(at: index)
+                guard status.kind == .directory else { continue }
+                state.withLock { state in
+                    guard let number = state.tree.detachedNode(DirectoryKey(status)) else { return }
+                    state.tree.attach(number, at: place)
+                    state.strays.remove(number)
+                }
+                isMoving = true
+            }
+        }
+        state.withLock { state in
+            for number in state.tree.detached.subtracting(state.strays) { forget(number, &state) }
+        }
+    }
+
+    /// Takes down the directories' own times, so that the rescan finds nothing new in what is already known.
+    private func noteTimes(_ changes: [ChangeLog.Change], _ tree: borrowing FolderTree) {
+        var seen: Set<Int> = []
+        for case .entry(let entry) in changes where seen.insert(entry.directory).inserted {
+            guard let path = state.withLock({ $0.tree.path(entry.directory) }),
+                let status = try? System.status(tree.root.raw, path.isRoot ? [0x2E] : path.bytes)
+            else { continue }
+            state.withLock { $0.tree.setModified(entry.directory, status.modificationTime) }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+public import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// A provider behind a slow or broken line: adds latency, limits bandwidth, stalls fetches and goes offline.
+///
+/// It makes a local directory behave like a far cloud, for trying things out and for tests.
+public final class SimulatedLink: Provider {
+    private let base: any Provider
+    private let latency: Duration
+    private let bandwidth: Bandwidth?
+    private let stall: [UInt8]?
+    private let offline = Atomic(false)
+    private let returned = ChangeSignal()
+
+    /// Wraps a provider.
+    ///
+    /// Every operation waits for the latency first. The bandwidth, in bytes a second, is shared by all fetched and sent
+    /// bytes. Fetches of items whose name matches the `stall` glob make no progress until they are cancelled.
+    public init(base: any Provider, latency: Duration = .zero, bandwidth: Int64? = nil, stall: String? = nil) {
+        self.base = base
+        self.latency = latency
+        self.bandwidth = bandwidth.map { Bandwidth(bytesPerSecond: max(1, $0)) }
+        self.stall = stall.map { Array($0.utf8) }
+    }
+
+    /// Cuts the line, or mends it, which fires `changeSignal`; operations under way fail at their next chunk.
+    public func setOffline(_ isOffline: Bool) {
+        let was = offline.exchange(isOffline, ordering: .acquiringAndReleasing)
+        if was, !isOffline { returned.fire() }
+    }
+
+    /// What the provider behind the line can do.
+    public var capabilities: ProviderCapabilities { base.capabilities }
+
+    /// The name of the source behind the line.
+    public func sourceIdentity() async -> [UInt8]? { await base.sourceIdentity() }
+
+    /// Starts the provider behind the line.
+    public func start() async throws(ProviderError) {
+        try await travel()
+        try await base.start()
+    }
+
+    /// Stops the provider behind the line.
+    public func stop() async { await base.stop() }
+
+    /// Fires when the provider behind the line does, and when the line is mended.
+    public var changeSignal: AsyncStream<Void>? {
+        guard let inner = base.changeSignal else { return nil }
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let outer = returned.stream()
+        let changes = Task { for await _ in inner { continuation.yield() } }
+        let returns = Task { for await _ in outer { continuation.yield() } }
+        continuation.onTermination = { _ in
+            changes.cancel()
+            returns.cancel()
+        }
+        return stream
+    }
+
+    /// Lists a directory, one latency a page.
+    public func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {
+        try await travel()
+        return try await base.list(directory, page: page)
+    }
+
+    /// Looks a name up after the latency.
+    public func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
+        try await travel()
+        return try await base.lookup(name, in: directory)
+    }
+
+    /// Asks for changes after the latency.
+    public func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes {
+        try await travel()
+        return try await base.changes(since: anchor)
+    }
+
+    /// Fetches after the latency, in chunks as the bandwidth allows.
+    public func fetch(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        range: Range<Int64>,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await travel()
+        if let stall, let name = item.path.name, matches(name, stall) { try await wait(until: nil) }
+        guard let bandwidth else {
+            return try await base.fetch(item, version: version, range: range, into: sink)
+        }
+        var start = range.lowerBound
+        while start < range.upperBound {
+            let end = min(range.upperBound, start + bandwidth.chunk)
+            try await wait(until: bandwidth.reserve(end - start))
+            try online()
+            try await base.fetch(item, version: version, range: start..<end, into: sink)
+            start = end
+        }
+    }
+
+    /// Creates an item after the latency; its bytes are sent as the bandwidth allows.
+    public func create(
+        _ template: ItemTemplate,
+        name: FileName,
+        in directory: RemoteReference,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        try await travel()
+        return try await sending(content) { content throws(ProviderError) in
+            try await base.create(template, name: name, in: directory, content: content)
+        }
+    }
+
+    /// Modifies an item after the latency; its bytes are sent as the bandwidth allows.
+    public func modify(
+        _ item: RemoteReference,
+        base version: ContentVersion,
+        metadata: ItemMetadata,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        try await travel()
+        return try await sending(content) { content throws(ProviderError) in
+            try await base.modify(item, base: version, metadata: metadata, content: content)
+        }
+    }
+
+    /// Moves after the latency.
+    public func move(
+        _ item: RemoteReference,
+        base version: ContentVersion?,
+        to directory: RemoteReference,
+        name: FileName
+    ) async throws(ProviderError) -> RemoteItem {
+        try await travel()
+        return try await base.move(item, base: version, to: directory, name: name)
+    }
+
+    /// Copies after the latency; a copy at the source takes no bandwidth.
+    public func copy(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        to directory: RemoteReference,
+        name: FileName
+    ) async throws(ProviderError) -> RemoteItem {
+        try await travel()
+        return try await base.copy(item, version: version, to: directory, name: name)
+    }
+
+    /// Deletes after the latency.
+    public func delete(_ item: RemoteReference, base version: ContentVersion?) async throws(ProviderError) {
+        try await travel()
+        try await base.delete(item, base: version)
+    }
+
+    /// Moves to the remote trash after the latency.
+    public func trash(
+        _ item: RemoteReference,
+        base version: ContentVersion?,
+        as token: String
+    ) async throws(ProviderError) -> RemoteItem? {
+        try await travel()
+        return try await base.trash(item, base: version, as: token)
+    }
+
+    /// Asks for the quota after the latency.
+    public func quota() async throws(ProviderError) -> ProviderQuota? {
+        try await travel()
+        return try await base.quota()
+    }
+
+    private func online() throws(ProviderError) {
+        if offline.load(ordering: .acquiring) { throw .serverUnreachable("the simulated line is cut") }
+    }
+
+    /// One way over the line.
+    private func travel() async throws(ProviderError) {
+        try online()
+        if latency > .zero { try await wait(until: .now + latency) }
+        try online()
+    }
+
+    /// Waits for a moment, or with nil until the task is cancelled.
+    private func wait(until moment: ContinuousClock.Instant?) async throws(ProviderError) {
+        do {
+            repeat {
+                try await Task.sleep(until: moment ?? .now + .seconds(3600), clock: .continuous)
+            } while moment == nil
+        } catch {
+            throw .cancelled
+        }
+    }
+
+    /// Sends content through the line; a source that is slowed down stops waiting when the task is cancelled.
+    private func sending<R>(
+        _ content: (any ContentSource)?,
+        _ body: ((any ContentSource)?) async throws(ProviderError) -> R
+    ) async throws(ProviderError) -> R {
+        guard let content else { return try await body(nil) }
+        let slowed = SlowSource(content, bandwidth) { [weak self] () throws(ProviderError) in try self?.online() }
+        return try await body(slowed)
+    }
+
+    private func matches(_ name: FileName, _ glob: [UInt8]) -> Bool {
+        ((try? System.withCString(glob) { glob throws(Errno) in
+            try System.withCString(name.bytes) { name throws(Errno) in fnmatch(glob, name, 0) }
+        }) ?? FNM_NOMATCH) == 0
+    }
+}

@@ -1,0 +1,106 @@
+public import CoveCore
+internal import Glibc
+
+/// Why a source can't be mounted, in one line for a person.
+public enum SourceError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// No source was given.
+    case empty
+    /// The URL begins with a scheme that no provider serves.
+    case unknownScheme(String)
+    /// Nothing is there.
+    case missing(String)
+    /// Something else than a directory is there.
+    case notDirectory(String)
+    /// The directory can't be read.
+    case unreadable(String, Errno)
+    /// An option has a value that makes no sense.
+    case invalidOption(String, value: String, expected: String)
+
+    /// What happened, and where it helps, what to do.
+    public var description: String {
+        switch self {
+        case .empty: "no source was given; use dir:///path or a path"
+        case .unknownScheme(let scheme):
+            "\(scheme): unknown kind of source; known are \(ProviderFactory.schemes.joined(separator: ", "))"
+        case .missing(let path): "\(path): no such directory; create it first"
+        case .notDirectory(let path): "\(path): not a directory"
+        case .unreadable(let path, let errno): "\(path): can't be read: \(errno)"
+        case .invalidOption(let name, let value, let expected): "\(name)=\(value): expected \(expected)"
+        }
+    }
+}
+
+/// Makes providers from what a person types.
+public enum ProviderFactory {
+    /// The kinds of sources there are, as they begin.
+    public static let schemes = ["dir://"]
+
+    /// Makes the provider of a source: `dir:///path`, taken literally, or a plain path; nothing is started yet.
+    ///
+    /// The options `latency`, `bandwidth` and `stall` put it behind a `SimulatedLink`, `rescan` sets the interval in
+    /// which a directory is looked at as a whole; all others are ignored.
+    public static func make(
+        source: String,
+        options: [String: String] = [:],
+        log: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(SourceError) -> any Provider {
+        let path = try directory(source)
+        let rescan = try value("rescan", options, "a time such as 300s", SimulatedLink.duration)
+        let folder = FolderProvider(root: path, rescanInterval: rescan ?? .seconds(300), log: log)
+        let latency = try value("latency", options, "a time such as 20ms", SimulatedLink.duration)
+        let bandwidth = try value("bandwidth", options, "bytes a second such as 100M", SimulatedLink.bytes)
+        let stall = options["stall"]
+        if latency == nil, bandwidth == nil, stall == nil { return folder }
+        return SimulatedLink(base: folder, latency: latency ?? .zero, bandwidth: bandwidth, stall: stall)
+    }
+
+    private static func directory(_ source: String) throws(SourceError) -> String {
+        if source.isEmpty { throw .empty }
+        var path = source
+        if source.hasPrefix("dir://") {
+            path = String(source.dropFirst("dir://".count))
+        } else if let scheme = scheme(source) {
+            throw .unknownScheme(scheme)
+        }
+        if path.isEmpty { throw .empty }
+        if !path.hasPrefix("/") { path = currentDirectory() + "/" + path }
+        while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+        do throws(Errno) {
+            let status = try System.statFollowing(path)
+            if status.st_mode & S_IFMT != S_IFDIR { throw Errno.notDirectory }
+            System.close(try System.open(path, O_RDONLY | O_DIRECTORY))
+        } catch .noSuchEntry {
+            throw .missing(path)
+        } catch .notDirectory {
+            throw .notDirectory(path)
+        } catch {
+            throw .unreadable(path, error)
+        }
+        return path
+    }
+
+    /// What stands before `://`, or before the colon of `exec:` and the like; nil for a path.
+    private static func scheme(_ source: String) -> String? {
+        let name = source.prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }
+        let rest = source.dropFirst(name.count)
+        guard !name.isEmpty, rest.hasPrefix(":") else { return nil }
+        return rest.hasPrefix("://") ? name + "://" : name + ":"
+    }
+
+    private static func currentDirectory() -> String {
+        guard let path = getcwd(nil, 0) else { return "" }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
+    private static func value<T>(
+        _ name: String,
+        _ options: [String: String],
+        _ expected: String,
+        _ parse: (String) -> T?
+    ) throws(SourceError) -> T? {
+        guard let text = options[name] else { return nil }
+        guard let value = parse(text) else { throw .invalidOption(name, value: text, expected: expected) }
+        return value
+    }
+}
