@@ -21,6 +21,12 @@ public struct PathParameter: Codable, Sendable, Equatable {
         }
     }
 
+    /// The path of an item's status.
+    public init(_ item: ItemStatus) {
+        path = item.pathBase64 == nil ? item.path : nil
+        pathBase64 = item.pathBase64
+    }
+
     /// The members a JSON object gets.
     public var members: [String: JSONValue] {
         var members: [String: JSONValue] = [:]

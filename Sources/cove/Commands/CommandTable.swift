@@ -1,0 +1,28 @@
+/// Every command there is: help, completions, the manual and the parser all read this one table.
+enum CommandTable {
+    /// All commands, in the order help shows them.
+    static let all: [Command] = [
+        mount, unmount, status, list, info, download, evict, pin, unpin, sync, pause, resume, conflicts,
+        trashList, trashRestore, trashEmpty, statistics, doctor, completions, manual, version, help,
+        daemon, announcer,
+    ]
+
+    /// Those for people.
+    static var visible: [Command] { all.filter { !$0.isHidden } }
+
+    /// The command of that name.
+    static func command(_ name: String) -> Command? { all.first { $0.name == name } }
+
+    /// The commands whose first word is the name and that have a second one.
+    static func family(_ name: String) -> [Command] { visible.filter { $0.name.hasPrefix(name + " ") } }
+
+    /// The first words of commands with two.
+    static var familyNames: [String] {
+        var names: [String] = []
+        for command in visible {
+            let words = command.name.split(separator: " ")
+            if words.count > 1, !names.contains(String(words[0])) { names.append(String(words[0])) }
+        }
+        return names
+    }
+}

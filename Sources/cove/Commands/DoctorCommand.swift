@@ -1,0 +1,63 @@
+internal import CoveCore
+
+extension CommandTable {
+    static let doctor = Command(
+        name: "doctor",
+        summary: "look for trouble, and say what to do about it",
+        details: "Works without a mount too. Exits with 1 when it found a problem; warnings alone are no problem."
+    ) { arguments throws(Failure) in
+        var findings = SystemCheck.all() + StateCheck.all(arguments)
+        findings += daemonFindings(arguments)
+        if arguments.has("json") {
+            try JSONOutput.write(findings)
+        } else {
+            for finding in findings { write(finding) }
+        }
+        return findings.contains { $0.level == "problem" } ? 1 : 0
+    }
+
+    private static func daemonFindings(_ arguments: Arguments) -> [DoctorFinding] {
+        do throws(Failure) {
+            let connection = try AccountConnection.open(arguments)
+            let reply: AccountInterface.DiagnoseReply = try connection.call(
+                "\(AccountInterface.name).Diagnose"
+            )
+            return reply.findings
+        } catch {
+            let isWanted = arguments.has("account") || arguments.has("state")
+            return [
+                DoctorFinding(
+                    check: "daemon",
+                    level: isWanted ? "problem" : "ok",
+                    message: isWanted ? error.line : "none asked (\(error.line))",
+                    remedy: isWanted ? "mount the account with `cove mount`" : nil
+                )
+            ]
+        }
+    }
+
+    private static func write(_ finding: DoctorFinding) {
+        let terminal = Terminal.standardOutput
+        let colours = ["ok": "32", "warning": "33", "problem": "31"]
+        let level = terminal.coloured(ItemText.padded(finding.level, 8), colours[finding.level])
+        let remedy = finding.remedy.map { "; \($0)" } ?? ""
+        terminal.write("\(level) \(finding.check): \(terminal.safe(finding.message + remedy))\n")
+    }
+}
+
+extension DoctorFinding {
+    /// Nothing to do.
+    static func ok(_ check: String, _ message: String) -> DoctorFinding {
+        DoctorFinding(check: check, level: "ok", message: message, remedy: nil)
+    }
+
+    /// Works, but not as well as it could.
+    static func warning(_ check: String, _ message: String, _ remedy: String) -> DoctorFinding {
+        DoctorFinding(check: check, level: "warning", message: message, remedy: remedy)
+    }
+
+    /// Does not work.
+    static func problem(_ check: String, _ message: String, _ remedy: String) -> DoctorFinding {
+        DoctorFinding(check: check, level: "problem", message: message, remedy: remedy)
+    }
+}

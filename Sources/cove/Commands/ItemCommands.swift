@@ -1,0 +1,150 @@
+internal import CoveCore
+
+/// Commands for single items: where they are, and to fetch, drop and keep their bytes.
+extension CommandTable {
+    private static let paths = Command.Operands(names: ["PATH"], minimum: 1, repeats: true)
+
+    static let info = Command(
+        name: "info",
+        summary: "tell everything known of one item",
+        operands: .init(names: ["PATH"], minimum: 1)
+    ) { arguments throws(Failure) in
+        let location = try ItemLocation.find(arguments.operands[0])
+        let item = try AccountConnection(socket: location.socket, name: location.shown).info(location)
+        if arguments.has("json") {
+            try JSONOutput.write(item)
+        } else {
+            ItemText.write(details: item, shown: location.shown)
+        }
+        return 0
+    }
+
+    static let download = Command(
+        name: "download",
+        summary: "fetch items, directories with all below them",
+        operands: paths,
+        options: [Option(long: "wait", summary: "return when all is on this disk")],
+        details: "Without --wait the command returns once the downloads are queued. A file that is opened is fetched "
+            + "anyway;\nthis fetches it before."
+    ) { arguments throws(Failure) in
+        let wait = arguments.has("wait")
+        return try ItemBatch(arguments).run { connection, location throws(Failure) in
+            let progress = ProgressBar()
+            defer { progress.clear() }
+            let _: ItemInterface.DownloadReply = try connection.stream(
+                "\(ItemInterface.name).Download",
+                ItemInterface.Request(path: PathParameter(location.path), wait: wait),
+                subject: location.shown
+            ) { (reply: ItemInterface.DownloadReply) in
+                guard let transfer = reply.progress else { return }
+                progress.show(location.shown, done: transfer.doneBytes, total: transfer.totalBytes)
+            }
+            return try connection.info(location)
+        }
+    }
+
+    static let evict = Command(
+        name: "evict",
+        summary: "drop local bytes that the cloud has too",
+        operands: paths,
+        details: "Names, sizes and dates stay; the bytes are fetched again when something opens the file. Refused for "
+            + "what is\nnot sent yet, open or pinned."
+    ) { arguments throws(Failure) in
+        try ItemBatch(arguments).run { connection, location throws(Failure) in
+            let reply: ItemInterface.EvictReply = try connection.call(
+                "\(ItemInterface.name).Evict",
+                ItemInterface.Request(path: PathParameter(location.path)),
+                subject: location.shown,
+                timeout: nil
+            )
+            if !arguments.has("json"), Terminal.standardOutput.isInteractive {
+                Terminal.standardOutput.write(
+                    "\(Terminal.standardOutput.safe(location.shown)): \(Units.size(reply.freedBytes)) freed\n"
+                )
+            }
+            return EvictedItem(path: location.path.description, freedBytes: reply.freedBytes)
+        }
+    }
+
+    static let pin = Command(
+        name: "pin",
+        summary: "keep items on this disk, directories with all below them",
+        operands: paths
+    ) { arguments throws(Failure) in try setPinned("Pin", arguments) }
+
+    static let unpin = Command(
+        name: "unpin",
+        summary: "let items be evicted again",
+        operands: paths
+    ) { arguments throws(Failure) in try setPinned("Unpin", arguments) }
+
+    private static func setPinned(_ method: String, _ arguments: Arguments) throws(Failure) -> Int32 {
+        try ItemBatch(arguments).run { connection, location throws(Failure) in
+            let _: VarlinkNothing = try connection.call(
+                "\(ItemInterface.name).\(method)",
+                ItemInterface.Request(path: PathParameter(location.path)),
+                subject: location.shown,
+                timeout: nil
+            )
+            return try connection.info(location)
+        }
+    }
+}
+
+/// What `cove evict --json` says of one path.
+private struct EvictedItem: Encodable {
+    var path: String
+    var freedBytes: Int64
+}
+
+extension AccountConnection {
+    /// Everything known of one item.
+    func info(_ location: ItemLocation) throws(Failure) -> ItemStatus {
+        let reply: ItemInterface.InfoReply = try call(
+            "\(ItemInterface.name).Info",
+            ItemInterface.Request(path: PathParameter(location.path)),
+            subject: location.shown
+        )
+        return reply.item
+    }
+}
+
+/// Does the same for each operand; one that fails is told, and the others are done all the same.
+struct ItemBatch {
+    private let operands: [[UInt8]]
+    private let wantsJSON: Bool
+
+    init(_ arguments: Arguments) {
+        operands = arguments.operands
+        wantsJSON = arguments.has("json")
+    }
+
+    /// Runs the body for each; the exit code.
+    ///
+    /// With `--json` the results are written as one array.
+    func run<Output: Encodable>(
+        _ body: (AccountConnection, ItemLocation) throws(Failure) -> Output
+    ) throws(Failure) -> Int32 {
+        var outputs: [Output] = []
+        var exitCode: Int32 = 0
+        var connections: [String: AccountConnection] = [:]
+        for operand in operands {
+            do throws(Failure) {
+                let location = try ItemLocation.find(operand)
+                let connection: AccountConnection
+                if let open = connections[location.socket] {
+                    connection = open
+                } else {
+                    connection = try AccountConnection(socket: location.socket, name: location.shown)
+                    connections[location.socket] = connection
+                }
+                outputs.append(try body(connection, location))
+            } catch {
+                Tool.report(error)
+                exitCode = error.exitCode
+            }
+        }
+        if wantsJSON { try JSONOutput.write(outputs) }
+        return exitCode
+    }
+}

@@ -1,0 +1,58 @@
+internal import CoveCore
+
+extension CommandTable {
+    static let status = Command(
+        name: "status",
+        summary: "tell how items, or the account as a whole, stand",
+        operands: .init(names: ["PATH"], repeats: true),
+        details: "With paths, one line for each: state, size, bytes on this disk, error. Without, the account: what "
+            + "waits, what\nis being transferred, conflicts and errors."
+    ) { arguments throws(Failure) in
+        if arguments.operands.isEmpty { return try accountStatus(arguments) }
+        return try ItemBatch(arguments).run { connection, location throws(Failure) in
+            let item = try connection.info(location)
+            if !arguments.has("json") { ItemText.write(status: item, shown: location.shown) }
+            return item
+        }
+    }
+
+    private static func accountStatus(_ arguments: Arguments) throws(Failure) -> Int32 {
+        let status = try AccountConnection.open(arguments).status()
+        if arguments.has("json") {
+            try JSONOutput.write(status)
+        } else {
+            write(status)
+        }
+        return 0
+    }
+
+    private static func write(_ status: AccountStatus) {
+        let terminal = Terminal.standardOutput
+        func row(_ name: String, _ value: String, colour: String? = nil) {
+            terminal.write(ItemText.padded(name + ":", 12) + terminal.coloured(terminal.safe(value), colour) + "\n")
+        }
+        row("account", "\(status.account), \(status.source) at \(status.mountpoint)")
+        let isWell = status.state == "idle" || status.state == "syncing"
+        row("state", status.state + (status.reason.map { ": \($0)" } ?? ""), colour: isWell ? "32" : "33")
+        row("waiting", "\(status.queuedOperations)")
+        row("on disk", "\(Units.size(status.residentBytes)) of at most \(Units.size(status.cacheLimit))")
+        for transfer in status.transfers {
+            let percent = transfer.totalBytes > 0 ? transfer.doneBytes * 100 / transfer.totalBytes : 0
+            let rate = Units.size(Int64(max(0, min(transfer.bytesPerSecond, 1e18))))
+            row(transfer.direction, "\(percent)% of \(Units.size(transfer.totalBytes)), \(rate)/s  \(transfer.path)")
+        }
+        if status.conflicts > 0 { row("conflicts", "\(status.conflicts); see `cove conflicts`", colour: "31") }
+        for error in status.errors {
+            let retry = error.retryInSeconds.map { ", again in \(Units.duration($0))" } ?? ""
+            row("error", "\(error.path): \(error.message)\(retry)", colour: "31")
+        }
+        for weakness in status.weaknesses { row("note", weakness) }
+    }
+}
+
+extension AccountConnection {
+    /// How the account stands.
+    func status() throws(Failure) -> AccountStatus {
+        try call("\(AccountInterface.name).Status", as: AccountInterface.StatusReply.self).status
+    }
+}

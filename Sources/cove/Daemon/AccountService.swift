@@ -1,0 +1,105 @@
+internal import CoveCore
+internal import CoveEngine
+
+/// What `io.cove.Account` does.
+enum AccountService {
+    /// The most list members in one reply, well below the longest message.
+    static let batch = 500
+
+    /// The interface for an engine; `unmount` unmounts, lazily or not, and tells how many changes still wait.
+    static func interface(
+        engine: Engine,
+        unmount: @escaping @Sendable (Bool) async throws(VarlinkError) -> Int
+    ) -> VarlinkInterface {
+        typealias Account = AccountInterface
+        return VarlinkInterface(
+            name: Account.name,
+            definition: Account.definition,
+            methods: [
+                "Status": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    Account.StatusReply(status: engine.accountStatus())
+                },
+                "Statistics": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    Account.StatisticsReply(statistics: engine.statistics())
+                },
+                "Sync": VarlinkMethod { (request: Account.SyncRequest, invocation) async throws(VarlinkError) in
+                    try await sync(engine, request, invocation)
+                },
+                "Pause": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    engine.pause()
+                    return VarlinkNothing()
+                },
+                "Resume": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    engine.resume()
+                    return VarlinkNothing()
+                },
+                "Conflicts": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
+                    let last = try await sendBatches(engine.conflicts(), invocation) {
+                        Account.ConflictsReply(conflicts: $0)
+                    }
+                    return Account.ConflictsReply(conflicts: last)
+                },
+                "TrashList": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
+                    let last = try await sendBatches(engine.trash(), invocation) { Account.TrashReply(entries: $0) }
+                    return Account.TrashReply(entries: last)
+                },
+                "TrashRestore": VarlinkMethod { (request: Account.RestoreRequest, _) async throws(VarlinkError) in
+                    do throws(Errno) {
+                        return PathParameter(try await engine.restore(request.documentID))
+                    } catch {
+                        throw error.failure(interface: Account.name)
+                    }
+                },
+                "TrashEmpty": VarlinkMethod { (request: Account.EmptyRequest, _) async throws(VarlinkError) in
+                    let age = request.olderThanSeconds.map { Duration.seconds(max(0, $0)) }
+                    return Account.EmptyReply(count: await engine.emptyTrash(olderThan: age))
+                },
+                "Diagnose": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    Account.DiagnoseReply(findings: await engine.diagnose())
+                },
+                "Unmount": VarlinkMethod { (request: Account.UnmountRequest, _) async throws(VarlinkError) in
+                    Account.UnmountReply(queuedOperations: try await unmount(request.lazy ?? false))
+                },
+            ]
+        )
+    }
+
+    /// Sends all but the last members of a list, in batches; returns the last ones, for the last reply.
+    static func sendBatches<Element: Sendable, Reply: Encodable>(
+        _ elements: [Element],
+        _ invocation: VarlinkInvocation,
+        _ reply: ([Element]) -> Reply
+    ) async throws(VarlinkError) -> [Element] {
+        var rest = elements[...]
+        while rest.count > batch {
+            try await invocation.send(reply(Array(rest.prefix(batch))))
+            rest = rest.dropFirst(batch)
+        }
+        return Array(rest)
+    }
+
+    private static func sync(
+        _ engine: Engine,
+        _ request: AccountInterface.SyncRequest,
+        _ invocation: VarlinkInvocation
+    ) async throws(VarlinkError) -> AccountInterface.SyncReply {
+        let path = try request.path?.remotePath()
+        await engine.sync(
+            path,
+            acceptDeletions: request.acceptDeletions ?? false,
+            acceptLocalDeletions: request.acceptLocalDeletions ?? false
+        )
+        guard request.wait == true else { return AccountInterface.SyncReply() }
+        let timeout = request.timeoutSeconds.map { Duration.seconds(max(0, $0)) }
+        let watch = Task {
+            while !Task.isCancelled {
+                invocation.report(AccountInterface.SyncReply(status: engine.accountStatus()))
+                try? await Task.sleep(for: .milliseconds(200))
+            }
+        }
+        let report = await engine.waitUntilSettled(path, timeout: timeout)
+        watch.cancel()
+        await watch.value
+        return AccountInterface.SyncReply(report: report)
+    }
+}

@@ -1,0 +1,73 @@
+internal import CoveCore
+internal import Glibc
+
+/// Starts processes with nothing of the daemon's but what is named.
+enum ChildProcess {
+    /// Where the child's standard error goes.
+    enum StandardError { case inherited, null }
+
+    /// Which process group the child belongs to, and so which terminal signals it gets.
+    enum Group { case inherited, own }
+
+    /// posix_spawn(3) of Cove's own executable; the descriptor becomes number 3.
+    static func start(
+        _ arguments: [String],
+        descriptor: Int32? = nil,
+        standardError: StandardError,
+        group: Group
+    ) throws(Errno) -> pid_t {
+        try spawn("/proc/self/exe", ["cove"] + arguments, descriptor, standardError, group)
+    }
+
+    /// Runs a system program to its end; its exit status, or nil when it had to be ended at the time limit.
+    static func run(_ program: String, _ arguments: [String], limit: Duration) throws(Errno) -> Int32? {
+        let child = try spawn(program, [program] + arguments, nil, .null, .own)
+        let clock = ContinuousClock()
+        let deadline = clock.now + limit
+        while true {
+            var status: Int32 = 0
+            let result = waitpid(child, &status, WNOHANG)
+            if result == child { return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F) }
+            if result < 0, Errno.current != .interrupted { throw Errno.current }
+            if clock.now >= deadline { break }
+            _ = poll(nil, 0, 5)
+        }
+        kill(child, SIGKILL)
+        waitpid(child, nil, WNOHANG)
+        return nil
+    }
+
+    private static func spawn(
+        _ program: String,
+        _ arguments: [String],
+        _ descriptor: Int32?,
+        _ standardError: StandardError,
+        _ group: Group
+    ) throws(Errno) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for number in Int32(0)...(standardError == .null ? 2 : 1) {
+            posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
+        }
+        if let descriptor { posix_spawn_file_actions_adddup2(&actions, descriptor, 3) }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // The daemon blocks and ignores signals that its children are to obey.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        sigaddset(&signals, SIGPIPE)
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        var flags = Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF)
+        if group == .own { flags |= Int32(POSIX_SPAWN_SETPGROUP) }
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+        let list = arguments.map { strdup($0) } + [nil]
+        defer { list.forEach { free($0) } }
+        var child = pid_t()
+        let error = posix_spawnp(&child, program, &actions, &attributes, list, environ)
+        if error != 0 { throw Errno(error) }
+        return child
+    }
+}

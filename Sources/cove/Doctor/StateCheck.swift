@@ -1,0 +1,78 @@
+internal import CoveCore
+internal import Glibc
+
+/// What `cove doctor` looks at of a user's own: the configuration and the state directories.
+enum StateCheck {
+    static func all(_ arguments: Arguments) -> [DoctorFinding] {
+        [configuration(), sockets()] + stateDirectories(arguments).flatMap { [permissions($0), room($0)] }
+    }
+
+    private static func configuration() -> DoctorFinding {
+        let path = ConfigFile.path
+        guard access(path, F_OK) == 0 else { return .ok("config", "no \(path): the defaults hold") }
+        do throws(Failure) {
+            _ = try ConfigFile.read(path)
+            return .ok("config", path)
+        } catch {
+            return .problem("config", "\(path): \(error.what)", error.remedy ?? "correct it")
+        }
+    }
+
+    private static func sockets() -> DoctorFinding {
+        let path = StatePaths.sockets
+        guard let status = try? System.lstat(path) else { return .ok("sockets", "\(path) is made when needed") }
+        guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(), status.st_mode & 0o077 == 0 else {
+            return .problem("sockets", "\(path) is open to others", "remove it; it is made again")
+        }
+        return .ok("sockets", path)
+    }
+
+    private static func stateDirectories(_ arguments: Arguments) -> [String] {
+        if let state = arguments.value("state") { return [StatePaths.absolute(state)] }
+        if let account = arguments.value("account") { return [StatePaths.state(of: account)] }
+        let home = StatePaths.state(of: "")
+        guard let folder = opendir(home) else { return [] }
+        defer { closedir(folder) }
+        var paths: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if !name.hasPrefix(".") { paths.append(home + name) }
+        }
+        return paths.sorted()
+    }
+
+    private static func permissions(_ path: String) -> DoctorFinding {
+        guard let status = try? System.statFollowing(path) else {
+            return .warning("state", "\(path) is missing", "it is made by `cove mount`")
+        }
+        guard status.st_uid == geteuid() else {
+            return .problem("state", "\(path) belongs to another user", "choose another with --state")
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            return .warning("state", "\(path) is open to others", "run `chmod 700 \(path)`")
+        }
+        return .ok("state", path)
+    }
+
+    private static func room(_ path: String) -> DoctorFinding {
+        var disk = statvfs()
+        guard statvfs(path, &disk) == 0 else { return .warning("disk", "\(path): \(Errno.current)", "check the disk") }
+        let free = Int64(disk.f_bavail) * Int64(disk.f_frsize)
+        let message = "\(path): \(Units.size(free)) free"
+        guard free >= 1 << 30 else {
+            return .warning("disk", message, "free some room: below 1G downloads soon fail")
+        }
+        return .ok("disk", message)
+    }
+
+    /// A small file's text.
+    static func text(of path: String) -> String? {
+        guard let descriptor = try? System.open(path, O_RDONLY) else { return nil }
+        defer { System.close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 65536)
+        let count = bytes.withUnsafeMutableBytes { (try? System.pread(descriptor, $0, 0)) ?? 0 }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+}

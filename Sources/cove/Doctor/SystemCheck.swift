@@ -1,0 +1,101 @@
+internal import CoveCore
+internal import CoveMount
+internal import Glibc
+
+/// What `cove doctor` looks at without any account: the kernel, FUSE, and mounts whose daemon has died.
+enum SystemCheck {
+    static func all() -> [DoctorFinding] {
+        [device(), helper(), kernel(), allowOther(), watches()] + mounts()
+    }
+
+    private static func device() -> DoctorFinding {
+        do throws(Errno) {
+            System.close(try System.open("/dev/fuse", O_RDWR))
+            return .ok("fuse", "/dev/fuse can be opened")
+        } catch .noSuchEntry {
+            return .problem("fuse", "/dev/fuse is missing", "load it with `modprobe fuse`")
+        } catch {
+            return .problem("fuse", "/dev/fuse: \(error)", "ask your administrator for access to it")
+        }
+    }
+
+    private static func helper() -> DoctorFinding {
+        let folders = ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin"]
+        guard let path = folders.map({ $0 + "/fusermount3" }).first(where: { access($0, X_OK) == 0 }) else {
+            let message = "fusermount3 is missing"
+            let remedy = "install it (Debian: apt install fuse3)"
+            return geteuid() == 0 ? .warning("fusermount3", message, remedy) : .problem("fusermount3", message, remedy)
+        }
+        if geteuid() != 0, let status = try? System.statFollowing(path), status.st_mode & S_ISUID == 0 {
+            return .problem("fusermount3", "\(path) is not set-user-id root", "install the package fuse3 again")
+        }
+        return .ok("fusermount3", path)
+    }
+
+    private static func kernel() -> DoctorFinding {
+        var name = utsname()
+        uname(&name)
+        let release = withUnsafeBytes(of: name.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let numbers = release.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+        guard numbers.count == 2, (numbers[0], numbers[1]) < (6, 9) else { return .ok("kernel", "Linux \(release)") }
+        return .warning(
+            "kernel",
+            "Linux \(release) can't hand requests to a restarted daemon, and truncating opens wait only a second",
+            "use Linux 6.9 or later"
+        )
+    }
+
+    private static func allowOther() -> DoctorFinding {
+        let text = StateCheck.text(of: "/etc/fuse.conf") ?? ""
+        let isAllowed = text.split(separator: "\n").contains { $0.trimmed == "user_allow_other" }
+        if geteuid() == 0 { return .ok("allow_other", "root may use it") }
+        if isAllowed { return .ok("allow_other", "users may use it") }
+        return .ok("allow_other", "for root only; write user_allow_other to /etc/fuse.conf where users need it")
+    }
+
+    private static func watches() -> DoctorFinding {
+        func number(_ name: String) -> Int? {
+            StateCheck.text(of: "/proc/sys/fs/inotify/\(name)").flatMap { Int($0.trimmed) }
+        }
+        guard let watches = number("max_user_watches"), let instances = number("max_user_instances") else {
+            return .warning("inotify", "its limits can't be read", "mount /proc")
+        }
+        let message = "\(watches) watches, \(instances) instances"
+        guard watches >= 65536, instances >= 64 else {
+            return .warning(
+                "inotify",
+                "\(message): too few to follow a large dir: source at once",
+                "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl"
+            )
+        }
+        return .ok("inotify", message)
+    }
+
+    private static func mounts() -> [DoctorFinding] {
+        let mounts = ((try? MountTable.read()) ?? []).filter(\.isCove)
+        if mounts.isEmpty { return [.ok("mounts", "none")] }
+        return mounts.map { mount in
+            switch mount.state() {
+            case .serving: .ok("mounts", "\(mount.path): \(mount.source) is served")
+            case .dead:
+                .problem("mounts", "\(mount.path): its daemon has died", "run `cove unmount \(mount.path)`")
+            case .silent:
+                .problem(
+                    "mounts",
+                    "\(mount.path): its daemon does not answer",
+                    "run `cove unmount --lazy \(mount.path)`"
+                )
+            }
+        }
+    }
+}
+
+extension StringProtocol {
+    /// Without spaces and line ends around it.
+    var trimmed: String {
+        var rest = self[...]
+        while let first = rest.first, first.isWhitespace { rest.removeFirst() }
+        while let last = rest.last, last.isWhitespace { rest.removeLast() }
+        return String(rest)
+    }
+}

@@ -1,0 +1,73 @@
+internal import CoveCore
+internal import Glibc
+
+/// Standard output or standard error, and what may be written there.
+struct Terminal: Sendable {
+    static let standardOutput = Terminal(1)
+    static let standardError = Terminal(2)
+
+    private let descriptor: Int32
+    /// True when a person looks at it.
+    let isInteractive: Bool
+    /// True when colours are welcome: a terminal, no NO_COLOR, not a dumb one.
+    let hasColour: Bool
+
+    private init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+        isInteractive = isatty(descriptor) == 1
+        let refusal = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
+        let isDumb = getenv("TERM").map { strcmp($0, "dumb") == 0 } ?? true
+        hasColour = isInteractive && !refusal && !isDumb
+    }
+
+    /// Columns; 80 where there is no telling.
+    var width: Int {
+        var size = winsize()
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        return Int(size.ws_col)
+    }
+
+    /// Writes a text; a reader that has gone away is no error.
+    func write(_ text: String) { write(Array(text.utf8)) }
+
+    /// Writes bytes; a reader that has gone away is no error.
+    func write(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { bytes in try? System.writeAll(descriptor, bytes) }
+    }
+
+    /// The text in a colour (SGR code), where colours are welcome.
+    func coloured(_ text: String, _ code: String?) -> String {
+        guard hasColour, let code else { return text }
+        return "\u{1B}[\(code)m\(text)\u{1B}[0m"
+    }
+
+    /// A name as it may be shown: on a terminal without control characters, which could do anything to it.
+    func safe(_ text: String) -> String {
+        isInteractive ? Self.escaped(text) : text
+    }
+
+    /// The bytes of a name as they may be shown.
+    func safe(_ bytes: [UInt8]) -> [UInt8] {
+        isInteractive ? Array(Self.escaped(String(decoding: bytes, as: UTF8.self)).utf8) : bytes
+    }
+
+    /// Control characters and those that turn the writing direction become `\u{…}`.
+    static func escaped(_ text: String) -> String {
+        func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
+            switch scalar.value {
+            case 0..<0x20, 0x7F...0x9F, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: false
+            default: true
+            }
+        }
+        if text.unicodeScalars.allSatisfy(isHarmless) { return text }
+        var result = ""
+        for scalar in text.unicodeScalars {
+            if isHarmless(scalar) {
+                result.unicodeScalars.append(scalar)
+            } else {
+                result += "\\u{\(String(scalar.value, radix: 16))}"
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,153 @@
+internal import CoveCore
+internal import CoveMount
+internal import CoveProviders
+internal import Glibc
+
+/// Everything `cove mount` has worked out from its command line and the configuration before anything is touched.
+struct MountPlan: Sendable {
+    /// The source with absolute paths, as the provider gets it.
+    let source: String
+    /// Where it will be mounted, absolute.
+    let mountpoint: String
+    /// The account's name.
+    let account: String
+    /// The account's state directory, absolute.
+    let stateDirectory: String
+    /// Whether `--state` named it.
+    let isStateNamed: Bool
+    /// The control socket.
+    let socket: String
+    let options: AccountOptions
+    let settings: ConfigFile.Section
+
+    /// Reads the command line of `cove mount`.
+    init(_ arguments: Arguments) throws(Failure) {
+        source = try Self.absoluteSource(arguments.operand(0) ?? "")
+        mountpoint = Self.resolved(arguments.operand(1) ?? "")
+        options = try AccountOptions(arguments.values("o") + (arguments.has("read-only") ? ["ro"] : []))
+        account = try Self.checked(arguments.value("account")) ?? Self.accountName(of: source)
+        if let directory = arguments.value("state") {
+            isStateNamed = true
+            stateDirectory = StatePaths.absolute(directory)
+            socket = StatePaths.socket(inState: stateDirectory)
+        } else {
+            isStateNamed = false
+            stateDirectory = StatePaths.state(of: account)
+            socket = StatePaths.socket(of: account)
+        }
+        settings = try ConfigFile.read().section(for: account)
+    }
+
+    /// The source as it may be shown: without a password.
+    var shownSource: String {
+        guard let scheme = source.firstRange(of: "://"), let at = source.lastIndex(of: "@"),
+            scheme.upperBound < at, !source[scheme.upperBound..<at].contains("/"),
+            let colon = source[scheme.upperBound..<at].firstIndex(of: ":")
+        else { return source }
+        return String(source[..<colon] + source[at...])
+    }
+
+    /// The directory behind a `dir:` source; nil for a remote one.
+    var sourceDirectory: String? {
+        source.hasPrefix("dir://") ? String(source.dropFirst("dir://".count)) : nil
+    }
+
+    /// The words after `cove daemon` that lead to the same plan in another working directory.
+    var daemonArguments: [String] {
+        var words = ["--account", account]
+        if isStateNamed { words += ["--state", stateDirectory] }
+        for list in options.text { words += ["-o", list] }
+        return words + ["--", source, mountpoint]
+    }
+
+    /// Makes sure, without changing anything, that source and mount point can be used.
+    func check() throws(Failure) {
+        _ = try provider()
+        do throws(MountError) {
+            try MountPoint.check(mountpoint, source: sourceDirectory)
+        } catch {
+            throw Failure(line: error.description)
+        }
+    }
+
+    /// The provider of the source, behind a simulated link where the options ask for one; nothing is started.
+    func provider(log: Log = .none) throws(Failure) -> any Provider {
+        var provider: any Provider
+        do throws(SourceError) {
+            provider = try ProviderFactory.make(source: source) { log.notice($0) }
+        } catch {
+            throw Failure(line: error.description)
+        }
+        guard options.isSimulated else { return provider }
+        provider = SimulatedLink(
+            base: provider,
+            latency: options.latency ?? .zero,
+            bandwidth: options.bandwidth,
+            stall: options.stalls.first
+        )
+        for stall in options.stalls.dropFirst() { provider = SimulatedLink(base: provider, stall: stall) }
+        return provider
+    }
+
+    /// Detaches a mount at the mount point whose daemon has died.
+    func recoverMountPoint() throws(Failure) {
+        guard let mount = (try? MountTable.coveMount(holding: mountpoint)) ?? nil, mount.path == mountpoint,
+            mount.state() == .dead
+        else { return }
+        do throws(MountError) { try mount.detach() } catch { throw Failure(line: error.description) }
+    }
+
+    /// A path is short for a `dir:` source; relative ones become absolute.
+    private static func absoluteSource(_ text: String) throws(Failure) -> String {
+        if text.hasPrefix("dir://") {
+            let path = String(text.dropFirst("dir://".count))
+            guard path.hasPrefix("/") else {
+                throw .usage(text, "a dir: source needs an absolute path", "write dir:///PATH")
+            }
+            return "dir://" + StatePaths.absolute(path)
+        }
+        // As for rsync and scp: a colon before the first slash belongs to a remote source.
+        guard text.prefix(while: { $0 != "/" }).contains(":") else { return "dir://" + StatePaths.absolute(text) }
+        return text
+    }
+
+    /// The mount point without symbolic links, as the kernel will show it.
+    private static func resolved(_ text: String) -> String {
+        let absolute = StatePaths.absolute(text)
+        // The last name may be a dead mount, which nothing but its parent can be asked about.
+        let slash = absolute.lastIndex(of: "/") ?? absolute.startIndex
+        guard let parent = realpath(slash == absolute.startIndex ? "/" : String(absolute[..<slash]), nil) else {
+            return absolute
+        }
+        defer { free(parent) }
+        let directory = String(cString: parent)
+        let path = (directory == "/" ? "" : directory) + absolute[slash...]
+        guard let status = try? System.lstat(path), status.st_mode & S_IFMT == S_IFLNK,
+            let target = realpath(path, nil)
+        else { return path }
+        defer { free(target) }
+        return String(cString: target)
+    }
+
+    private static func checked(_ name: String?) throws(Failure) -> String? {
+        guard let name else { return nil }
+        guard name == accountName(of: name) else {
+            throw .usage("--account \(name)", "is no account name", "use letters, digits, dots, dashes; at most 64")
+        }
+        return name
+    }
+
+    /// The last part of a source, with what has no place in a file name replaced.
+    private static func accountName(of source: String) -> String {
+        let path = source.prefix { $0 != "?" && $0 != "#" }
+        let last = path.split { $0 == "/" || $0 == ":" || $0 == "@" }.last ?? "account"
+        var name = String(
+            last.prefix(64).map { character in
+                character.isASCII && (character.isLetter || character.isNumber || "._-".contains(character))
+                    ? character : "-"
+            }
+        )
+        while let first = name.first, first == "." || first == "-" { name.removeFirst() }
+        return name.isEmpty ? "account" : name
+    }
+}
