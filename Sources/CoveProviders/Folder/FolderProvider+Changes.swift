@@ -13,6 +13,7 @@ extension FolderProvider {
             guard let anchor else {
                 return Changes(events: [], anchor: watcher.state.withLock { $0.changes.anchor }, moreComing: false)
             }
+            watcher.drain()
             guard let taken = watcher.take(since: anchor) else { throw .anchorExpired }
             let reader = self.reader(tree)
             var updated: [RemoteChange] = []

@@ -47,7 +47,7 @@ struct FolderTree: ~Copyable {
         }
     }
 
-    private func walk(_ path: RemotePath, _ flags: Int32) throws(Errno) -> Descriptor {
+    func walk(_ path: RemotePath, _ flags: Int32) throws(Errno) -> Descriptor {
         guard let last = path.name else { return Descriptor(try System.openat(root.raw, [], flags)) }
         var directory = Descriptor(try System.openat(root.raw, [], System.pathOnly | O_DIRECTORY))
         for name in path.parent.names {

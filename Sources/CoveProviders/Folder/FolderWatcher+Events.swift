@@ -49,12 +49,24 @@ extension FolderWatcher {
             var counter: UInt64 = 0
             if descriptors[1].revents != 0 { _ = read(wake, &counter, 8) }
             if state.withLock({ $0.hasEnded }) { break }
-            let events = descriptors[0].revents == 0 ? [] : Inotify.read(inotify, into: buffer)
+            // Whoever came before this read will see what it reads.
+            let drains = state.withLock { state in
+                defer { state.drains = [] }
+                return state.drains
+            }
+            var events = descriptors[0].revents == 0 && drains.isEmpty ? [] : Inotify.read(inotify, into: buffer)
             let now = System.monotonic()
-            if !events.isEmpty { state.withLock { state in take(events, now, &run, &state) } }
+            repeat {
+                if !events.isEmpty { state.withLock { state in take(events, now, &run, &state) } }
+                events = drains.isEmpty ? [] : Inotify.read(inotify, into: buffer)
+            } while !events.isEmpty
+            if !drains.isEmpty { recordAll(&run, now) }
             work(&run, now)
+            for drain in drains { drain.signal() }
         }
         state.withLock { state in
+            for drain in state.drains { drain.signal() }
+            state.drains = []
             if state.inotify >= 0 { System.close(state.inotify) }
             System.close(state.wake)
             state.inotify = -1
@@ -105,6 +117,21 @@ extension FolderWatcher {
             run.nextPoll = now + timing.poll
             if !isLost { rescan(all: false) }
         }
+    }
+
+    /// Ends what would still be waited for.
+    private func recordAll(_ run: inout Run, _ now: Int64) {
+        for entry in run.writing.keys {
+            run.batch.changes.append(.entry(entry))
+            open(&run.batch, now)
+        }
+        run.writing = [:]
+        if run.batch.isOpen {
+            finish(&run)
+            run.batch = Batch()
+        }
+        let (polled, isLost) = state.withLock { ($0.tree.polled > 0, $0.isLost) }
+        if polled, !isLost { rescan(all: false) }
     }
 
     private func open(_ batch: inout Batch, _ now: Int64) {

@@ -20,6 +20,8 @@ final class FolderWatcher: Sendable {
         var isLost = false
         var hasEnded = false
         var problem: String?
+        /// Those who wait until every event so far is in the log.
+        var drains: [DispatchSemaphore] = []
     }
 
     let state: Mutex<State>
@@ -64,6 +66,18 @@ final class FolderWatcher: Sendable {
             state.hasEnded = true
             wake(&state)
         }
+    }
+
+    /// Waits until everything that has happened so far is in the log, without letting it settle.
+    func drain() {
+        let done = DispatchSemaphore(value: 0)
+        let isRunning = state.withLock { state in
+            guard !state.hasEnded else { return false }
+            state.drains.append(done)
+            wake(&state)
+            return true
+        }
+        if isRunning { _ = done.wait(timeout: .now() + 5) }
     }
 
     /// Looks for the source until it is back; called by whoever did not find it.
