@@ -57,8 +57,10 @@ public struct FileName: Hashable, Sendable, Comparable, CustomStringConvertible 
         guard middle.count + suffix.count < Self.maximumLength else {
             return FileName(unchecked: Array((stem + middle).suffix(Self.maximumLength)))
         }
-        var kept = Array(stem.prefix(Self.maximumLength - middle.count - suffix.count))
-        while stem.count > kept.count, let last = kept.last, last & 0xC0 == 0x80 { kept.removeLast() }
+        var length = min(stem.count, Self.maximumLength - middle.count - suffix.count)
+        // No character is cut: what follows the last byte kept must not continue one.
+        while length > 0, length < stem.count, stem[length] & 0xC0 == 0x80 { length -= 1 }
+        let kept = Array(stem[..<length])
         return FileName(unchecked: kept + middle + suffix)
     }
 }

@@ -25,14 +25,9 @@ extension CommandTable {
             return reply.findings
         } catch {
             let isWanted = arguments.has("account") || arguments.has("state")
-            return [
-                DoctorFinding(
-                    check: "daemon",
-                    level: isWanted ? "problem" : "ok",
-                    message: isWanted ? error.line : "none asked (\(error.line))",
-                    remedy: isWanted ? "mount the account with `cove mount`" : nil
-                )
-            ]
+            let message = (error.subject.map { "\($0): " } ?? "") + error.what
+            guard isWanted else { return [.ok("daemon", "none was asked: \(message)")] }
+            return [.problem("daemon", message, error.remedy ?? "mount the account with `cove mount`")]
         }
     }
 

@@ -17,6 +17,7 @@ final class Daemon: Sendable {
     static func run(_ plan: MountPlan, echoesLog: Bool, whenReady: () -> Void) throws(Failure) -> Int32 {
         ProcessSettings.blockEndingSignals()
         ProcessSettings.raiseLimits()
+        ProcessSettings.closeToOthers()
         try plan.recoverMountPoint()
         try plan.check()
         let lock = try StateLock(plan)

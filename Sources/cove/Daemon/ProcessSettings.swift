@@ -9,6 +9,9 @@ enum ProcessSettings {
         _ = chdir("/")
     }
 
+    /// Files that the daemon makes in its state directory are its user's only.
+    static func closeToOthers() { _ = umask(0o077) }
+
     /// As many open files as the system allows, and to be among the last that the kernel ends when memory runs out.
     static func raiseLimits() {
         var limit = rlimit()

@@ -22,6 +22,7 @@ final class StateLock {
             let holder = Self.text(descriptor)
             let process = holder.isEmpty ? "another daemon" : "a daemon (pid \(holder))"
             System.close(descriptor)
+            try Self.checkRecord(plan)
             throw Failure(
                 directory,
                 "\(process) works on this account already",

@@ -40,7 +40,7 @@ public enum AccountInterface {
           weaknesses: []string
         )
 
-        type Statistics (
+        type Counters (
           downloads_started: int,
           bytes_downloaded: int,
           content_updates: int,
@@ -98,7 +98,7 @@ public enum AccountInterface {
         method Status() -> (status: AccountStatus)
 
         # Counters since the daemon started.
-        method Statistics() -> (statistics: Statistics)
+        method Statistics() -> (statistics: Counters)
 
         # Sends what waits and fetches what is new, below the path or everywhere. With wait it replies once nothing is
         # left or the time is over; with more it sends the status until then.

@@ -8,8 +8,8 @@ final class VarlinkConnection: Sendable {
     private let service: VarlinkService
     private let limits: VarlinkServer.Limits
     private let outbox: ReplyOutbox
-    /// True while a call is being answered.
-    let isBusy = Atomic(false)
+    /// False once the socket's number may be another file's; held while the socket is ended from outside.
+    private let isOpen = Mutex(true)
 
     init(
         socket: Int32,
@@ -28,35 +28,43 @@ final class VarlinkConnection: Sendable {
     func run() {
         defer {
             outbox.close()
-            System.close(socket)
+            isOpen.withLock { isOpen in
+                isOpen = false
+                System.close(socket)
+            }
         }
         var framer = MessageFramer()
         while let message = nextMessage(&framer), let call = try? VarlinkCall(parsing: message) {
-            isBusy.store(true, ordering: .relaxed)
-            defer { isBusy.store(false, ordering: .relaxed) }
             guard answer(call) else { return }
         }
     }
 
     /// Ends reading, and with it the connection once the call being answered is done.
-    func endReading() { _ = shutdown(socket, Int32(SHUT_RD)) }
+    func endReading() { end(Int32(SHUT_RD)) }
 
     /// Ends the connection.
-    func end() { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+    func end() { end(Int32(SHUT_RDWR)) }
+
+    private func end(_ how: Int32) {
+        isOpen.withLock { isOpen in
+            if isOpen { _ = shutdown(socket, how) }
+        }
+    }
 
     /// The next whole message; nil when the connection is to end.
     private func nextMessage(_ framer: inout MessageFramer) -> [UInt8]? {
-        var deadline: Int64?
+        let started = System.monotonic()
+        var messageStarted: Int64?
         do {
             while true {
                 if let message = try framer.next() { return message }
                 let now = System.monotonic()
+                var deadline = started + limits.idleNanoseconds
                 if framer.isInsideMessage {
-                    if deadline == nil { deadline = now + limits.halfMessageNanoseconds }
-                } else {
-                    deadline = now + limits.idleNanoseconds
+                    deadline = (messageStarted ?? now) + limits.halfMessageNanoseconds
+                    messageStarted = messageStarted ?? now
                 }
-                let left = ((deadline ?? now) - now) / 1_000_000
+                let left = (deadline - now + 999_999) / 1_000_000
                 guard left > 0 else { return nil }
                 let events = try UnixSocket.wait(
                     socket,

@@ -78,6 +78,7 @@ public final class VarlinkServer: Sendable {
     /// Blocks; not for Swift's cooperative pool.
     public func stop(grace: Duration = .seconds(2)) {
         let (listener, path, inode) = state.withLock { state in
+            defer { state.listener = nil }
             state.isStopping = true
             return (state.listener, state.path, state.inode)
         }

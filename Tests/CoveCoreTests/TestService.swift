@@ -1,0 +1,151 @@
+import CoveTestSupport
+import Glibc
+import Synchronization
+
+@testable import CoveCore
+
+/// A server with a few methods to try the protocol on.
+final class TestService: Sendable {
+    struct Number: Codable, Sendable { var value: Int }
+
+    let folder: TemporaryDirectory
+    let server: VarlinkServer
+    /// Calls of `Wait` going on.
+    let waiting: Atomic<Int>
+    var path: String { folder.appending("test.sock") }
+
+    init(_ limits: VarlinkServer.Limits = .init()) throws {
+        folder = try TemporaryDirectory()
+        let counter = Waiting()
+        waiting = Atomic(0)
+        server = Self.server(limits, counter)
+        counter.service.withLock { $0.value = self }
+        try server.start(at: folder.appending("test.sock"))
+    }
+
+    deinit { server.stop(grace: .milliseconds(50)) }
+
+    func client() throws -> VarlinkClient { try VarlinkClient(path: path) }
+
+    /// A call of `Double` and its reply, as they travel.
+    static func double(_ value: Int) -> [UInt8] {
+        VarlinkCall(method: "test.Service.Double", parameters: .object(["value": .integer(Int64(value))])).message
+    }
+    static func doubled(_ value: Int) -> [UInt8] {
+        VarlinkReply(parameters: .object(["value": .integer(Int64(value * 2))])).message.dropLast()
+    }
+
+    final class Waiting: Sendable {
+        let service = Mutex<Weak>(Weak())
+        struct Weak {
+            weak var value: TestService?
+        }
+        func add(_ count: Int) {
+            service.withLock { _ = $0.value?.waiting.add(count, ordering: .relaxed) }
+        }
+    }
+
+    static func server(
+        _ limits: VarlinkServer.Limits = .init(),
+        _ waiting: Waiting = Waiting()
+    ) -> VarlinkServer {
+        let interface = VarlinkInterface(
+            name: "test.Service",
+            definition: "interface test.Service\nmethod Double(value: int) -> (value: int)\n",
+            methods: [
+                "Double": VarlinkMethod { (number: Number, _) async throws(VarlinkError) in
+                    Number(value: number.value * 2)
+                },
+                "Many": VarlinkMethod { (number: Number, call) async throws(VarlinkError) in
+                    for value in 0..<number.value { try await call.send(Number(value: value)) }
+                    return number
+                },
+                "Fail": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) -> VarlinkNothing in
+                    throw VarlinkError(name: "test.Service.Broken")
+                },
+                "Giant": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    ["text": String(repeating: "x", count: MessageFramer.maximumLength)]
+                },
+                "Wait": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    waiting.add(1)
+                    defer { waiting.add(-1) }
+                    try? await Task.sleep(for: .seconds(60))
+                    return VarlinkNothing()
+                },
+            ]
+        )
+        return VarlinkServer(product: "Test", version: "1", interfaces: [interface], limits: limits)
+    }
+}
+
+/// A connection that sends what it is told, right or wrong.
+final class RawConnection {
+    private let socket: Int32
+    private var framer = MessageFramer()
+
+    init(_ path: String) throws { socket = try UnixSocket.connect(to: path) }
+    deinit { System.close(socket) }
+
+    /// Sends; the other side may have closed.
+    func send(_ bytes: [UInt8]) { try? UnixSocket.send(socket, bytes, stallMilliseconds: 5000) }
+
+    func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
+
+    /// The next message; nil when the other side has closed, or after ten seconds.
+    func receive() -> [UInt8]? {
+        while true {
+            if let message = try? framer.next() { return message }
+            guard let events = try? UnixSocket.wait(socket, for: Int32(POLLIN), milliseconds: 10_000), events != 0,
+                let bytes = try? UnixSocket.receive(socket), !bytes.isEmpty
+            else { return nil }
+            framer.append(bytes)
+        }
+    }
+}
+
+/// Any members at all.
+struct AnyMessage: Codable, Sendable {
+    var members: [String: Text]
+    enum Text: Codable, Sendable {
+        case number(Int), text(String)
+        init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            if let number = try? value.decode(Int.self) {
+                self = .number(number)
+            } else {
+                self = .text(try value.decode(String.self))
+            }
+        }
+        func encode(to encoder: any Encoder) throws {
+            var value = encoder.singleValueContainer()
+            switch self {
+            case .number(let number): try value.encode(number)
+            case .text(let text): try value.encode(text)
+            }
+        }
+    }
+    init(from decoder: any Decoder) throws { members = try .init(from: decoder) }
+    func encode(to encoder: any Encoder) throws { try members.encode(to: encoder) }
+}
+
+/// Runs a test's body on a thread of its own: it blocks, and Dispatch's threads are those Swift's own tasks need.
+func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+        do {
+            try BlockingThread.start { continuation.resume(with: Result(catching: body)) }
+        } catch {
+            continuation.resume(throwing: error)
+        }
+    }
+}
+
+struct DeadlinePassed: Error {}
+
+/// Asks until the answer is yes, at most ten seconds.
+func waitUntil(_ condition: () throws -> Bool) throws {
+    let deadline = System.monotonic() + 10_000_000_000
+    while !(try condition()) {
+        if System.monotonic() > deadline { throw DeadlinePassed() }
+        _ = poll(nil, 0, 2)
+    }
+}
