@@ -12,9 +12,22 @@ struct ItemLocation {
     /// The account's control socket.
     var socket: String
 
-    /// Finds the mount that shows a path.
-    ///
-    /// A symbolic link at its end is not followed.
+    /// Finds an item that is there; a symbolic link at the path's end is not followed.
+    static func existing(_ path: [UInt8]) throws(Failure) -> ItemLocation {
+        let location = try find(path)
+        // In a directory never listed the daemon learns of the item by this.
+        do throws(Errno) {
+            try System.withCString(path) { path throws(Errno) in
+                var status = stat()
+                try System.retry { lstat(path, &status) }
+            }
+        } catch {
+            throw Failure(location.shown, error.explanation)
+        }
+        return location
+    }
+
+    /// Finds the mount that shows a path, whether or not the item is there.
     static func find(_ path: [UInt8]) throws(Failure) -> ItemLocation {
         let shown = String(decoding: path, as: UTF8.self)
         let absolute = try resolve(path, shown)

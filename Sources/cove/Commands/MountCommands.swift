@@ -71,6 +71,7 @@ extension CommandTable {
         options: mountOptions,
         isHidden: true
     ) { arguments throws(Failure) in
+        ProcessSettings.setName("cove")
         ProcessSettings.detach()
         do throws(Failure) {
             return try Daemon.run(try MountPlan(arguments), echoesLog: false) { ReadyPipe.tellReady() }

@@ -78,7 +78,9 @@ final class Daemon: Sendable {
         }
         log.notice("\(plan.account): \(plan.shownSource) mounted at \(plan.mountpoint)")
         whenReady()
+        SystemdNotice.ready()
         session.run()
+        SystemdNotice.stopping()
         end(server)
         log.notice("\(plan.account): ended")
     }

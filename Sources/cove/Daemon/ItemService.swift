@@ -27,9 +27,7 @@ enum ItemService {
                     let path = try request.itemPath()
                     try await failing { () async throws(Errno) in
                         guard request.wait == true else { return try await engine.download(path) }
-                        try await engine.waitForDownload(path) { transfer in
-                            invocation.report(Item.DownloadReply(progress: transfer))
-                        }
+                        try await download(engine, path, invocation)
                     }
                     return Item.DownloadReply()
                 },
@@ -57,6 +55,34 @@ enum ItemService {
             }
         }
         return reply
+    }
+
+    /// Downloads and waits, reporting how far it is: of a file its bytes here, of a directory what the engine tells.
+    private static func download(
+        _ engine: Engine,
+        _ path: RemotePath,
+        _ invocation: VarlinkInvocation
+    ) async throws(Errno) {
+        guard try engine.item(at: path).kind == "file" else {
+            return try await engine.waitForDownload(path) { transfer in
+                invocation.report(ItemInterface.DownloadReply(progress: transfer))
+            }
+        }
+        let watch = Task {
+            while !Task.isCancelled, let item = try? engine.item(at: path) {
+                let transfer = TransferStatus(
+                    path: item.path,
+                    direction: "download",
+                    doneBytes: item.localBytes,
+                    totalBytes: item.size,
+                    bytesPerSecond: 0
+                )
+                invocation.report(ItemInterface.DownloadReply(progress: transfer))
+                try? await Task.sleep(for: .milliseconds(200))
+            }
+        }
+        defer { watch.cancel() }
+        try await engine.waitForDownload(path) { _ in }
     }
 
     private static func evict(_ engine: Engine, _ path: RemotePath) async throws(VarlinkError) -> Int64 {

@@ -3,6 +3,14 @@ internal import Glibc
 
 /// What a daemon asks of the kernel for its own process.
 enum ProcessSettings {
+    /// The name that ps(1) shows, which would else be that of /proc/self/exe.
+    static func setName(_ name: String) {
+        guard let file = try? System.open("/proc/self/comm", O_WRONLY) else { return }
+        defer { System.close(file) }
+        let text = Array(name.utf8)
+        _ = write(file, text, text.count)
+    }
+
     /// Ends the tie to the terminal and to the working directory's file system.
     static func detach() {
         setsid()

@@ -59,7 +59,7 @@ struct AccountOptions: Sendable, Equatable {
         case ("log", let value?): logLevel = try Self.parsed(option, "debug, info, notice or error", Self.level(value))
         case (_, nil) where Self.kernelWords.contains(name): forMount.append(name)
         case (_, nil) where Self.ignoredWords.contains(name): break
-        case _ where name.hasPrefix("x-") || name == "comment": break
+        case _ where name.hasPrefix("x-") || ["comment", "user"].contains(name): break
         default:
             let known = (Self.ownWords + Self.kernelWords + Self.ignoredWords + ["x-*"]).joined(separator: ", ")
             throw .usage("-o \(option)", "unknown option", "known are \(known)")

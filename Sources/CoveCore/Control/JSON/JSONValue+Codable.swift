@@ -31,7 +31,9 @@ extension JSONError {
             context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
         }
         switch error {
-        case .typeMismatch(_, let context), .dataCorrupted(let context):
+        case .typeMismatch(let type, let context):
+            self.init("must be \(Self.word(for: type))", member: path(context))
+        case .dataCorrupted(let context):
             self.init(context.debugDescription, member: path(context))
         case .valueNotFound(_, let context):
             self.init("must not be null", member: path(context))
@@ -40,6 +42,18 @@ extension JSONError {
             self.init("is missing", member: parent.isEmpty ? key.stringValue : "\(parent).\(key.stringValue)")
         @unknown default:
             self.init("can't be read")
+        }
+    }
+
+    private static func word(for type: any Any.Type) -> String {
+        let name = "\(type)"
+        if name.hasPrefix("Array") { return "a list" }
+        if name.hasPrefix("Dictionary") || name == "KeyedContainer" { return "an object" }
+        return switch type {
+        case is String.Type: "a text"
+        case is Bool.Type: "true or false"
+        case is any BinaryInteger.Type, is any BinaryFloatingPoint.Type: "a number"
+        default: "of another type"
         }
     }
 }
