@@ -62,8 +62,10 @@ extension CommandTable {
         if wantsJSON { try JSONOutput.write(report) }
         for error in report.errors { Tool.report(Failure(error.path, error.message)) }
         if !report.isSettled, report.errors.isEmpty {
+            let status = try connection.status()
+            let remedy = status.state == "paused" ? "run `cove resume`" : "see `cove status`"
             Tool.report(
-                Failure(connection.name, "\(report.remaining) changes still wait", "see `cove status`")
+                Failure(status.account, "changes still wait: \(report.remaining) (\(status.state))", remedy)
             )
         }
         return report.isSettled && report.errors.isEmpty ? 0 : 1
