@@ -4,7 +4,7 @@ import CoveTestSupport
 import Testing
 
 /// What every provider must do, whatever the cloud; a new provider joins by an entry in `SourceKind.all`.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(1)))
 struct ConformanceTests {
     // MARK: Looking
 
@@ -71,12 +71,20 @@ struct ConformanceTests {
         let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
         let name = try #require(FileName("file"))
         let item = try await devices.here.create(
-            ItemTemplate(kind: .file, metadata: ItemMetadata()), name: name, in: .root, content: MemorySource(bytes))
+            ItemTemplate(kind: .file, metadata: ItemMetadata()),
+            name: name,
+            in: .root,
+            content: MemorySource(bytes)
+        )
         #expect(item.size == Int64(size))
         let sink = MemorySink()
         let whole = 0..<Int64(size)
         try await devices.there.fetch(
-            devices.there.reference("file", item), version: item.contentVersion, range: whole, into: sink)
+            devices.there.reference("file", item),
+            version: item.contentVersion,
+            range: whole,
+            into: sink
+        )
         #expect(sink.bytes == bytes)
     }
 
@@ -86,10 +94,18 @@ struct ConformanceTests {
         let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0) }
         let name = try #require(FileName("file"))
         let item = try await devices.here.create(
-            ItemTemplate(kind: .file, metadata: ItemMetadata()), name: name, in: .root, content: MemorySource(bytes))
+            ItemTemplate(kind: .file, metadata: ItemMetadata()),
+            name: name,
+            in: .root,
+            content: MemorySource(bytes)
+        )
         let sink = MemorySink()
         try await devices.here.fetch(
-            devices.here.reference("file", item), version: item.contentVersion, range: range, into: sink)
+            devices.here.reference("file", item),
+            version: item.contentVersion,
+            range: range,
+            into: sink
+        )
         #expect(sink.bytes == Array(bytes[Int(min(1000, range.lowerBound))..<Int(min(1000, range.upperBound))]))
     }
 
@@ -98,18 +114,29 @@ struct ConformanceTests {
         let devices = try await TwoDevices(kind)
         let first = try await devices.here.make("file", "first")
         _ = try await devices.there.modify(
-            devices.there.reference("file", first), base: first.contentVersion, metadata: ItemMetadata(),
-            content: MemorySource("other"))
+            devices.there.reference("file", first),
+            base: first.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("other")
+        )
         let sink = MemorySink()
         await #expect(throws: ProviderError.versionNoLongerAvailable) {
             try await devices.here.fetch(
-                devices.here.reference("file", first), version: first.contentVersion, range: 0..<5, into: sink)
+                devices.here.reference("file", first),
+                version: first.contentVersion,
+                range: 0..<5,
+                into: sink
+            )
         }
         #expect(sink.bytes == [])
         try await devices.there.delete(devices.there.reference("file"), base: nil)
         await #expect(throws: ProviderError.noSuchItem) {
             try await devices.here.fetch(
-                devices.here.reference("file", first), version: first.contentVersion, range: 0..<5, into: sink)
+                devices.here.reference("file", first),
+                version: first.contentVersion,
+                range: 0..<5,
+                into: sink
+            )
         }
     }
 
@@ -125,7 +152,11 @@ struct ConformanceTests {
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             try await devices.here.fetch(
-                reference, version: item.contentVersion, range: 0..<item.size, into: MemorySink())
+                reference,
+                version: item.contentVersion,
+                range: 0..<item.size,
+                into: MemorySink()
+            )
         }
         await #expect(throws: ProviderError.cancelled) { try await task.value }
     }
@@ -140,12 +171,19 @@ struct ConformanceTests {
         let name = try #require(FileName("new"))
         await #expect(throws: ProviderError.cancelled) {
             try await devices.here.create(
-                ItemTemplate(kind: .file, metadata: ItemMetadata()), name: name, in: .root, content: broken)
+                ItemTemplate(kind: .file, metadata: ItemMetadata()),
+                name: name,
+                in: .root,
+                content: broken
+            )
         }
         await #expect(throws: ProviderError.cancelled) {
             try await devices.here.modify(
-                devices.here.reference("kept", kept), base: kept.contentVersion, metadata: ItemMetadata(),
-                content: broken)
+                devices.here.reference("kept", kept),
+                base: kept.contentVersion,
+                metadata: ItemMetadata(),
+                content: broken
+            )
         }
         #expect(try await devices.there.names() == ["kept"])
         #expect(try await devices.there.text("kept") == "before")
@@ -164,12 +202,20 @@ struct ConformanceTests {
         let name = try #require(FileName("name"))
         await expectCollision(first) {
             _ = try await devices.here.move(
-                devices.here.reference("other", other), base: other.contentVersion, to: .root, name: name)
+                devices.here.reference("other", other),
+                base: other.contentVersion,
+                to: .root,
+                name: name
+            )
         }
         if devices.here.capabilities.serverSideCopy {
             await expectCollision(first) {
                 _ = try await devices.here.copy(
-                    devices.here.reference("other", other), version: other.contentVersion, to: .root, name: name)
+                    devices.here.reference("other", other),
+                    version: other.contentVersion,
+                    to: .root,
+                    name: name
+                )
             }
         }
         #expect(try await devices.here.text("name") == "first")
@@ -181,8 +227,11 @@ struct ConformanceTests {
         let devices = try await TwoDevices(kind)
         let first = try await devices.here.make("file", "first")
         let second = try await devices.here.modify(
-            devices.here.reference("file", first), base: first.contentVersion, metadata: ItemMetadata(),
-            content: MemorySource("the second"))
+            devices.here.reference("file", first),
+            base: first.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("the second")
+        )
         #expect(second.contentVersion != first.contentVersion)
         #expect(second.size == 10)
         #expect(try await devices.there.find("file").contentVersion == second.contentVersion)
@@ -197,15 +246,27 @@ struct ConformanceTests {
         let old = devices.here.reference("file", first)
         let base = first.contentVersion
         let second = try await devices.there.modify(
-            old, base: base, metadata: ItemMetadata(), content: MemorySource("second"))
+            old,
+            base: base,
+            metadata: ItemMetadata(),
+            content: MemorySource("second")
+        )
         let name = try #require(FileName("elsewhere"))
         await expectConflict(second) {
             _ = try await devices.here.modify(
-                old, base: base, metadata: ItemMetadata(), content: MemorySource("third"))
+                old,
+                base: base,
+                metadata: ItemMetadata(),
+                content: MemorySource("third")
+            )
         }
         await expectConflict(second) {
             _ = try await devices.here.modify(
-                old, base: base, metadata: ItemMetadata(permissions: 0o600), content: nil)
+                old,
+                base: base,
+                metadata: ItemMetadata(permissions: 0o600),
+                content: nil
+            )
         }
         await expectConflict(second) { _ = try await devices.here.move(old, base: base, to: .root, name: name) }
         await expectConflict(second) { try await devices.here.delete(old, base: base) }
@@ -230,7 +291,11 @@ struct ConformanceTests {
         let name = try #require(FileName("name"))
         await #expect(throws: ProviderError.noSuchItem) {
             try await devices.here.modify(
-                reference, base: item.contentVersion, metadata: ItemMetadata(), content: MemorySource("new"))
+                reference,
+                base: item.contentVersion,
+                metadata: ItemMetadata(),
+                content: MemorySource("new")
+            )
         }
         await #expect(throws: ProviderError.noSuchItem) {
             try await devices.here.move(reference, base: item.contentVersion, to: .root, name: name)
@@ -250,15 +315,21 @@ struct ConformanceTests {
         let file = try await devices.here.make("from/file", "bytes")
         let to = devices.here.reference("to")
         let moved = try await devices.here.move(
-            devices.here.reference("from/file", file), base: file.contentVersion, to: to,
-            name: #require(FileName("renamed")))
+            devices.here.reference("from/file", file),
+            base: file.contentVersion,
+            to: to,
+            name: #require(FileName("renamed"))
+        )
         #expect(moved.name == Array("renamed".utf8))
         if devices.here.capabilities.stableIDs { #expect(moved.id == file.id) }
         #expect(try await devices.there.text("to/renamed") == "bytes")
         let directory = try await devices.here.find("to")
         _ = try await devices.here.move(
-            devices.here.reference("to", directory), base: nil, to: devices.here.reference("from"),
-            name: #require(FileName("inner")))
+            devices.here.reference("to", directory),
+            base: nil,
+            to: devices.here.reference("from"),
+            name: #require(FileName("inner"))
+        )
         #expect(try await devices.there.names() == ["from"])
         #expect(try await devices.there.text("from/inner/renamed") == "bytes")
     }
@@ -270,8 +341,11 @@ struct ConformanceTests {
         try await devices.here.makeDirectory("directory/inner")
         let error = await #expect(throws: ProviderError.self) {
             try await devices.here.move(
-                devices.here.reference("directory", directory), base: nil,
-                to: devices.here.reference("directory/inner"), name: #require(FileName("again")))
+                devices.here.reference("directory", directory),
+                base: nil,
+                to: devices.here.reference("directory/inner"),
+                name: #require(FileName("again"))
+            )
         }
         guard case .notPermitted = error else {
             Issue.record("\(String(describing: error))")
@@ -299,8 +373,11 @@ struct ConformanceTests {
         guard devices.here.capabilities.serverSideCopy else { return }
         let file = try await devices.here.make("file", "bytes")
         let copy = try await devices.here.copy(
-            devices.here.reference("file", file), version: file.contentVersion, to: .root,
-            name: #require(FileName("copy")))
+            devices.here.reference("file", file),
+            version: file.contentVersion,
+            to: .root,
+            name: #require(FileName("copy"))
+        )
         #expect(copy.id != file.id)
         #expect(try await devices.there.text("copy", copy.contentVersion) == "bytes")
         try await devices.here.delete(devices.here.reference("file", file), base: file.contentVersion)
@@ -314,18 +391,27 @@ struct ConformanceTests {
         let file = try await devices.here.make("file", "bytes")
         let reference = devices.here.reference("file", file)
         let kept = try #require(
-            try await devices.here.trash(reference, base: file.contentVersion, as: "token"))
+            try await devices.here.trash(reference, base: file.contentVersion, as: "token")
+        )
         #expect(try await devices.there.names() == [])
         let again = try await devices.here.trash(reference, base: file.contentVersion, as: "token")
         #expect(again?.id == kept.id)
         let trashed = devices.here.reference(".cove/trash/token", kept)
         let back = try await devices.here.move(
-            trashed, base: kept.contentVersion, to: .root, name: #require(FileName("back")))
+            trashed,
+            base: kept.contentVersion,
+            to: .root,
+            name: #require(FileName("back"))
+        )
         #expect(back.contentVersion == file.contentVersion)
         #expect(try await devices.there.text("back") == "bytes")
         let gone = try #require(
             try await devices.here.trash(
-                devices.here.reference("back", back), base: back.contentVersion, as: "token"))
+                devices.here.reference("back", back),
+                base: back.contentVersion,
+                as: "token"
+            )
+        )
         try await devices.here.delete(devices.here.reference(".cove/trash/token", gone), base: nil)
         await #expect(throws: ProviderError.noSuchItem) {
             try await devices.here.move(trashed, base: nil, to: .root, name: #require(FileName("back")))
@@ -353,7 +439,11 @@ struct ConformanceTests {
         if capabilities.permissions { changed.permissions = 0o4755 }
         if capabilities.extendedAttributes { changed.extendedAttributes = [Array("user.two".utf8): []] }
         let item = try await devices.here.modify(
-            devices.here.reference("file", made), base: made.contentVersion, metadata: changed, content: nil)
+            devices.here.reference("file", made),
+            base: made.contentVersion,
+            metadata: changed,
+            content: nil
+        )
         #expect(item.metadata.modificationTime == Timestamp(-5))
         if capabilities.permissions { #expect(item.metadata.permissions == 0o4755) }
         if capabilities.extendedAttributes {
@@ -362,8 +452,11 @@ struct ConformanceTests {
         #expect(item.metadataVersion != made.metadataVersion)
         #expect(try await devices.there.text("file", item.contentVersion) == "bytes")
         let kept = try await devices.here.modify(
-            devices.here.reference("file", item), base: item.contentVersion, metadata: ItemMetadata(),
-            content: MemorySource("new"))
+            devices.here.reference("file", item),
+            base: item.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("new")
+        )
         if capabilities.permissions { #expect(kept.metadata.permissions == 0o4755) }
         if capabilities.extendedAttributes {
             #expect(kept.metadata.extendedAttributes == changed.extendedAttributes)
@@ -377,7 +470,10 @@ struct ConformanceTests {
         let target: [UInt8] = Array("../nowhere/".utf8) + [0xFF, 0xFE]
         let made = try await devices.here.create(
             ItemTemplate(kind: .symbolicLink, metadata: ItemMetadata(), linkTarget: target),
-            name: #require(FileName("link")), in: .root, content: nil)
+            name: #require(FileName("link")),
+            in: .root,
+            content: nil
+        )
         #expect(made.kind == .symbolicLink && made.linkTarget == target)
         let found = try await devices.there.find("link")
         #expect(found == made)
@@ -390,14 +486,18 @@ struct ConformanceTests {
         [
             "with space", "ümläut", "e\u{301}", "line\nbreak", "100% \"quoted\" \\ ?*", "-rf", ".hidden", "...", "con",
             String(repeating: "n", count: 255),
-        ])
+        ]
+    )
     func `any name is kept byte for byte`(kind: SourceKind, text: String) async throws {
         let devices = try await TwoDevices(kind)
         let made = try await devices.here.make(text, "first")
         #expect(made.name == Array(text.utf8))
         _ = try await devices.here.modify(
-            devices.here.reference(text, made), base: made.contentVersion, metadata: ItemMetadata(),
-            content: MemorySource("second"))
+            devices.here.reference(text, made),
+            base: made.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("second")
+        )
         #expect(try await devices.there.text(text) == "second")
         #expect(try await devices.there.everything().map(\.name) == [Array(text.utf8)])
     }
@@ -407,7 +507,9 @@ struct ConformanceTests {
         let devices = try await TwoDevices(kind)
         let name = try #require(FileName(validating: [0xFF, 0x2E, 0x80, 0xC3]))
         let template = ItemTemplate(
-            kind: .file, metadata: ItemMetadata(extendedAttributes: [Array("user.x".utf8): [0xFF]]))
+            kind: .file,
+            metadata: ItemMetadata(extendedAttributes: [Array("user.x".utf8): [0xFF]])
+        )
         let made: RemoteItem
         do throws(ProviderError) {
             made = try await devices.here.create(template, name: name, in: .root, content: MemorySource("x"))
@@ -420,7 +522,9 @@ struct ConformanceTests {
         #expect(found.id == made.id)
         #expect(found.metadata.extendedAttributes == made.metadata.extendedAttributes)
         try await devices.there.delete(
-            RemoteReference(id: found.id, path: RemotePath([name])), base: found.contentVersion)
+            RemoteReference(id: found.id, path: RemotePath([name])),
+            base: found.contentVersion
+        )
     }
 
     @Test(arguments: SourceKind.all, [".cove", ".cove-upload-x", ".cove-anything"])
@@ -443,8 +547,11 @@ struct ConformanceTests {
         let made = try await devices.there.make("file", "first")
         try await follower.wait(forUpdate: "file")
         let second = try await devices.there.modify(
-            devices.there.reference("file", made), base: made.contentVersion, metadata: ItemMetadata(),
-            content: MemorySource("second"))
+            devices.there.reference("file", made),
+            base: made.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("second")
+        )
         try await follower.wait { events in
             events.contains { change in
                 guard case .updated(let item, _) = change else { return false }
@@ -452,8 +559,11 @@ struct ConformanceTests {
             }
         }
         _ = try await devices.there.move(
-            devices.there.reference("file", second), base: second.contentVersion, to: .root,
-            name: #require(FileName("moved")))
+            devices.there.reference("file", second),
+            base: second.contentVersion,
+            to: .root,
+            name: #require(FileName("moved"))
+        )
         try await follower.wait { $0.updates.contains("moved") && $0.removals.contains("file") }
         try await devices.there.delete(devices.there.reference("moved"), base: second.contentVersion)
         try await follower.wait(forRemoval: "moved")
@@ -472,8 +582,11 @@ struct ConformanceTests {
                     group.addTask {
                         do throws(ProviderError) {
                             let item = try await provider.modify(
-                                provider.reference("file", base), base: base.contentVersion,
-                                metadata: ItemMetadata(), content: MemorySource(text))
+                                provider.reference("file", base),
+                                base: base.contentVersion,
+                                metadata: ItemMetadata(),
+                                content: MemorySource(text)
+                            )
                             return (text, .success(item))
                         } catch {
                             return (text, .failure(error))
@@ -486,7 +599,7 @@ struct ConformanceTests {
             try #require(won.count == 1, "\(results)")
             for case (_, .failure(let error)) in results {
                 guard case .conflict = error else {
-                    Issue.record("\(error)")
+                    Issue.record("the loser hears: \(error)")
                     continue
                 }
             }

@@ -99,16 +99,22 @@ extension Provider {
     ) async throws -> RemoteItem {
         let reference = reference(path)
         return try await create(
-            ItemTemplate(kind: .file, metadata: metadata), name: #require(reference.path.name),
-            in: RemoteReference(id: nil, path: reference.path.parent), content: MemorySource(text))
+            ItemTemplate(kind: .file, metadata: metadata),
+            name: #require(reference.path.name),
+            in: RemoteReference(id: nil, path: reference.path.parent),
+            content: MemorySource(text)
+        )
     }
 
     @discardableResult
     func makeDirectory(_ path: String) async throws -> RemoteItem {
         let reference = reference(path)
         return try await create(
-            ItemTemplate(kind: .directory, metadata: ItemMetadata()), name: #require(reference.path.name),
-            in: RemoteReference(id: nil, path: reference.path.parent), content: nil)
+            ItemTemplate(kind: .directory, metadata: ItemMetadata()),
+            name: #require(reference.path.name),
+            in: RemoteReference(id: nil, path: reference.path.parent),
+            content: nil
+        )
     }
 
     func reference(_ path: String, _ item: RemoteItem? = nil) -> RemoteReference {
@@ -118,14 +124,20 @@ extension Provider {
     func find(_ path: String) async throws -> RemoteItem {
         let reference = reference(path)
         return try await lookup(
-            #require(reference.path.name), in: RemoteReference(id: nil, path: reference.path.parent))
+            #require(reference.path.name),
+            in: RemoteReference(id: nil, path: reference.path.parent)
+        )
     }
 
     func text(_ path: String, _ version: ContentVersion? = nil) async throws -> String {
         let item = try await find(path)
         let sink = MemorySink()
         try await fetch(
-            reference(path, item), version: version ?? item.contentVersion, range: 0..<item.size, into: sink)
+            reference(path, item),
+            version: version ?? item.contentVersion,
+            range: 0..<item.size,
+            into: sink
+        )
         return String(decoding: try #require(sink.bytes), as: UTF8.self)
     }
 
@@ -170,7 +182,8 @@ final class Follower {
                 more = changes.moreComing
             }
             if try await condition(events) { return }
-            _ = await signal.next()
+            let seen = "updated \(events.updates), removed \(events.removals), changed \(events.relisted)"
+            try #require(await signal.next() != nil, "only this was told: \(seen)")
         }
     }
 

@@ -48,7 +48,12 @@ struct ChangeLog {
     }
 
     /// The anchor that stands for everything recorded until now.
-    var anchor: Anchor { anchor(batch) }
+    ///
+    /// Whoever begins there is never handed what was recorded before: it must not absorb what comes after.
+    mutating func begin() -> Anchor {
+        waiting = [:]
+        return anchor(batch)
+    }
 
     private func anchor(_ batch: UInt64) -> Anchor { Anchor(Array("\(instance):\(batch)".utf8)) }
 

@@ -11,7 +11,7 @@ extension FolderProvider {
             let tree = try self.tree()
             let watcher = try self.watcher()
             guard let anchor else {
-                return Changes(events: [], anchor: watcher.state.withLock { $0.changes.anchor }, moreComing: false)
+                return Changes(events: [], anchor: watcher.state.withLock { $0.changes.begin() }, moreComing: false)
             }
             watcher.drain()
             guard let taken = watcher.take(since: anchor) else { throw .anchorExpired }

@@ -92,7 +92,7 @@ extension FolderProvider {
         _ reader: ItemReader,
         _ flag: CancellationFlag
     ) throws(ProviderError) -> RemoteItem {
-        if FolderTree.isOpenForWriting(place.directory.raw, place.name) { throw .busy }
+        try checkWriters(place, base: base, reader)
         var scratch = try Scratch(for: place)
         try scratch.fill(content, flag)
         var metadata = metadata
@@ -113,6 +113,17 @@ extension FolderProvider {
         try exchange(&scratch, place, base: base, reader)
         place.synchronize()
         return try item(scratch.file.raw, version: version, at: place, reader)
+    }
+
+    /// Throws `busy` while a program has the file open for writing, `conflict` when it has written already.
+    func checkWriters(
+        _ place: borrowing Place,
+        base: ContentVersion,
+        _ reader: ItemReader
+    ) throws(ProviderError) {
+        guard FolderTree.isOpenForWriting(place.directory.raw, place.name) else { return }
+        guard (try? reader.version(place)) == base else { throw conflict(place, reader) }
+        throw .busy
     }
 
     /// Puts the new file in place and looks at what came out: anything but an untouched base is put back.
@@ -153,7 +164,7 @@ extension FolderProvider {
         _ reader: ItemReader
     ) throws(ProviderError) {
         let directory = place.directory.raw
-        if FolderTree.isOpenForWriting(directory, place.name) { throw .busy }
+        try checkWriters(place, base: base, reader)
         guard (try? reader.version(place)) == base else { throw conflict(place, reader) }
         do throws(Errno) {
             try System.renameat(directory, scratch.name, directory, place.name, .replace)

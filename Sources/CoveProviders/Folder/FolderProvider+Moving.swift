@@ -134,7 +134,8 @@ extension FolderProvider {
             try System.unlinkat(parent, place.name, directory: true)
         } catch {
             guard error == .notEmpty || error == .exists else { throw ProviderError(error, "\(place.path)") }
-            removeLeftovers(try tree.directory(place.path).raw, place.path)
+            let directory = try tree.directory(place.path)
+            removeLeftovers(directory.raw, place.path)
             do throws(Errno) { try System.unlinkat(parent, place.name, directory: true) } catch {
                 throw error == .exists ? .directoryNotEmpty : ProviderError(error, "\(place.path)")
             }
@@ -150,7 +151,7 @@ extension FolderProvider {
     ) throws(ProviderError) {
         let directory = place.directory.raw
         let isFile = status.kind == .file
-        if isFile, FolderTree.isOpenForWriting(directory, place.name) { throw .busy }
+        if isFile { try checkWriters(place, base: version, reader) }
         let aside = ScratchName(.aside, base: version, for: place.name)
         try attempt("\(place.path)") { () throws(Errno) in
             try FolderTree.renameExclusively(directory, place.name, directory, aside.bytes)

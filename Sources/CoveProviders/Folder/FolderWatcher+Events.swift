@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
@@ -30,6 +31,13 @@ extension FolderWatcher {
         var nextPoll: Int64
         var nextRescan: Int64
         var nextSearch: Int64 = 0
+        /// Those who wait for the open batch to be recorded.
+        var drains: [DispatchSemaphore] = []
+
+        mutating func release() {
+            for drain in drains { drain.signal() }
+            drains = []
+        }
     }
 
     /// The thread.
@@ -54,16 +62,18 @@ extension FolderWatcher {
                 defer { state.drains = [] }
                 return state.drains
             }
+            run.drains += drains
             var events = descriptors[0].revents == 0 && drains.isEmpty ? [] : Inotify.read(inotify, into: buffer)
             let now = System.monotonic()
-            repeat {
-                if !events.isEmpty { state.withLock { state in take(events, now, &run, &state) } }
+            while !events.isEmpty {
+                state.withLock { state in take(events, now, &run, &state) }
                 events = drains.isEmpty ? [] : Inotify.read(inotify, into: buffer)
-            } while !events.isEmpty
-            if !drains.isEmpty { recordAll(&run, now) }
+            }
+            if !drains.isEmpty { run.nextPoll = now }
             work(&run, now)
-            for drain in drains { drain.signal() }
+            if !run.batch.isOpen { run.release() }
         }
+        run.release()
         state.withLock { state in
             for drain in state.drains { drain.signal() }
             state.drains = []
@@ -115,23 +125,8 @@ extension FolderWatcher {
             if !isLost { rescan(all: true) }
         } else if run.nextPoll <= now {
             run.nextPoll = now + timing.poll
-            if !isLost { rescan(all: false) }
+            if !isLost, state.withLock({ $0.tree.polled > 0 }) { rescan(all: false) }
         }
-    }
-
-    /// Ends what would still be waited for.
-    private func recordAll(_ run: inout Run, _ now: Int64) {
-        for entry in run.writing.keys {
-            run.batch.changes.append(.entry(entry))
-            open(&run.batch, now)
-        }
-        run.writing = [:]
-        if run.batch.isOpen {
-            finish(&run)
-            run.batch = Batch()
-        }
-        let (polled, isLost) = state.withLock { ($0.tree.polled > 0, $0.isLost) }
-        if polled, !isLost { rescan(all: false) }
     }
 
     private func open(_ batch: inout Batch, _ now: Int64) {
@@ -214,9 +209,13 @@ extension FolderWatcher {
     private func finish(_ run: inout Run) {
         guard let tree = try? FolderTree.open(root, expecting: identity) else {
             // Nothing can be told now; when the source is back everything is looked at again.
+            state.withLock { $0.strays.formUnion($0.tree.detached) }
             return noteLost()
         }
-        if run.batch.hasOverflowed { return verify(tree) }
+        if run.batch.hasOverflowed {
+            state.withLock { $0.strays.formUnion($0.tree.detached) }
+            return verify(tree)
+        }
         settle(run.batch.places, tree)
         for entry in run.batch.created where run.writing[entry] != nil {
             // A link is complete as soon as it is there: nobody will close it.

@@ -68,7 +68,9 @@ final class FolderWatcher: Sendable {
         }
     }
 
-    /// Waits until everything that has happened so far is in the log, without letting it settle.
+    /// Waits until everything that has happened so far is in the log, but for files that are still being written.
+    ///
+    /// An open batch still ends as it would: half of another program's save must not be told for a quick answer.
     func drain() {
         let done = DispatchSemaphore(value: 0)
         let isRunning = state.withLock { state in

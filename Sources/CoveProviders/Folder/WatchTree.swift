@@ -5,11 +5,11 @@ struct DirectoryKey: Hashable {
     let inode: UInt64
     let birthTime: Int64
     let device: UInt64
+}
 
+extension DirectoryKey {
     init(_ status: FileStatus) {
-        inode = status.inode
-        birthTime = status.birthTime.rawValue
-        device = status.device
+        self.init(inode: status.inode, birthTime: status.birthTime.rawValue, device: status.device)
     }
 }
 
