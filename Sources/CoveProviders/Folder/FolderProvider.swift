@@ -104,7 +104,7 @@ public final class FolderProvider: Provider {
         do throws(ProviderError) {
             return try FolderTree.open(root, expecting: identity)
         } catch {
-            state.withLock { $0.watcher }?.noteLost()
+            if error.parksAccount { state.withLock { $0.watcher }?.noteLost() }
             throw error
         }
     }

@@ -32,7 +32,11 @@ struct FolderTree: ~Copyable {
     }
 
     private static func reach<R>(_ path: String, _ body: () throws(Errno) -> R) throws(ProviderError) -> R {
-        do throws(Errno) { return try body() } catch { throw .serverUnreachable("\(path): \(error)") }
+        do throws(Errno) { return try body() } catch {
+            // Out of descriptors or memory: that says nothing of the source.
+            if [Errno(EMFILE), Errno(ENFILE), Errno(ENOMEM)].contains(error) { throw ProviderError(error, path) }
+            throw .serverUnreachable("\(path): \(error)")
+        }
     }
 
     /// Opens what is at a path.
