@@ -1,0 +1,136 @@
+/*
+ * Times one operation on files, the same way on every file system, and prints nanoseconds.
+ *
+ *   drive read FILE              all of it in order, 128 KiB at a time
+ *   drive random FILE COUNT      COUNT writes of 4 KiB at random places, then fsync
+ *   drive stat DIR ROUNDS        stat of every name in DIR, ROUNDS times; the first round is not timed
+ *   drive create DIR COUNT SIZE  COUNT new files of SIZE bytes: open, write, close
+ *   drive run COMMAND...         until it ends; its output goes to /dev/null
+ *   drive forget FILE...         (prints nothing) writes back and drops the files' cached pages
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <err.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char buffer[1 << 17] __attribute__((aligned(4096)));
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static int opened(const char *path, int flags) {
+    int file = open(path, flags | O_CLOEXEC, 0644);
+    if (file < 0) err(1, "%s", path);
+    return file;
+}
+
+static int64_t read_all(const char *path) {
+    int64_t start = now(), total = 0;
+    int file = opened(path, O_RDONLY);
+    ssize_t count;
+    while ((count = read(file, buffer, sizeof buffer)) > 0) total += count;
+    if (count < 0) err(1, "%s", path);
+    close(file);
+    int64_t time = now() - start;
+    struct stat status;
+    if (stat(path, &status) != 0 || status.st_size != total) errx(1, "%s: read %lld bytes", path, (long long)total);
+    return time;
+}
+
+static int64_t write_random(const char *path, long count) {
+    struct stat status;
+    if (stat(path, &status) != 0) err(1, "%s", path);
+    uint64_t blocks = status.st_size / 4096, state = 42;
+    memset(buffer, 'x', 4096);
+    int64_t start = now();
+    int file = opened(path, O_WRONLY);
+    for (long i = 0; i < count; i++) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        if (pwrite(file, buffer, 4096, (off_t)((state >> 33) % blocks) * 4096) != 4096) err(1, "%s", path);
+    }
+    if (fsync(file) != 0) err(1, "%s: fsync", path);
+    if (close(file) != 0) err(1, "%s: close", path);
+    return now() - start;
+}
+
+static int64_t stat_all(const char *path, long rounds) {
+    static char *names[100000];
+    size_t count = 0;
+    int directory = opened(path, O_RDONLY | O_DIRECTORY);
+    DIR *stream = fdopendir(directory);
+    for (struct dirent *entry; count < 100000 && (entry = readdir(stream)) != NULL;)
+        if (entry->d_name[0] != '.') names[count++] = strdup(entry->d_name);
+    struct stat status;
+    int64_t start = 0;
+    for (long round = 0; round <= rounds; round++) {
+        if (round == 1) start = now();
+        for (size_t i = 0; i < count; i++)
+            if (fstatat(directory, names[i], &status, AT_SYMLINK_NOFOLLOW) != 0) err(1, "%s/%s", path, names[i]);
+    }
+    return now() - start;
+}
+
+static int64_t create_all(const char *path, long count, size_t size) {
+    int directory = opened(path, O_RDONLY | O_DIRECTORY);
+    char name[32];
+    memset(buffer, 'x', size);
+    int64_t start = now();
+    for (long i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "file-%06ld.txt", i);
+        int file = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (file < 0) err(1, "%s/%s", path, name);
+        if (size > 0 && write(file, buffer, size) != (ssize_t)size) err(1, "%s/%s", path, name);
+        if (close(file) != 0) err(1, "%s/%s", path, name);
+    }
+    return now() - start;
+}
+
+static int64_t run(char **command) {
+    int64_t start = now();
+    pid_t child = fork();
+    if (child == 0) {
+        if (dup2(opened("/dev/null", O_WRONLY), 1) < 0) err(126, "/dev/null");
+        execvp(command[0], command);
+        err(127, "%s", command[0]);
+    }
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child) err(1, "%s", command[0]);
+    if (status != 0) errx(1, "%s failed", command[0]);
+    return now() - start;
+}
+
+static void forget(char **paths) {
+    for (; *paths != NULL; paths++) {
+        int file = opened(*paths, O_RDONLY);
+        fdatasync(file);
+        posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+        close(file);
+    }
+}
+
+int main(int count, char **words) {
+    const char *verb = count > 2 ? words[1] : "";
+    int64_t time;
+    if (strcmp(verb, "read") == 0) time = read_all(words[2]);
+    else if (strcmp(verb, "random") == 0 && count == 4) time = write_random(words[2], atol(words[3]));
+    else if (strcmp(verb, "stat") == 0 && count == 4) time = stat_all(words[2], atol(words[3]));
+    else if (strcmp(verb, "create") == 0 && count == 5) {
+        if (atol(words[4]) > (long)sizeof buffer) errx(2, "SIZE is at most %zu", sizeof buffer);
+        time = create_all(words[2], atol(words[3]), atol(words[4]));
+    } else if (strcmp(verb, "run") == 0) time = run(words + 2);
+    else if (strcmp(verb, "forget") == 0) return forget(words + 2), 0;
+    else errx(2, "read FILE | random FILE COUNT | stat DIR ROUNDS | create DIR COUNT SIZE | run COMMAND... | forget FILE...");
+    printf("%lld\n", (long long)time);
+    return 0;
+}

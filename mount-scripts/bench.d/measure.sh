@@ -1,0 +1,105 @@
+# Sourced by bench: measures one row and prints it.
+# shellcheck shell=bash disable=SC2154 # bench sets runs, quick, work; the row sets the rest
+
+# measure_row FILE: a row is a file that sets
+#
+#   title      what is measured
+#   peers      what Cove is compared with; the goal is against the first
+#   goal       '>= R': Cove's speed is at least R times the peer's; '<= R': its time at most R times the peer's
+#   amount     how times are shown: 'bytes N' as a rate, 'each N' per operation, 'whole' as they are
+#   own_source 1 where the runs write, so that each file system needs a source of its own
+#
+# and defines functions: fill FOLDER makes the source; prepare PEER runs once after mounting; before PEER and
+# after PEER run around each run and are not timed; run PEER prints nanoseconds.
+measure_row() {
+    local name=$1 peer round source
+    local title peers goal amount own_source=''
+    prepare() { :; }
+    before() { :; }
+    after() { :; }
+    # shellcheck source=/dev/null
+    . "$2"
+    mkdir "$work/times"
+    for peer in cove $peers; do
+        source=$work/source${own_source:+-$peer}
+        if [ ! -d "$source" ]; then
+            mkdir "$source"
+            fill "$source"
+        fi
+        start_peer "$peer" "$source"
+        prepare "$peer"
+    done
+    sync
+    # The first round warms up and does not count.
+    for ((round = 0; round <= runs; round++)); do
+        for peer in cove $peers; do
+            [ "$round" = 0 ] || progress "$name: run $round of $runs, $peer"
+            before "$peer"
+            run "$peer" >"$work/time"
+            after "$peer"
+            [ "$round" = 0 ] || cat "$work/time" >>"$work/times/$peer"
+        done
+    done
+    progress ''
+    for peer in cove $peers; do stop_peer "$peer"; done
+    report "$name"
+    rm -rf --one-file-system "$work"/source* "$work/times"
+}
+
+# On a terminal, a line that the next one replaces.
+progress() { [ ! -t 2 ] || printf '\r\033[K%s' "$1" >&2; }
+
+# Prints the row and keeps it as JSON; ratios are those of each round, then their median.
+report() {
+    local peer files=("$work/times/cove")
+    for peer in $peers; do files+=("$work/times/$peer"); done
+    paste "${files[@]}" | LC_ALL=C awk -v row="$1" -v title="$title" -v peers="$peers" -v goal="$goal" \
+        -v amount="$amount" -v json="$work/rows.json" '
+        function sorted_middle(list, count,    i, j, kept) {
+            for (i = 2; i <= count; i++) {
+                kept = list[i]
+                for (j = i - 1; j >= 1 && list[j] > kept; j--) list[j + 1] = list[j]
+                list[j + 1] = kept
+            }
+            return count % 2 ? list[(count + 1) / 2] : (list[count / 2] + list[count / 2 + 1]) / 2
+        }
+        function shown(time) {
+            if (unit[1] == "bytes") return sprintf("%.0f MB/s", unit[2] / time * 1000)
+            if (unit[1] == "each") time /= unit[2]
+            if (time < 10000) return sprintf("%.0f ns", time)
+            if (time < 10000000) return sprintf("%.1f µs", time / 1000)
+            if (time < 10000000000) return sprintf("%.0f ms", time / 1000000)
+            return sprintf("%.1f s", time / 1000000000)
+        }
+        # printf pads by bytes, and µ has two.
+        function padded(text, width) { return sprintf("%" (width + (text ~ /µ/)) "s", text) }
+        { for (i = 1; i <= NF; i++) times[i, NR] = $i }
+        END {
+            split(amount, unit, " ")
+            split(goal, limit, " ")
+            count = split(peers, name, " ")
+            for (n = 1; n <= NR; n++) list[n] = times[1, n]
+            own = sorted_middle(list, NR)
+            printf "{\"row\":\"%s\",\"title\":\"%s\",\"goal\":\"%s\",\"runs\":%d,\"cove_ns\":%.0f,\"peers\":[", row, \
+                title, goal, NR, own >>json
+            printf "%-9s %s\n", row, title
+            for (p = 1; p <= count; p++) {
+                for (n = 1; n <= NR; n++) list[n] = times[p + 1, n]
+                peer = sorted_middle(list, NR)
+                for (n = 1; n <= NR; n++) {
+                    list[n] = limit[1] == "<=" ? times[1, n] / times[p + 1, n] : times[p + 1, n] / times[1, n]
+                }
+                ratio = sorted_middle(list, NR)
+                verdict = ""
+                if (p == 1) {
+                    reached = limit[1] == "<=" ? ratio <= limit[2] : ratio >= limit[2]
+                    verdict = sprintf("%s %-5s %s", limit[1], limit[2], reached ? "reached" : "MISSED")
+                }
+                printf "          %s  %-12s %s  %7.2f  %-13s %s\n", padded(shown(own), 11), name[p], \
+                    padded(shown(peer), 11), ratio, sprintf("%.2f-%.2f", list[1], list[NR]), verdict
+                printf "%s{\"name\":\"%s\",\"ns\":%.0f,\"ratio\":%.3f,\"least\":%.3f,\"most\":%.3f}", \
+                    (p > 1 ? "," : ""), name[p], peer, ratio, list[1], list[NR] >>json
+            }
+            printf "],\"reached\":%s}\n", reached ? "true" : "false" >>json
+        }' >&"$table"
+}

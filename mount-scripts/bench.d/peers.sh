@@ -1,0 +1,131 @@
+# Sourced by bench: the file systems that are compared. Each shows a source folder at a path.
+# shellcheck shell=bash disable=SC2154 # bench sets cove, drive, work
+
+# What a peer shows, once it is started: ${root[PEER]}.
+declare -A root=() peer_process=()
+
+is_native() { [ "$1" = native ] || [ "$1" = warm ]; }
+
+# start_peer PEER SOURCE: Cove and rclone keep everything else below $work.
+start_peer() {
+    local peer=$1 source=$2 mount=$work/$1/mount program
+    root[$peer]=$mount
+    is_native "$peer" || mkdir -p "$mount"
+    case "$peer" in
+    native | warm) root[$peer]=$source ;;
+    cove) "$cove" mount "dir://$source" "$mount" --state "$work/cove/state" ;;
+    passthrough)
+        # Names and attributes stay cached, as with Cove.
+        program=$(passthrough_ll)
+        "$program" -f -o "source=$source,cache=always" "$mount" >"$work/$peer/log" 2>&1 &
+        peer_process[$peer]=$!
+        ;;
+    rclone)
+        rclone mount "$source" "$mount" --config /dev/null --cache-dir "$work/$peer/cache" --vfs-cache-mode full \
+            --dir-cache-time 24h --attr-timeout 24h >"$work/$peer/log" 2>&1 &
+        peer_process[$peer]=$!
+        ;;
+    *) fail "no file system is called $peer" ;;
+    esac
+    is_native "$peer" || wait_for_mount "$peer" "$mount"
+}
+
+stop_peer() {
+    local peer=$1 mount=$work/$1/mount
+    case "$peer" in
+    native | warm) ;;
+    cove) "$cove" unmount "$mount" ;;
+    *)
+        umount "$mount" 2>/dev/null || fusermount3 -u "$mount"
+        wait "${peer_process[$peer]}" || true
+        ;;
+    esac
+    is_native "$peer" || rm -rf --one-file-system "${work:?}/$peer"
+}
+
+wait_for_mount() {
+    local deadline=$((SECONDS + 20))
+    until mountpoint -q "$2"; do
+        if [ "$SECONDS" -ge "$deadline" ]; then
+            cat "$work/$1/log" >&2 || true
+            fail "$1 was not mounted within 20 s"
+        fi
+        sleep 0.05
+    done
+}
+
+# One of Cove's counters.
+counter() { "$cove" stats --state "$work/cove/state" --json | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; }
+
+# Waits until a peer has written everything and sent everything.
+settle() {
+    if [ "$1" = cove ]; then
+        "$cove" sync --state "$work/cove/state" --wait --timeout 300 --accept-local-deletions >/dev/null
+    fi
+    sync -f "${root[$1]}"
+    sync -f "$work"
+}
+
+# forget_pages PEER: nothing of file contents is in memory, neither the peer's nor the disk's.
+forget_pages() {
+    if [ -w /proc/sys/vm/drop_caches ]; then
+        sync
+        echo 1 >/proc/sys/vm/drop_caches
+    else
+        find "${root[$1]}" "$work" -xdev -type f -size +1M -exec "$drive" forget {} +
+    fi
+}
+
+# forget_names PEER: the kernel knows no name and no attributes.
+forget_names() {
+    if [ -w /proc/sys/vm/drop_caches ]; then
+        sync
+        echo 2 >/proc/sys/vm/drop_caches
+    elif ! is_native "$1"; then
+        fail "only root can empty the kernel's caches"
+    fi
+}
+
+# Prints the path of libfuse's example passthrough_ll, built from Debian's source of the installed library.
+passthrough_ll() {
+    local version cache
+    # shellcheck disable=SC2016 # dpkg-query expands it
+    version=$(dpkg-query -W -f '${source:Version}' libfuse3-dev)
+    cache=${XDG_CACHE_HOME:-$HOME/.cache}/cove-bench/fuse3-$version
+    if [ ! -x "$cache/passthrough_ll" ]; then
+        mkdir -p "$cache"
+        build_passthrough_ll "$version" "$cache" >"$cache/log" 2>&1 || {
+            tail -n 20 "$cache/log" >&2
+            fail "passthrough_ll could not be built; the log is $cache/log"
+        }
+    fi
+    echo "$cache/passthrough_ll"
+}
+
+# build_passthrough_ll VERSION FOLDER: with a source list of our own, made from the machine's.
+build_passthrough_ll() (
+    set -e
+    cd "$2"
+    mkdir -p apt/sources apt/lists/partial apt/archives/partial
+    for list in /etc/apt/sources.list.d/*.sources; do
+        [ -e "$list" ] || continue
+        sed 's/^Types:.*/Types: deb-src/' "$list" >"apt/sources/$(basename "$list")"
+    done
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+        [ -e "$list" ] || continue
+        sed -n 's/^deb /deb-src /p' "$list" >"apt/sources/$(basename "$list" .list)-src.list"
+    done
+    private_apt=(
+        -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$PWD/apt/sources"
+        -o "Dir::State::Lists=$PWD/apt/lists" -o "Dir::Cache=$PWD/apt" -o APT::Sandbox::User=root
+    )
+    apt-get "${private_apt[@]}" update || true
+    apt-get "${private_apt[@]}" source --download-only "fuse3=$1" ||
+        apt-get "${private_apt[@]}" source --download-only fuse3
+    mkdir -p source
+    tar -xf fuse3_*.orig.tar.* --strip-components=1 -C source "$(tar -tf fuse3_*.orig.tar.?z | head -n 1)example"
+    # shellcheck disable=SC2046 # options, separated by spaces
+    gcc -O2 source/example/passthrough_ll.c -o passthrough_ll.new $(pkg-config --cflags --libs fuse3) -lpthread
+    mv passthrough_ll.new passthrough_ll
+    rm -rf apt source fuse3_*
+)
