@@ -21,11 +21,13 @@ public final class Engine: Sendable {
     let scratchNames: NamePatterns
     let incoming = IncomingTable()
     let touched = TouchedDirectories()
+    /// What needs the provider waits here for the first attempt to connect.
+    let connected = Gate()
     let listings = Mutex<[ItemID: PendingListing]>([:])
     let kernel = Mutex<(any KernelNotifier)?>(nil)
     let announcer = Mutex<(any Announcer)?>(nil)
     /// Runs what follows a fetch: blocking, and never on Swift's cooperative pool.
-    let contentQueue = DispatchQueue(label: "cove.content", attributes: .concurrent)
+    let contentQueue = ThreadPool(threads: 8)
     private let clock = DispatchQueue(label: "cove.clock")
     private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
     private let syncSlot = Mutex<SyncEngine?>(nil)
@@ -81,6 +83,9 @@ public final class Engine: Sendable {
             source = nil
         }
         if let sync { await sync.stop() }
+        // The two refer to each other until here.
+        syncSlot.withLock { $0 = nil }
+        connected.open()
         for item in live.all() { try? save(item, closing: false) }
         catalog.close()
         await provider.stop()

@@ -1,4 +1,4 @@
-public import CoveCore
+import CoveCore
 import Foundation
 
 /// The folder that is the cloud, as another device's programs change it.

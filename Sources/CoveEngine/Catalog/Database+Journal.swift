@@ -77,12 +77,12 @@ struct TrashRow {
 }
 
 extension Database {
-    /// Puts an entry into the journal, or restarts its settling time.
+    /// Puts an entry into the journal, or restarts its settling time; two changes never have the same time.
     func enqueue(_ entry: Int64, at milliseconds: Int64) throws(Errno) {
         try run(
             """
             INSERT INTO journal VALUES(?, ?, 0, 0, 0, NULL)
-            ON CONFLICT(entry) DO UPDATE SET changed = excluded.changed, retry = 0, attempts = 0
+            ON CONFLICT(entry) DO UPDATE SET changed = max(excluded.changed, changed + 1), retry = 0, attempts = 0
             """,
             .int(entry),
             .int(milliseconds)

@@ -34,14 +34,13 @@ extension Engine {
         let item = try live.open(id)
         do throws(Errno) {
             try item.state.withLock { state throws(Errno) in
+                let wasLoaded = state.row != nil
                 let row = try load(id, &state)
                 if row.kind == .directory { throw .isDirectory }
-                if row.residency != .whole {
-                    if try isReplaced(id) { throw .stale }
-                    if flags & O_TRUNC == 0, mayNotMaterialize(caller) { throw .deadlock }
-                }
+                if row.linkCount <= 0 && row.home != nil { throw .stale }
+                if wasLoaded, try isReplaced(id) { throw .stale }
+                if row.residency != .whole, flags & O_TRUNC == 0, mayNotMaterialize(caller) { throw .deadlock }
                 if flags & O_TRUNC != 0 {
-                    if try isReplaced(id) { throw .stale }
                     try resize(id, &state, to: 0, clearsPrivileges: caller.user != 0)
                 }
                 if writes { state.writers += 1 }
@@ -162,9 +161,20 @@ extension Engine {
     /// Makes bytes and row durable.
     public func fsync(_ id: ItemID, dataOnly: Bool) throws(Errno) {
         try live.use(id) { item throws(Errno) in
-            try item.state.withLock { state throws(Errno) in _ = try load(id, &state) }
+            try syncContent(item)
             try save(item, closing: false, durable: true)
         }
+    }
+
+    /// Makes the bytes written so far durable, outside the item's lock: others go on to use it meanwhile.
+    func syncContent(_ item: LiveItem) throws(Errno) {
+        let copy = try item.state.withLock { state throws(Errno) -> Int32 in
+            _ = try load(item.id, &state)
+            return state.descriptor < 0 ? -1 : dup(state.descriptor)
+        }
+        guard copy >= 0 else { return }
+        defer { System.close(copy) }
+        try System.fdatasync(copy)
     }
 
     /// Counts a handle out; an item without a name goes with its last handle.

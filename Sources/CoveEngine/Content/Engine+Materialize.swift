@@ -81,6 +81,7 @@ extension Engine {
         let sink = FetchSink(engine: self, item: item, fetch: fetch)
         fetch.run(
             Task { [self] in
+                await connected.pass()
                 let result: Result<Void, ProviderError>
                 if let reference = source, let version = row.version {
                     do throws(ProviderError) {

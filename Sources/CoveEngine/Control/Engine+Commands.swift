@@ -130,7 +130,8 @@ extension Engine {
             let isBusy = sync?.shared.withLock { $0.isPolling || !$0.inbox.isEmpty || !$0.pushing.isEmpty } ?? false
             let remaining = status.queuedOperations
             let isSettled = remaining == 0 && !isBusy && status.state == "idle"
-            let isStuck = status.state == "waiting-for-approval" || status.state == "paused"
+            let isOffline = status.state == "offline" && status.reason != nil && timeout == nil
+            let isStuck = status.state == "waiting-for-approval" || status.state == "paused" || isOffline
             let hasFailed = !isBusy && remaining > 0 && status.errors.contains { $0.retryInSeconds != nil }
             if isSettled || isStuck || hasFailed || System.monotonic() >= deadline {
                 var errors = status.errors.filter { $0.retryInSeconds != nil }

@@ -32,7 +32,9 @@ public struct AttributeChange: Sendable {
     /// Changes nothing.
     public init() {}
 
-    var onlyTimes: Bool { permissions == nil && user == nil && group == nil && size == nil }
+    var onlyTimes: Bool {
+        permissions == nil && user == nil && group == nil && size == nil && !clearsPrivileges
+    }
 }
 
 /// Changing attributes.

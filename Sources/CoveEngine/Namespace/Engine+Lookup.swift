@@ -71,6 +71,7 @@ extension Engine {
         counters.providerRequests.add(1, ordering: .relaxed)
         let limit = configuration.stallLimit
         let work = Task { [self] in
+            await connected.pass()
             let answer: Result<RemoteItem, ProviderError>
             do throws(ProviderError) {
                 answer = .success(try await provider.lookup(FileName(unchecked: name), in: directory))

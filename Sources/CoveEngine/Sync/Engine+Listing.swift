@@ -59,6 +59,7 @@ extension Engine {
 
     /// Brings a directory's names into the catalog page by page and marks it as listed.
     private func list(_ id: ItemID) async throws(ProviderError) {
+        await connected.pass()
         let known = try await onContentQueue { [self] () throws(Errno) in
             try catalog.read { database throws(Errno) -> (RemoteReference?, Set<Int64>) in
                 var ids: Set<Int64> = []

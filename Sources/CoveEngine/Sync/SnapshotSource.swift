@@ -88,6 +88,7 @@ extension Engine {
         var keeps = false
         defer { if !keeps { live.release(id) } }
         let rest = configuration.openFileRest.nanoseconds
+        try syncContent(item)
         try save(item, closing: false)
         let outcome = try item.state.withLock { state throws(Errno) -> SnapshotOutcome in
             let row = try load(id, &state)

@@ -92,7 +92,7 @@ extension SyncEngine {
                 try database.postpone(journal.entry, attempts: journal.attempts, retry: retry, error: journal.error)
             }
         case .blocked:
-            let retry = engine.milliseconds() + 100
+            let retry = engine.milliseconds() + Int64.random(in: 20...200)
             try? engine.catalog.write { database throws(Errno) in
                 try database.postpone(journal.entry, attempts: journal.attempts, retry: retry, error: journal.error)
             }
@@ -209,7 +209,15 @@ extension SyncEngine {
             await deleteRemotely(id)
             return .blocked
         case .entry(let id):
-            await waitUntilIdle(id)
+            // Two that stand in each other's way must not wait for each other.
+            let isFree = shared.withLock { state in
+                guard state.pushing[id] == nil else { return false }
+                state.pushing[id] = PushProgress()
+                return true
+            }
+            guard isFree else { return .blocked }
+            activePushes += 1
+            defer { endPush(id) }
             let engine = engine
             let step = try await engine.onContentQueue { () throws(Errno) in
                 try engine.catalog.read { database throws(Errno) -> (RemoteReference, EntryRow, RemoteReference)? in
@@ -391,7 +399,9 @@ extension SyncEngine {
                 let isUnchanged = try database.journalRow(entry.id)?.changed == plan.changed
                 if isUnchanged { entry.flags.remove(.metadataChanged) }
                 try database.update(entry)
-                if isUnchanged, !isMovedSince { try database.dequeue(entry.id) }
+                let current = try database.existingItem(entry.item)
+                let hasContent = current.kind == .file && entry.hasUnsentContent(generation: current.generation)
+                if isUnchanged, !isMovedSince, !hasContent { try database.dequeue(entry.id) }
                 try database.markSent(entry.id, false)
             }
         }

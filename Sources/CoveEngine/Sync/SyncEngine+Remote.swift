@@ -19,6 +19,8 @@ extension SyncEngine {
         let engine = engine
         let stored = try? engine.catalog.read { database throws(Errno) in try database.meta("anchor") }
         var anchor = stored.map { Anchor($0) }
+        if mustListAgain { anchor = nil }
+        mustListAgain = false
         do throws(ProviderError) {
             if anchor == nil { anchor = try await startAnchor() }
             var more = true
@@ -62,6 +64,8 @@ extension SyncEngine {
     }
 
     private func save(_ anchor: Anchor) async throws(ProviderError) {
+        // What was held back must be found missing again, after a restart too.
+        if mustListAgain { return }
         let engine = engine
         try await engine.onContentQueue { () throws(Errno) in
             let known = try engine.catalog.read { database throws(Errno) in try database.meta("anchor") }
@@ -90,7 +94,13 @@ extension SyncEngine {
                 return reference.path.isRoot ? [] : [.removed(reference.path)]
             }
             names.formUnion(listing.items.map(\.name))
-            await take(listing.items.map { .updated($0, directory: reference.path) })
+            let items = listing.items
+            let changed = try await engine.onContentQueue { () throws(Errno) in
+                try engine.catalog.read { database throws(Errno) in
+                    try self.different(items, from: directory, database)
+                }
+            }
+            await take(changed.map { .updated($0, directory: reference.path) })
             page = listing.next
         } while page != nil
         let seen = names
@@ -113,6 +123,23 @@ extension SyncEngine {
                 return gone
             }
         }
+    }
+
+    /// The items that the catalog does not know exactly so.
+    private nonisolated func different(
+        _ items: [RemoteItem],
+        from directory: ItemID,
+        _ database: Database
+    ) throws(Errno) -> [RemoteItem] {
+        var changed: [RemoteItem] = []
+        for remote in items {
+            let entry = try database.entry(remoteParent: directory, remoteName: remote.name)
+            let isSame =
+                entry?.remoteID == remote.id && entry?.remoteVersion == remote.contentVersion
+                && entry?.remoteMetadata == remote.metadataVersion
+            if !isSame { changed.append(remote) }
+        }
+        return changed
     }
 
     /// Takes changes in, new and moved ones before removals; many removals at once wait for a person.
@@ -324,6 +351,7 @@ extension SyncEngine {
             shared.withLock { $0.heldRemovals = documents }
             engine.log.notice("the source no longer has \(documents) of \(total) documents: waiting for approval")
             // The next poll lists again, and finds them missing again.
+            mustListAgain = true
             _ = try? engine.catalog.write { database throws(Errno) in try database.setMeta("anchor", nil) }
             return
         }

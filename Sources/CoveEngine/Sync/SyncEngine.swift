@@ -12,7 +12,7 @@ actor SyncEngine {
     /// A deletion of more documents than this, and of more than half of all, waits for a person.
     static let deletionBrake = 100
 
-    unowned let engine: Engine
+    let engine: Engine
     nonisolated let executor = QueueExecutor(label: "cove.sync")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     /// Announcements block on the mount: a queue of their own.
@@ -46,6 +46,8 @@ actor SyncEngine {
     /// Changes made before this moment are sent without settling.
     var forcedBefore: Int64 = 0
     var acceptsDeletions = false
+    /// Removals were held back: the next poll lists everything again.
+    var mustListAgain = false
     var acceptsLocalDeletions = false
     var activePushes = 0
     var activeTrash: Set<Int64> = []
@@ -76,8 +78,9 @@ actor SyncEngine {
     func stop() async {
         isStopped = true
         signalTask?.cancel()
-        // Pushes that are under way end by themselves; what they did not finish stays in the journal.
-        while activePushes > 0 || isPollingNow {
+        // Pushes that are under way end by themselves, or stay in the journal when a stalled source holds them.
+        let deadline = System.monotonic() + 5_000_000_000
+        while activePushes > 0 || isPollingNow, System.monotonic() < deadline {
             await withCheckedContinuation { continuation in
                 executor.after(20) { continuation.resume() }
             }
@@ -126,7 +129,10 @@ actor SyncEngine {
         guard !isConnecting else { return }
         guard now >= nextConnect else { return alarm(at: nextConnect, now: now) }
         isConnecting = true
-        defer { isConnecting = false }
+        defer {
+            isConnecting = false
+            engine.connected.open()
+        }
         do throws(ProviderError) {
             try await engine.provider.start()
             try await checkIdentity()
@@ -213,8 +219,14 @@ actor SyncEngine {
     /// Sends everything changed so far without settling, and asks for the provider's changes.
     func sync(acceptDeletions: Bool, acceptLocalDeletions: Bool) {
         forcedBefore = engine.milliseconds() + 1
-        if acceptDeletions { acceptsDeletions = true }
-        if acceptLocalDeletions { acceptsLocalDeletions = true }
+        if acceptDeletions {
+            acceptsDeletions = true
+            shared.withLock { $0.heldRemovals = 0 }
+        }
+        if acceptLocalDeletions {
+            acceptsLocalDeletions = true
+            shared.withLock { $0.heldDeletions = 0 }
+        }
         nextConnect = 0
         let database = engine.catalog
         try? database.write { database throws(Errno) in

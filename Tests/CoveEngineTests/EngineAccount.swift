@@ -1,0 +1,93 @@
+import CoveCore
+import CoveEngine
+import CoveProviders
+import CoveTestSupport
+import Foundation
+
+/// An engine over a folder, with everything in a temporary place.
+final class EngineAccount: AccountUnderTest {
+    let root: TemporaryDirectory
+    let source: String
+    private(set) var link: SimulatedLink
+    private(set) var engine: Engine
+    private(set) var tree: EngineTree
+    private var generation = 0
+    private var isOffline = false
+    private let configure: (inout EngineConfiguration) -> Void
+    /// Kept: they hold nothing but their own state folder, which nobody else uses any more.
+    private var crashed: [Engine] = []
+
+    init(configure: @escaping (inout EngineConfiguration) -> Void = { _ in }) throws {
+        root = try TemporaryDirectory("cove-engine")
+        source = root.appending("source")
+        try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: root.appending("state0"), withIntermediateDirectories: true)
+        self.configure = configure
+        (engine, link) = try EngineAccount.start(root.appending("state0"), source, configure)
+        tree = EngineTree(engine)
+    }
+
+    private static func start(
+        _ state: String,
+        _ source: String,
+        _ configure: (inout EngineConfiguration) -> Void
+    ) throws -> (Engine, SimulatedLink) {
+        var configuration = EngineConfiguration(
+            account: "test",
+            source: "dir://\(source)",
+            mountpoint: "/nowhere",
+            stateDirectory: state,
+            hostName: "here"
+        )
+        configuration.settleTime = .zero
+        configuration.cacheLimit = 1 << 40
+        configure(&configuration)
+        let link = SimulatedLink(base: FolderProvider(root: source), latency: .zero, bandwidth: nil, stall: nil)
+        let level: Log.Level = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] == nil ? .error : .debug
+        let log = Log(path: nil, echoToStandardError: level == .debug, minimum: level)
+        let engine = try Engine(configuration: configuration, provider: link, log: log)
+        engine.start(kernel: nil, announcer: nil)
+        return (engine, link)
+    }
+
+    func settle() async throws {
+        for _ in 0..<2 {
+            await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
+            let report = await engine.waitUntilSettled(nil, timeout: .seconds(60))
+            guard report.isSettled else {
+                throw NotSettled(description: "\(report.remaining) left, \(report.errors), \(engine.accountStatus())")
+            }
+        }
+    }
+
+    struct NotSettled: Error, CustomStringConvertible { let description: String }
+
+    func evict(_ path: String) async -> Bool {
+        (try? engine.evict(RemotePath(unchecked: Array(path.utf8)))) != nil
+    }
+
+    func download(_ path: String) async throws {
+        try await engine.waitForDownload(RemotePath(unchecked: Array(path.utf8))) { _ in }
+    }
+
+    func setOffline(_ offline: Bool) async throws {
+        isOffline = offline
+        link.setOffline(offline)
+    }
+
+    /// A restart on a copy of the state; the mounted tests kill a real daemon.
+    func crash() async throws {
+        let old = root.appending("state\(generation)")
+        generation += 1
+        let new = root.appending("state\(generation)")
+        link.setOffline(true)
+        await engine.stop()
+        try FileManager.default.copyItem(atPath: old, toPath: new)
+        crashed.append(engine)
+        (engine, link) = try EngineAccount.start(new, source, configure)
+        link.setOffline(isOffline)
+        tree = EngineTree(engine)
+    }
+
+    func stop() async { await engine.stop() }
+}

@@ -1,0 +1,18 @@
+import CoveCore
+
+/// Runs a test's tasks on threads of their own: they may block, as Swift's cooperative pool must not.
+public final class ThreadExecutor: TaskExecutor {
+    /// Makes an executor.
+    public init() {}
+
+    public func enqueue(_ job: consuming ExecutorJob) {
+        let unowned = UnownedJob(job)
+        let executor = asUnownedTaskExecutor()
+        try? BlockingThread.start(stackSize: 4 << 20) { unowned.runSynchronously(on: executor) }
+    }
+}
+
+/// Runs a test's body where it may block.
+public func blocking<T: Sendable>(_ body: @Sendable () async throws -> T) async rethrows -> T {
+    try await withTaskExecutorPreference(ThreadExecutor(), operation: body)
+}
