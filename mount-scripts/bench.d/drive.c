@@ -2,11 +2,13 @@
  * Times one operation on files, the same way on every file system, and prints nanoseconds.
  *
  *   drive read FILE              all of it in order, 128 KiB at a time
- *   drive random FILE COUNT      COUNT writes of 4 KiB at random places, then fsync
+ *   drive random FILE            each 4 KiB of it written once, in random order, then fsync
  *   drive stat DIR ROUNDS        stat of every name in DIR, ROUNDS times; the first round is not timed
  *   drive create DIR COUNT SIZE  COUNT new files of SIZE bytes: open, write, close
  *   drive run COMMAND...         until it ends; its output goes to /dev/null
  *   drive forget FILE...         (prints nothing) writes back and drops the files' cached pages
+ *   drive claim MIB              (prints nothing) uses so much memory once, so that a virtual machine's host, which
+ *                                takes free memory back, has supplied it before the next measurement
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -48,19 +51,26 @@ static int64_t read_all(const char *path) {
     return time;
 }
 
-static int64_t write_random(const char *path, long count) {
+static int64_t write_random(const char *path) {
     struct stat status;
     if (stat(path, &status) != 0) err(1, "%s", path);
-    uint64_t blocks = status.st_size / 4096, state = 42;
+    uint32_t count = status.st_size / 4096;
+    uint32_t *order = malloc(sizeof *order * (count + 1));
+    if (order == NULL) err(1, NULL);
+    srandom(42);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t other = random() % (i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
     memset(buffer, 'x', 4096);
     int64_t start = now();
     int file = opened(path, O_WRONLY);
-    for (long i = 0; i < count; i++) {
-        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        if (pwrite(file, buffer, 4096, (off_t)((state >> 33) % blocks) * 4096) != 4096) err(1, "%s", path);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        if (pwrite(file, buffer, 4096, (off_t)order[i] * 4096) != 4096) err(1, "%s", path);
     if (fsync(file) != 0) err(1, "%s: fsync", path);
     if (close(file) != 0) err(1, "%s: close", path);
+    free(order);
     return now() - start;
 }
 
@@ -119,18 +129,26 @@ static void forget(char **paths) {
     }
 }
 
+static void claim(size_t size) {
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) err(1, "%zu bytes", size);
+    for (size_t i = 0; i < size; i += 4096) memory[i] = 1;
+    munmap(memory, size);
+}
+
 int main(int count, char **words) {
     const char *verb = count > 2 ? words[1] : "";
     int64_t time;
     if (strcmp(verb, "read") == 0) time = read_all(words[2]);
-    else if (strcmp(verb, "random") == 0 && count == 4) time = write_random(words[2], atol(words[3]));
+    else if (strcmp(verb, "random") == 0) time = write_random(words[2]);
     else if (strcmp(verb, "stat") == 0 && count == 4) time = stat_all(words[2], atol(words[3]));
     else if (strcmp(verb, "create") == 0 && count == 5) {
         if (atol(words[4]) > (long)sizeof buffer) errx(2, "SIZE is at most %zu", sizeof buffer);
         time = create_all(words[2], atol(words[3]), atol(words[4]));
     } else if (strcmp(verb, "run") == 0) time = run(words + 2);
     else if (strcmp(verb, "forget") == 0) return forget(words + 2), 0;
-    else errx(2, "read FILE | random FILE COUNT | stat DIR ROUNDS | create DIR COUNT SIZE | run COMMAND... | forget FILE...");
+    else if (strcmp(verb, "claim") == 0) return claim((size_t)atol(words[2]) << 20), 0;
+    else errx(2, "unknown or incomplete: %s", verb);
     printf("%lld\n", (long long)time);
     return 0;
 }

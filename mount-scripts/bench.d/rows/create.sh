@@ -5,12 +5,14 @@ peers='passthrough native rclone'
 goal='>= 0.5'
 amount="each $count"
 own_source=1
+number=0
 
 fill() { :; }
-before() { mkdir "${root[$1]}/folder"; }
-run() { "$drive" create "${root[$1]}/folder" "$count" 4096; }
-after() {
-    settle "$1"
-    rm -r "${root[$1]}/folder"
-    settle "$1"
+before() {
+    # passthrough_ll searches a list of all names that the kernel knows.
+    forget_names "$1"
+    folder=${root[$1]}/folder-$((number += 1))
+    mkdir "$folder"
 }
+run() { "$drive" create "$folder" "$count" 4096; }
+after() { settle "$1"; }

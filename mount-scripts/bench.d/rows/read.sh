@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-size=$(scaled $((1 << 30)))
+size=$(scaled $((1 << 29)))
 title="read of a $((size >> 20)) MiB file whose bytes are here, page cache dropped"
 peers='native rclone'
 goal='>= 0.8'
@@ -11,7 +11,10 @@ prepare() {
     settle "$1"
     [ "$1" != cove ] || downloaded=$(counter bytes_downloaded)
 }
-before() { forget_pages "$1"; }
+before() {
+    forget_pages "$1"
+    "$drive" claim $((4 * size >> 20))
+}
 run() { "$drive" read "${root[$1]}/file"; }
 after() {
     [ "$1" != cove ] || [ "$(counter bytes_downloaded)" = "$downloaded" ] || fail "the file was not all here"
