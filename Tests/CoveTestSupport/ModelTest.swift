@@ -20,6 +20,7 @@ public final class ModelTest<Account: AccountUnderTest> {
 
     /// What did not hold, with the seed and the last steps.
     public struct Failure: Error, CustomStringConvertible {
+        /// What, when, and how to repeat it.
         public let description: String
     }
 

@@ -43,15 +43,15 @@ public struct SourceFolder: Sendable {
         }
     }
 
-    /// rename(2)
+    /// Calls rename(2).
     public func rename(_ from: String, _ to: String) throws {
         guard Foundation.rename("\(path)/\(from)", "\(path)/\(to)") == 0 else { throw Errno.current }
     }
 
-    /// rm -r
+    /// Removes as rm -r does.
     public func remove(_ name: String) throws { try FileManager.default.removeItem(atPath: "\(path)/\(name)") }
 
-    /// mkdir -p
+    /// Makes as mkdir -p does.
     public func makeDirectory(_ name: String) throws {
         try FileManager.default.createDirectory(atPath: "\(path)/\(name)", withIntermediateDirectories: true)
     }

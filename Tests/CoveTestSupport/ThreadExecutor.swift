@@ -5,6 +5,7 @@ public final class ThreadExecutor: TaskExecutor {
     /// Makes an executor.
     public init() {}
 
+    /// Starts a thread for the job.
     public func enqueue(_ job: consuming ExecutorJob) {
         let unowned = UnownedJob(job)
         let executor = asUnownedTaskExecutor()

@@ -3,6 +3,7 @@ internal import CoveCore
 /// A live entry that differs from what the provider has.
 struct JournalRow {
     var entry: Int64
+    var document: DocumentID
     var changed: Int64
     var attempts: Int64
     var retry: Int64
@@ -16,6 +17,7 @@ struct JournalRow {
         retry = row.int(3)
         wasSent = row.int(4) != 0
         error = row.optionalText(5)
+        document = row.document(6)
     }
 }
 
@@ -91,19 +93,22 @@ extension Database {
 
     func journal() throws(Errno) -> [JournalRow] {
         try all(
-            "SELECT entry, changed, attempts, retry, sent, error FROM journal ORDER BY entry",
+            """
+            SELECT j.entry, j.changed, j.attempts, j.retry, j.sent, j.error, e.document
+            FROM journal j JOIN entries e ON e.id = j.entry ORDER BY j.entry
+            """,
             read: { JournalRow($0) }
         )
     }
 
-    /// The rows that may be sent at a time: settled, and not waiting for a retry.
-    func readyJournal(settledBefore: Int64, now: Int64, limit: Int) throws(Errno) -> [JournalRow] {
+    /// The rows that are not waiting for a retry, oldest change first.
+    func readyJournal(now: Int64, limit: Int) throws(Errno) -> [JournalRow] {
         try all(
             """
-            SELECT entry, changed, attempts, retry, sent, error FROM journal
-            WHERE changed <= ? AND retry <= ? ORDER BY changed, entry LIMIT ?
+            SELECT j.entry, j.changed, j.attempts, j.retry, j.sent, j.error, e.document
+            FROM journal j JOIN entries e ON e.id = j.entry
+            WHERE j.retry <= ? ORDER BY j.changed, j.entry LIMIT ?
             """,
-            .int(settledBefore),
             .int(now),
             .int(Int64(limit)),
             read: { JournalRow($0) }
@@ -112,7 +117,10 @@ extension Database {
 
     func journalRow(_ entry: Int64) throws(Errno) -> JournalRow? {
         try first(
-            "SELECT entry, changed, attempts, retry, sent, error FROM journal WHERE entry = ?",
+            """
+            SELECT j.entry, j.changed, j.attempts, j.retry, j.sent, j.error, e.document
+            FROM journal j JOIN entries e ON e.id = j.entry WHERE j.entry = ?
+            """,
             .int(entry),
             read: { JournalRow($0) }
         )

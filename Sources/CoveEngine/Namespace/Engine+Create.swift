@@ -12,15 +12,23 @@ extension Engine {
         flags: Int32,
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
-        let row = try make(.file, parent, name, mode: mode, caller)
-        let item = try live.open(row.id)
-        item.state.withLock { state in
-            state.row = row
-            // Its journal row was made with it.
-            state.isMarked = true
-            if flags & O_ACCMODE != O_RDONLY { state.writers += 1 }
+        var opened: ItemID?
+        do throws(Errno) {
+            return try make(.file, parent, name, mode: mode, caller, whenInserted: { row throws(Errno) in
+                // Before the commit: nobody knows the item yet, and its first upload must find it open.
+                let item = try live.open(row.id)
+                opened = row.id
+                item.state.withLock { state in
+                    state.row = row
+                    // Its journal row is made with it.
+                    state.isMarked = true
+                    if flags & O_ACCMODE != O_RDONLY { state.writers += 1 }
+                }
+            }).attributes
+        } catch {
+            if let opened { _ = live.close(opened) }
+            throw error
         }
-        return row.attributes
     }
 
     /// Makes a file, fifo, socket or device node; see mknod(2).
@@ -40,7 +48,7 @@ extension Engine {
         case UInt32(S_IFBLK): kind = .blockDevice
         default: throw .invalidArgument
         }
-        return try make(kind, parent, name, mode: mode, caller) { $0.device = device }.attributes
+        return try make(kind, parent, name, mode: mode, caller, configure: { $0.device = device }).attributes
     }
 
     /// Makes an empty directory, already listed.
@@ -50,7 +58,7 @@ extension Engine {
         mode: UInt32,
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
-        try make(.directory, parent, name, mode: mode, caller) { $0.linkCount = 2 }.attributes
+        try make(.directory, parent, name, mode: mode, caller, configure: { $0.linkCount = 2 }).attributes
     }
 
     /// Makes a symbolic link.
@@ -62,10 +70,10 @@ extension Engine {
     ) throws(Errno) -> ItemAttributes {
         guard !target.isEmpty else { throw .noSuchEntry }
         guard target.count < 4096 else { throw .nameTooLong }
-        return try make(.symbolicLink, parent, name, mode: 0o777, caller) { row in
+        return try make(.symbolicLink, parent, name, mode: 0o777, caller, configure: { row in
             row.target = target
             row.size = Int64(target.count)
-        }.attributes
+        }).attributes
     }
 
     private func make(
@@ -74,7 +82,8 @@ extension Engine {
         _ name: [UInt8],
         mode: UInt32,
         _ caller: Caller,
-        _ configure: (inout ItemRow) -> Void = { _ in }
+        configure: (inout ItemRow) -> Void = { _ in },
+        whenInserted: (ItemRow) throws(Errno) -> Void = { _ in }
     ) throws(Errno) -> ItemRow {
         try requireWritable()
         try checkNewName(name)
@@ -97,6 +106,7 @@ extension Engine {
             row.id = try database.insert(row)
             try self.insertLocal(row, parent, name, now, database)
             if kind == .directory { try database.addLinks(1, to: parent) }
+            try whenInserted(row)
             return row
         }
         wakeSync()

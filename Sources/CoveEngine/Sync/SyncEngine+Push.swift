@@ -42,7 +42,7 @@ extension SyncEngine {
         let catalog = engine.catalog
         let held = engine.tombstones.waiting()
         let ready = try? catalog.read { database throws(Errno) in
-            try database.readyJournal(settledBefore: .max, now: now, limit: 256)
+            try database.readyJournal(now: now, limit: 256)
         }
         var earliest = Int64.max
         for row in ready ?? [] {
@@ -57,8 +57,8 @@ extension SyncEngine {
                 continue
             }
             let isFree = shared.withLock { state in
-                guard state.pushing[row.entry] == nil else { return false }
-                state.pushing[row.entry] = PushProgress()
+                guard state.pushing[row.document] == nil else { return false }
+                state.pushing[row.document] = PushProgress()
                 return true
             }
             guard isFree else { continue }
@@ -111,7 +111,7 @@ extension SyncEngine {
             }
             alarm(at: retry, now: engine.milliseconds())
         }
-        endPush(journal.entry)
+        endPush(journal.document)
     }
 
     private func attempt(_ journal: JournalRow) async -> PushResult {
@@ -133,8 +133,12 @@ extension SyncEngine {
         return try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) -> PushPlan? in
                 guard let entry = try database.entry(id: journal.entry), let row = try database.item(entry.item),
-                    row.kind.isSynced, !entry.flags.contains(.localOnly)
+                    entry.document == journal.document, row.kind.isSynced, !entry.flags.contains(.localOnly)
                 else {
+                    // Its identity was passed on: the heir has a row of its own.
+                    if let entry = try database.entry(id: journal.entry), entry.document != journal.document {
+                        throw .wouldBlock
+                    }
                     try database.dequeue(journal.entry)
                     return nil
                 }
@@ -203,25 +207,29 @@ extension SyncEngine {
     private func clear(_ obstacle: Obstacle) async throws(ProviderError) -> PushResult {
         switch obstacle {
         case .trash(let id):
-            guard !activeTrash.contains(id) else { return .blocked }
-            activeTrash.insert(id)
-            activePushes += 1
-            await deleteRemotely(id)
+            guard !activeTrash.contains(id), let document = trashedDocument(id), beginDeletion(id, document) else {
+                return .blocked
+            }
+            await deleteRemotely(id, document)
             return .blocked
         case .entry(let id):
             // Two that stand in each other's way must not wait for each other.
+            let engine = engine
+            let found = try await engine.onContentQueue { () throws(Errno) in
+                try engine.catalog.read { database throws(Errno) in try database.entry(id: id)?.document }
+            }
+            guard let document = found else { return .blocked }
             let isFree = shared.withLock { state in
-                guard state.pushing[id] == nil else { return false }
-                state.pushing[id] = PushProgress()
+                guard state.pushing[document] == nil else { return false }
+                state.pushing[document] = PushProgress()
                 return true
             }
             guard isFree else { return .blocked }
             activePushes += 1
-            defer { endPush(id) }
-            let engine = engine
+            defer { endPush(document) }
             let step = try await engine.onContentQueue { () throws(Errno) in
                 try engine.catalog.read { database throws(Errno) -> (RemoteReference, EntryRow, RemoteReference)? in
-                    guard let entry = try database.entry(id: id), entry.isMoved,
+                    guard let entry = try database.entry(id: id), entry.document == document, entry.isMoved,
                         let remoteParent = entry.remoteParent,
                         let current = try database.remoteReference(of: entry),
                         let directory = try database.remoteReference(ofDirectory: remoteParent)
@@ -235,7 +243,9 @@ extension SyncEngine {
             let moved = try await move(current, nil, directory, name)
             try await engine.onContentQueue { () throws(Errno) in
                 try engine.catalog.write { database throws(Errno) in
-                    guard var fresh = try database.entry(id: id), let remoteParent = entry.remoteParent else { return }
+                    guard let remoteParent = entry.remoteParent,
+                        var fresh = try self.entry(of: document, first: id, database)
+                    else { return }
                     fresh.remoteID = moved.id
                     fresh.remoteVersion = moved.contentVersion
                     fresh.remoteMetadata = moved.metadataVersion
@@ -247,6 +257,23 @@ extension SyncEngine {
             }
             return .blocked
         }
+    }
+
+    /// The entry that stands for a document now: another one when its identity was passed on meanwhile.
+    private nonisolated func entry(
+        of document: DocumentID,
+        first id: Int64,
+        _ database: Database
+    ) throws(Errno) -> EntryRow? {
+        if let entry = try database.entry(id: id), entry.document == document { return entry }
+        let heir = try database.first(
+            "SELECT id FROM entries WHERE document = ?", .document(document), read: { $0.int(0) })
+        guard let heir else { return nil }
+        return try database.entry(id: heir)
+    }
+
+    private func trashedDocument(_ id: Int64) -> DocumentID? {
+        try? engine.catalog.read { database throws(Errno) in try database.trash(id: id)?.document }
     }
 
     func move(
@@ -337,7 +364,7 @@ extension SyncEngine {
             try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
             return .done
         }
-        let progress = shared.withLock { $0.pushing[entry] } ?? PushProgress()
+        let progress = shared.withLock { $0.pushing[plan.entry.document] } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
             let outcome = try engine.beginSnapshot(plan.row.id, progress: progress)
             if case .ready = outcome {
@@ -383,10 +410,9 @@ extension SyncEngine {
         }
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in
-                guard var entry = try database.entry(id: plan.entry.id) else {
+                guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database) else {
                     return try self.acknowledgeDeparted(plan, remote, database)
                 }
-                if entry.isUploaded, entry.document != plan.entry.document { return }
                 engine.acknowledge(
                     remote,
                     &entry,
@@ -396,7 +422,8 @@ extension SyncEngine {
                 let isMovedSince = entry.parent != plan.entry.parent || entry.name != plan.entry.name
                 entry.remoteParent = isMovedSince ? plan.entry.parent : nil
                 entry.remoteName = isMovedSince ? plan.entry.name : nil
-                let isUnchanged = try database.journalRow(entry.id)?.changed == plan.changed
+                let journal = try database.journalRow(entry.id)
+                let isUnchanged = entry.id == plan.entry.id && journal?.changed == plan.changed
                 if isUnchanged { entry.flags.remove(.metadataChanged) }
                 try database.update(entry)
                 let current = try database.existingItem(entry.item)
@@ -442,7 +469,7 @@ extension SyncEngine {
         let engine = engine
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in
-                guard var entry = try database.entry(id: plan.entry.id) else {
+                guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database) else {
                     // Deleted while it moved: the deletion must find it at its new place.
                     if let id = plan.entry.remoteID {
                         try database.run(

@@ -8,8 +8,8 @@ extension SyncEngine {
         case nothing
         case show(Transition)
         case list(RemotePath)
-        /// An entry is being sent: decide when that is over.
-        case wait(Int64)
+        /// A document is being sent: decide when that is over.
+        case wait(DocumentID)
         case removeTree(Int64)
         case resurrect(trash: Int64)
     }
@@ -189,14 +189,13 @@ extension SyncEngine {
             do throws(ProviderError) {
                 switch decision {
                 case .nothing, .removeTree: return
-                case .wait(let entry): await waitUntilIdle(entry)
+                case .wait(let document): await waitUntilIdle(document)
                 case .list(let path):
                     await remove(await listAgain(path))
                     return
                 case .resurrect(let trash):
                     try await resurrect(trash)
                 case .show(let transition):
-                    if case .replace(let entry) = transition.kind { await waitUntilIdle(entry) }
                     try await show(transition)
                     if case .insert(let parent, let name) = transition.kind, remote.kind == .directory {
                         await listMerged(parent, name, path)
@@ -242,6 +241,7 @@ extension SyncEngine {
             return try decideMoved(entry, remote, to: directory, database)
         }
         if let trashed = try database.pendingTrash(remoteParent: directory, remoteName: remote.name) {
+            if isPushing(trashed.document) { return .wait(trashed.document) }
             // Deleted here; only other bytes than the deleted ones bring it back.
             let isSame = remote.kind == trashed.kind && trashed.remoteVersion == remote.contentVersion
             return isSame || remote.kind == .directory ? .nothing : .resurrect(trash: trashed.id)
@@ -249,7 +249,7 @@ extension SyncEngine {
         // A directory that was never listed is listed when something opens it.
         guard row.residency == .whole else { return .nothing }
         if let occupant = try database.entry(directory, remote.name) {
-            if isPushing(occupant.id) { return .wait(occupant.id) }
+            if isPushing(occupant.document) { return .wait(occupant.document) }
             // An attempt to send it may have arrived: the push finds out whether this is it.
             if !occupant.isUploaded, try database.journalRow(occupant.id)?.wasSent == true { return .nothing }
             if !occupant.isUploaded, remote.kind == .file, try database.journalRow(occupant.id) != nil {
@@ -262,7 +262,9 @@ extension SyncEngine {
         return .show(Transition(kind: .insert(parent: directory, name: remote.name), remote: remote))
     }
 
-    private nonisolated func isPushing(_ entry: Int64) -> Bool { shared.withLock { $0.pushing[entry] != nil } }
+    private nonisolated func isPushing(_ document: DocumentID) -> Bool {
+        shared.withLock { $0.pushing[document] != nil }
+    }
 
     private nonisolated func decideKnown(
         _ entry: EntryRow,
@@ -270,7 +272,7 @@ extension SyncEngine {
         _ database: Database
     ) throws(Errno) -> Decision {
         let row = try database.existingItem(entry.item)
-        if isPushing(entry.id) { return .wait(entry.id) }
+        if isPushing(entry.document) { return .wait(entry.document) }
         if row.kind != remote.kind {
             return row.kind == .directory
                 ? .removeTree(entry.id) : .show(Transition(kind: .remove(entry: entry.id), remote: nil))
@@ -300,7 +302,7 @@ extension SyncEngine {
         to directory: ItemID,
         _ database: Database
     ) throws(Errno) -> Decision {
-        if isPushing(entry.id) { return .wait(entry.id) }
+        if isPushing(entry.document) { return .wait(entry.document) }
         let row = try database.existingItem(entry.item)
         guard row.kind == remote.kind else { return .nothing }
         if let occupant = try database.entry(directory, remote.name), occupant.id != entry.id, occupant.isUploaded,
@@ -357,7 +359,32 @@ extension SyncEngine {
         }
         shared.withLock { $0.heldRemovals = 0 }
         acceptsDeletions = false
-        for entry in entries { await removeTree(entry) }
+        for entry in entries where await isConfirmedGone(entry) { await removeTree(entry) }
+    }
+
+    /// Asks for the name once more: what was sent since the change was noticed is not gone.
+    private func isConfirmedGone(_ id: Int64) async -> Bool {
+        let engine = engine
+        let document = try? await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in try database.entry(id: id)?.document }
+        }
+        if let document { await waitUntilIdle(document) }
+        let found = try? await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) -> RemoteReference? in
+                try database.entry(id: id).flatMap { entry throws(Errno) in try database.remoteReference(of: entry) }
+            }
+        }
+        guard let place = found, let name = place.path.name else { return false }
+        let directory = RemoteReference(id: nil, path: place.path.parent)
+        do throws(ProviderError) {
+            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            let remote = try await engine.provider.lookup(name, in: directory)
+            await update(remote, directory.path)
+            return false
+        } catch {
+            if error.parksAccount { disconnect(error) }
+            return error == .noSuchItem
+        }
     }
 
     /// The entries of a tree, deepest first.
@@ -377,14 +404,14 @@ extension SyncEngine {
 
     private func removeTree(_ id: Int64) async {
         let engine = engine
-        let tree = try? await engine.onContentQueue { () throws(Errno) in
+        let tree: [EntryRow]? = try? await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) -> [EntryRow] in
                 guard let entry = try database.entry(id: id) else { return [] }
                 return try self.tree(below: entry, database)
             }
         }
         for entry in tree ?? [] {
-            await waitUntilIdle(entry.id)
+            await waitUntilIdle(entry.document)
             // What was never sent stays, and keeps its directories.
             guard entry.isUploaded else { continue }
             do throws(ProviderError) {

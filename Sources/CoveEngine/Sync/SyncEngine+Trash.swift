@@ -43,18 +43,29 @@ extension SyncEngine {
                 earliest = min(earliest, now + 200)
                 continue
             }
-            activeTrash.insert(row.id)
-            activePushes += 1
-            Task { await self.deleteRemotely(row.id) }
+            guard beginDeletion(row.id, row.document) else { continue }
+            Task { await self.deleteRemotely(row.id, row.document) }
         }
     }
 
+    /// Claims a deletion; false while the document is still being sent.
+    func beginDeletion(_ id: Int64, _ document: DocumentID) -> Bool {
+        let isFree = shared.withLock { state in
+            guard state.pushing[document] == nil else { return false }
+            state.pushing[document] = PushProgress()
+            return true
+        }
+        guard isFree else { return false }
+        activeTrash.insert(id)
+        activePushes += 1
+        return true
+    }
+
     /// Sends one deletion: by a move into the provider's trash where its bytes are only there.
-    func deleteRemotely(_ id: Int64) async {
+    func deleteRemotely(_ id: Int64, _ document: DocumentID) async {
         defer {
             activeTrash.remove(id)
-            activePushes -= 1
-            wake()
+            endPush(document)
         }
         do throws(ProviderError) {
             try await sendDeletion(id)

@@ -26,7 +26,8 @@ actor SyncEngine {
         var heldRemovals = 0
         var heldDeletions = 0
         var quota: ProviderQuota?
-        var pushing: [Int64: PushProgress] = [:]
+        /// By document, not by entry: a safe save may pass the identity on meanwhile.
+        var pushing: [DocumentID: PushProgress] = [:]
         var inbox: [RemoteChange] = []
         var isPolling = true
         var failures: [ItemID: String] = [:]
@@ -51,7 +52,7 @@ actor SyncEngine {
     var acceptsLocalDeletions = false
     var activePushes = 0
     var activeTrash: Set<Int64> = []
-    var idleWaiters: [Int64: [CheckedContinuation<Void, Never>]] = [:]
+    var idleWaiters: [DocumentID: [CheckedContinuation<Void, Never>]] = [:]
     private var lastQuota: Int64 = 0
     private var lastExpiry: Int64 = 0
 
@@ -236,17 +237,17 @@ actor SyncEngine {
         requestPoll()
     }
 
-    /// Waits until an entry is not being sent.
-    func waitUntilIdle(_ entry: Int64) async {
-        while shared.withLock({ $0.pushing[entry] != nil }) {
-            await withCheckedContinuation { idleWaiters[entry, default: []].append($0) }
+    /// Waits until a document is not being sent.
+    func waitUntilIdle(_ document: DocumentID) async {
+        while shared.withLock({ $0.pushing[document] != nil }) {
+            await withCheckedContinuation { idleWaiters[document, default: []].append($0) }
         }
     }
 
-    func endPush(_ entry: Int64) {
-        shared.withLock { $0.pushing[entry] = nil }
+    func endPush(_ document: DocumentID) {
+        shared.withLock { $0.pushing[document] = nil }
         activePushes -= 1
-        for continuation in idleWaiters.removeValue(forKey: entry) ?? [] { continuation.resume() }
+        for continuation in idleWaiters.removeValue(forKey: document) ?? [] { continuation.resume() }
         wake()
     }
 
