@@ -3,7 +3,8 @@ import Foundation
 import Testing
 
 @Suite struct EngineModelTests {
-    @Test(arguments: 0..<4) func `random use agrees with the model`(_ part: Int) async throws {
+    @Test(arguments: 0..<(Int(ProcessInfo.processInfo.environment["COVE_MODEL_PARTS"] ?? "") ?? 4))
+    func `random use agrees with the model`(_ part: Int) async throws {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
         let steps = environment["COVE_MODEL_STEPS"].flatMap(Int.init) ?? 1250

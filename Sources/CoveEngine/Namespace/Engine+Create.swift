@@ -14,17 +14,24 @@ extension Engine {
     ) throws(Errno) -> ItemAttributes {
         var opened: ItemID?
         do throws(Errno) {
-            return try make(.file, parent, name, mode: mode, caller, whenInserted: { row throws(Errno) in
-                // Before the commit: nobody knows the item yet, and its first upload must find it open.
-                let item = try live.open(row.id)
-                opened = row.id
-                item.state.withLock { state in
-                    state.row = row
-                    // Its journal row is made with it.
-                    state.isMarked = true
-                    if flags & O_ACCMODE != O_RDONLY { state.writers += 1 }
+            return try make(
+                .file,
+                parent,
+                name,
+                mode: mode,
+                caller,
+                whenInserted: { row throws(Errno) in
+                    // Before the commit: nobody knows the item yet, and its first upload must find it open.
+                    let item = try live.open(row.id)
+                    opened = row.id
+                    item.state.withLock { state in
+                        state.row = row
+                        // Its journal row is made with it.
+                        state.isMarked = true
+                        if flags & O_ACCMODE != O_RDONLY { state.writers += 1 }
+                    }
                 }
-            }).attributes
+            ).attributes
         } catch {
             if let opened { _ = live.close(opened) }
             throw error
@@ -70,10 +77,17 @@ extension Engine {
     ) throws(Errno) -> ItemAttributes {
         guard !target.isEmpty else { throw .noSuchEntry }
         guard target.count < 4096 else { throw .nameTooLong }
-        return try make(.symbolicLink, parent, name, mode: 0o777, caller, configure: { row in
-            row.target = target
-            row.size = Int64(target.count)
-        }).attributes
+        return try make(
+            .symbolicLink,
+            parent,
+            name,
+            mode: 0o777,
+            caller,
+            configure: { row in
+                row.target = target
+                row.size = Int64(target.count)
+            }
+        ).attributes
     }
 
     private func make(

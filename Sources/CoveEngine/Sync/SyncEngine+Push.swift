@@ -267,7 +267,10 @@ extension SyncEngine {
     ) throws(Errno) -> EntryRow? {
         if let entry = try database.entry(id: id), entry.document == document { return entry }
         let heir = try database.first(
-            "SELECT id FROM entries WHERE document = ?", .document(document), read: { $0.int(0) })
+            "SELECT id FROM entries WHERE document = ?",
+            .document(document),
+            read: { $0.int(0) }
+        )
         guard let heir else { return nil }
         return try database.entry(id: heir)
     }

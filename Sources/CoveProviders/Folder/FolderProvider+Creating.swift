@@ -18,7 +18,12 @@ extension FolderProvider {
             let reader = self.reader(tree)
             switch template.kind {
             case .file: return try self.createFile(place, template.metadata, content, reader, flag)
-            case .directory: return try self.createDirectory(place, template.metadata, reader)
+            case .directory:
+                let item = try self.createDirectory(place, template.metadata, reader)
+                // Its maker knows it as empty and will not list it: what others put into it must be noticed.
+                let opened = try tree.directory(place.path)
+                try self.watcher().watch(place.path, opened.raw, in: tree)
+                return item
             case .symbolicLink:
                 return try self.createLink(place, to: template.linkTarget ?? [], template.metadata, reader)
             case .fifo, .socket, .characterDevice, .blockDevice: throw .unsupported("a special file")
