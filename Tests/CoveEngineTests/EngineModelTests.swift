@@ -1,3 +1,4 @@
+import CoveEngine
 import CoveTestSupport
 import Foundation
 import Testing
@@ -7,10 +8,10 @@ import Testing
     func `random use agrees with the model`(_ part: Int) async throws {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
-        let steps = environment["COVE_MODEL_STEPS"].flatMap(Int.init) ?? 1250
+        let steps = environment["COVE_MODEL_STEPS"].flatMap(Int.init) ?? 100
         print("model test part \(part): seed \(seed &+ UInt64(part)), \(steps) steps")
         try await blocking {
-            let account = try EngineAccount()
+            let account = try EngineAccount { $0.settleTime = .seconds(2) }
             let model = ModelTest(account, seed: seed &+ UInt64(part))
             try await model.run(steps: steps)
             await account.stop()

@@ -150,6 +150,8 @@ extension SyncEngine {
                     try database.dequeue(entry.id)
                     return nil
                 }
+                // Its folder is on the move there: its path is about to be another one.
+                if try self.isOnTheMove(entry.parent, database) { throw .wouldBlock }
                 guard let directory = try database.remoteReference(ofDirectory: entry.parent) else {
                     // Parents first.
                     if let parent = try database.entry(ofDirectory: entry.parent),
@@ -318,8 +320,9 @@ extension SyncEngine {
         } catch .filenameCollision(let other) {
             return try await collide(plan, with: other)
         } catch .noSuchItem {
-            // Its directory is gone there; the change feed tells more.
+            // Its directory has moved or is gone there; the change feed tells more.
             requestPoll()
+            if plan.attempts < 3 { return .later(200) }
             throw .failed("its folder is no longer at the source; it is looked for again", nil)
         }
     }
@@ -502,9 +505,37 @@ extension SyncEngine {
         }
     }
 
-    /// The document is gone at the provider: what was changed here is sent as a new one, the rest goes here too.
+    /// True while a directory, or one above it, has still to be moved at the provider or is being sent.
+    private nonisolated func isOnTheMove(_ directory: ItemID, _ database: Database) throws(Errno) -> Bool {
+        var current = directory
+        while let entry = try database.entry(ofDirectory: current) {
+            if entry.isMoved || shared.withLock({ $0.pushing[entry.document] != nil }) { return true }
+            current = entry.parent
+        }
+        return false
+    }
+
+    /// The document is not where it was at the provider.
+    ///
+    /// When it is really gone, what was changed here is sent as a new one.
     private func recreate(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
         let engine = engine
+        let place = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) -> RemoteReference? in
+                guard let entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database),
+                    try !self.isOnTheMove(entry.remoteParent ?? entry.parent, database)
+                else { return nil }
+                return try database.remoteReference(of: entry)
+            }
+        }
+        guard let place, let name = place.path.name else { return .later(50) }
+        do throws(ProviderError) {
+            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            _ = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: place.path.parent))
+            return .later(20)
+        } catch {
+            guard error == .noSuchItem else { throw error }
+        }
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in
                 guard var entry = try database.entry(id: plan.entry.id), entry.remoteID == plan.entry.remoteID,
