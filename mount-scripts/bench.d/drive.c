@@ -7,8 +7,6 @@
  *   drive create DIR COUNT SIZE  COUNT new files of SIZE bytes: open, write, close
  *   drive run COMMAND...         until it ends; its output goes to /dev/null
  *   drive forget FILE...         (prints nothing) writes back and drops the files' cached pages
- *   drive claim MIB              (prints nothing) uses so much memory once, so that a virtual machine's host, which
- *                                takes free memory back, has supplied it before the next measurement
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -18,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -129,13 +126,6 @@ static void forget(char **paths) {
     }
 }
 
-static void claim(size_t size) {
-    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) err(1, "%zu bytes", size);
-    for (size_t i = 0; i < size; i += 4096) memory[i] = 1;
-    munmap(memory, size);
-}
-
 int main(int count, char **words) {
     const char *verb = count > 2 ? words[1] : "";
     int64_t time;
@@ -147,7 +137,6 @@ int main(int count, char **words) {
         time = create_all(words[2], atol(words[3]), atol(words[4]));
     } else if (strcmp(verb, "run") == 0) time = run(words + 2);
     else if (strcmp(verb, "forget") == 0) return forget(words + 2), 0;
-    else if (strcmp(verb, "claim") == 0) return claim((size_t)atol(words[2]) << 20), 0;
     else errx(2, "unknown or incomplete: %s", verb);
     printf("%lld\n", (long long)time);
     return 0;

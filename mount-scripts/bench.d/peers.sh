@@ -66,15 +66,9 @@ settle() {
     sync -f "$work"
 }
 
-# forget_pages PEER: nothing of file contents is in memory, neither the peer's nor the disk's.
-forget_pages() {
-    if [ -w /proc/sys/vm/drop_caches ]; then
-        sync
-        echo 1 >/proc/sys/vm/drop_caches
-    else
-        find "${root[$1]}" "$work" -xdev -type f -size +1M -exec "$drive" forget {} +
-    fi
-}
+# forget_pages PEER: no content of a large file is in memory, neither the peer's nor the disk's. Only those files' pages
+# go: a virtual machine whose whole page cache is dropped gives the memory back to its host, and then the host is measured.
+forget_pages() { find "${root[$1]}" "$work" -xdev -type f -size +1M -exec "$drive" forget {} +; }
 
 # forget_names PEER: the kernel knows no name and no attributes.
 forget_names() {

@@ -11,10 +11,7 @@ prepare() {
     settle "$1"
     [ "$1" != cove ] || downloaded=$(counter bytes_downloaded)
 }
-before() {
-    forget_pages "$1"
-    "$drive" claim $((4 * size >> 20))
-}
+before() { forget_pages "$1"; }
 run() { "$drive" read "${root[$1]}/file"; }
 after() {
     [ "$1" != cove ] || [ "$(counter bytes_downloaded)" = "$downloaded" ] || fail "the file was not all here"
