@@ -18,6 +18,7 @@ public final class Engine: Sendable {
     let live = LiveTable()
     let counters = Counters()
     let tombstones = Tombstones()
+    let departing = Departing()
     let scratchNames: NamePatterns
     let incoming = IncomingTable()
     let touched = TouchedDirectories()

@@ -9,7 +9,11 @@ public final class ThreadExecutor: TaskExecutor {
     public func enqueue(_ job: consuming ExecutorJob) {
         let unowned = UnownedJob(job)
         let executor = asUnownedTaskExecutor()
-        try? BlockingThread.start(stackSize: 4 << 20) { unowned.runSynchronously(on: executor) }
+        do throws(Errno) {
+            try BlockingThread.start(stackSize: 4 << 20) { unowned.runSynchronously(on: executor) }
+        } catch {
+            fatalError("no thread for a test: \(error)")
+        }
     }
 }
 

@@ -40,6 +40,18 @@ extension Database {
         )
     }
 
+    func entry(document: DocumentID) throws(Errno) -> EntryRow? {
+        try first(
+            """
+            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
+                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
+            FROM entries e WHERE e.document = ?
+            """,
+            .document(document),
+            read: { EntryRow($0) }
+        )
+    }
+
     func entry(remoteID: RemoteID) throws(Errno) -> EntryRow? {
         try first(
             """
@@ -160,31 +172,57 @@ extension Database {
         (try path(ofDirectory: entry.parent) ?? .root).appending(FileName(unchecked: entry.name))
     }
 
+    /// One directory as the provider has it, one deleted here too until the provider knows; nil when it has not.
+    private func remoteDirectory(
+        _ directory: ItemID
+    ) throws(Errno) -> (id: RemoteID, parent: ItemID, name: [UInt8])? {
+        if let entry = try entry(ofDirectory: directory) {
+            guard let id = entry.remoteID else { return nil }
+            return (id, entry.remoteParent ?? entry.parent, entry.remoteName ?? entry.name)
+        }
+        return try first(
+            "SELECT remote_id, remote_parent, remote_name FROM trash WHERE item = ? AND pending = 1",
+            .item(directory),
+            read: { (RemoteID($0.blob(0)), $0.item(1), $0.blob(2)) }
+        )
+    }
+
     /// Where the provider, as far as it has acknowledged, keeps a directory; nil before it was uploaded.
-    ///
-    /// A directory that was deleted here stays findable until the provider knows.
     func remoteReference(ofDirectory directory: ItemID) throws(Errno) -> RemoteReference? {
         var names: [FileName] = []
         var id: RemoteID?
         var current = directory
         while current != .root {
-            guard names.count < 4096 else { return nil }
-            let found: (id: RemoteID?, parent: ItemID, name: [UInt8])?
-            if let entry = try entry(ofDirectory: current) {
-                found = (entry.remoteID, entry.remoteParent ?? entry.parent, entry.remoteName ?? entry.name)
-            } else {
-                found = try first(
-                    "SELECT remote_id, remote_parent, remote_name FROM trash WHERE item = ? AND pending = 1",
-                    .item(current),
-                    read: { (RemoteID($0.blob(0)), $0.item(1), $0.blob(2)) }
-                )
-            }
-            guard let found, let remoteID = found.id else { return nil }
-            if names.isEmpty { id = remoteID }
+            guard names.count < 4096, let found = try remoteDirectory(current) else { return nil }
+            if names.isEmpty { id = found.id }
             names.append(FileName(unchecked: found.name))
             current = found.parent
         }
         return RemoteReference(id: id, path: RemotePath(names.reversed()))
+    }
+
+    /// True while the provider still has things in a directory that were moved or deleted here.
+    func isOccupiedRemotely(_ directory: ItemID) throws(Errno) -> Bool {
+        try first(
+            """
+            SELECT 1 WHERE EXISTS (SELECT 1 FROM entries WHERE remote_parent = ?1)
+                OR EXISTS (SELECT 1 FROM trash WHERE pending = 1 AND remote_parent = ?1)
+            """,
+            .item(directory),
+            read: { _ in true }
+        ) ?? false
+    }
+
+    /// A directory and those above it, as the provider has them.
+    func remoteAncestry(of directory: ItemID) throws(Errno) -> [ItemID] {
+        var found: [ItemID] = []
+        var current = directory
+        while current != .root, found.count < 4096 {
+            found.append(current)
+            guard let next = try remoteDirectory(current) else { break }
+            current = next.parent
+        }
+        return found
     }
 
     /// Where the provider, as far as it has acknowledged, keeps a document; nil before the first upload.

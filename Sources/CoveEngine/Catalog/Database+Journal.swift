@@ -179,9 +179,15 @@ extension Database {
 
     func update(_ row: TrashRow) throws(Errno) {
         try run(
-            "UPDATE trash SET item = ?, pending = ?, place = ?, attempts = ?, retry = ?, error = ? WHERE id = ?",
+            """
+            UPDATE trash SET item = ?, pending = ?, remote_parent = ?, remote_name = ?, place = ?, attempts = ?, retry = ?,
+                error = ?
+            WHERE id = ?
+            """,
             .optional(row.item.map { Int64(bitPattern: $0.rawValue) }),
             .flag(row.isPending),
+            .optional(row.remoteParent.map { Int64(bitPattern: $0.rawValue) }),
+            .optional(row.remoteName),
             .optional(row.place),
             .int(row.attempts),
             .int(row.retry),
@@ -192,6 +198,33 @@ extension Database {
 
     func deleteTrash(_ id: Int64) throws(Errno) {
         try run("DELETE FROM trash WHERE id = ?", .int(id))
+    }
+
+    func pendingDeletions() throws(Errno) -> Int {
+        Int(try first("SELECT count(*) FROM trash WHERE pending = 1", read: { $0.int(0) }) ?? 0)
+    }
+
+    /// Deletions to be sent, oldest first; a directory's only after all that was in it.
+    func readyTrash(now: Int64, limit: Int) throws(Errno) -> [TrashRow] {
+        try all(
+            """
+            SELECT id, document, path, kind, item, size, deleted, pending, remote_id, remote_parent, remote_name,
+                remote_version, place, attempts, retry, error
+            FROM trash t WHERE pending = 1 AND retry <= ? AND NOT (kind = 1 AND EXISTS
+                (SELECT 1 FROM trash c WHERE c.pending = 1 AND c.remote_parent = t.item)) ORDER BY id LIMIT ?
+            """,
+            .int(now),
+            .int(Int64(limit)),
+            read: { TrashRow($0) }
+        )
+    }
+
+    func nextTrashRetry(after now: Int64) throws(Errno) -> Int64? {
+        try first("SELECT min(retry) FROM trash WHERE pending = 1 AND retry > ?", .int(now)) { $0.optionalInt(0) } ?? nil
+    }
+
+    func postponeTrash(_ id: Int64, retry: Int64) throws(Errno) {
+        try run("UPDATE trash SET retry = ? WHERE id = ?", .int(retry), .int(id))
     }
 
     func trash(pending: Bool?) throws(Errno) -> [TrashRow] {
@@ -230,6 +263,39 @@ extension Database {
             .blob(remoteName),
             read: { TrashRow($0) }
         )
+    }
+
+    /// A deletion not yet sent of an item of the provider, wherever it is.
+    func pendingTrash(remoteID: RemoteID) throws(Errno) -> TrashRow? {
+        try first(
+            """
+            SELECT id, document, path, kind, item, size, deleted, pending, remote_id, remote_parent, remote_name,
+                remote_version, place, attempts, retry, error
+            FROM trash WHERE pending = 1 AND remote_id = ?
+            """,
+            .blob(remoteID.bytes),
+            read: { TrashRow($0) }
+        )
+    }
+
+    func pendingTrash(document: DocumentID) throws(Errno) -> TrashRow? {
+        try first(
+            """
+            SELECT id, document, path, kind, item, size, deleted, pending, remote_id, remote_parent, remote_name,
+                remote_version, place, attempts, retry, error
+            FROM trash WHERE pending = 1 AND document = ?
+            """,
+            .document(document),
+            read: { TrashRow($0) }
+        )
+    }
+
+    /// Where the provider still has what was deleted here.
+    func remoteReference(of row: TrashRow) throws(Errno) -> RemoteReference? {
+        guard let parent = row.remoteParent, let name = row.remoteName,
+            let directory = try remoteReference(ofDirectory: parent)
+        else { return nil }
+        return RemoteReference(id: row.remoteID, path: directory.path.appending(FileName(unchecked: name)))
     }
 
     func recordConflict(copy: DocumentID, of document: DocumentID, host: String, at milliseconds: Int64) throws(Errno) {

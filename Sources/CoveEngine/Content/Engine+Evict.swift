@@ -83,6 +83,7 @@ extension Engine {
         }
         let entries = try catalog.read { database throws(Errno) in try database.entries(of: id) }
         guard let first = entries.first else { throw Refusal.errno(.busy, "it has no name any more") }
+        guard entries.count == 1 else { throw Refusal.errno(.busy, "it has several names, which share its bytes here") }
         if entries.contains(where: { $0.flags.contains(.pinned) }) {
             throw Refusal.errno(.notPermitted, "it is pinned; run `cove unpin` first")
         }

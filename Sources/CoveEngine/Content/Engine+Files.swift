@@ -189,7 +189,9 @@ extension Engine {
             if flags & O_ACCMODE != O_RDONLY { wakeSync() }
         }
         let closed = live.close(id)
-        if closed.last, closed.isOrphan { dropOrphan(id) }
+        guard closed.last else { return }
+        departing.remove(id)
+        if closed.isOrphan { dropOrphan(id) }
     }
 
     /// Changes an item's size: bytes that are cut are never fetched, bytes that are added are zeros.

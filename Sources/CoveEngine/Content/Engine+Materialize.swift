@@ -70,35 +70,64 @@ extension Engine {
             counters.downloadsStarted.add(1, ordering: .relaxed)
         }
         counters.providerRequests.add(1, ordering: .relaxed)
-        let source = try? catalog.read { database throws(Errno) in
-            for entry in try database.entries(of: item.id) {
-                if let reference = try database.remoteReference(of: entry) { return reference }
-            }
-            return nil as RemoteReference?
-        }
         _ = live.retain(item.id)
         makeRoom(for: range.upperBound - range.lowerBound)
         let sink = FetchSink(engine: self, item: item, fetch: fetch)
         fetch.run(
             Task { [self] in
                 await connected.pass()
-                let result: Result<Void, ProviderError>
-                if let reference = source, let version = row.version {
-                    do throws(ProviderError) {
-                        try await provider.fetch(reference, version: version, range: range, into: sink)
-                        result = .success(())
-                    } catch {
-                        result = .failure(error)
-                    }
-                } else {
-                    result = .failure(.versionNoLongerAvailable)
-                }
+                let result = await fetchFromSource(item.id, row.version, range, into: sink)
                 contentQueue.async { [self] in
                     finish(item, fetch, result)
                     live.release(item.id)
                 }
             }
         )
+    }
+
+    /// Fetches a range, wherever the provider has the item by now: a push may move it, or a directory above it, meanwhile.
+    private func fetchFromSource(
+        _ id: ItemID,
+        _ version: ContentVersion?,
+        _ range: Range<Int64>,
+        into sink: FetchSink
+    ) async -> Result<Void, ProviderError> {
+        var tried: RemotePath?
+        for attempt in 1... {
+            let place = await remotePlace(of: id)
+            guard let place, let version else { return .failure(.versionNoLongerAvailable) }
+            // The same place a second time: it is moving just now, or another device has moved it.
+            if place.path == tried {
+                if attempt > 20 { return .failure(.noSuchItem) }
+                if attempt == 2 { await sync?.requestPoll() }
+                try? await Task.sleep(for: .milliseconds(100))
+            }
+            tried = place.path
+            do throws(ProviderError) {
+                try await provider.fetch(place, version: version, range: range, into: sink)
+                return .success(())
+            } catch {
+                guard error == .noSuchItem, !Task.isCancelled else { return .failure(error) }
+            }
+        }
+        return .failure(.cancelled)
+    }
+
+    private func remotePlace(of id: ItemID) async -> RemoteReference? {
+        let found = try? await onContentQueue { [self] () throws(Errno) in
+            try catalog.read { database throws(Errno) -> RemoteReference? in
+                for entry in try database.entries(of: id) {
+                    if let reference = try database.remoteReference(of: entry) { return reference }
+                }
+                guard let document = self.departing.document(of: id) else { return nil }
+                if let entry = try database.entry(document: document) {
+                    return try database.remoteReference(of: entry)
+                }
+                guard let trashed = try database.pendingTrash(document: document) else { return nil }
+                return try database.remoteReference(of: trashed)
+            }
+        }
+        return found ?? nil
     }
 
     /// Takes the waiters out whose bytes are here, and those who gave up.
@@ -152,6 +181,7 @@ extension Engine {
             row.residency = .whole
             state.ranges = RangeSet()
             state.fetching.wantsAll = false
+            departing.remove(item.id)
             kernel.withLock { $0 }?.invalidateAttributes(of: item.id)
         } else if row.residency == .dataless, !state.ranges.isEmpty {
             row.residency = .partial

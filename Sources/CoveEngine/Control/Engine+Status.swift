@@ -83,7 +83,7 @@ extension Engine {
             }
         }
         let isLocalOnly = entry?.flags.contains(.localOnly) == true
-        let progress = entry.flatMap { entry in sync?.shared.withLock { $0.pushing[entry.document] } }
+        let progress = entry.flatMap { entry in sync?.shared.withLock { $0.claims.progress(of: entry.document) } }
         let failure = sync?.shared.withLock { $0.failures[id] }
         var percent = attributes.size == 0 || row.kind != .file ? 100 : 100 * Double(local) / Double(attributes.size)
         if residency == .dataless { percent = 0 }
@@ -191,7 +191,7 @@ extension Engine {
             Double(bytes) / max(0.001, Double(now - started) / 1e9)
         }
         var transfers: [TransferStatus] = []
-        for (document, progress) in shared.pushing {
+        for (document, progress) in shared.claims.transfers {
             let total = progress.total.load(ordering: .relaxed)
             guard total > 0 else { continue }
             let path = try? catalog.read { database throws(Errno) in

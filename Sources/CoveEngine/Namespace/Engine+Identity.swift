@@ -1,5 +1,6 @@
 internal import CoveCore
 internal import Dispatch
+internal import Synchronization
 
 /// Passing a document's identity on to the file that takes its vacated name.
 extension Engine {
@@ -39,13 +40,7 @@ extension Engine {
         heir.remoteItem = moved.remoteItem
         heir.remoteGeneration = moved.remoteGeneration
         moved.document = .random()
-        moved.remoteID = nil
-        moved.remoteParent = nil
-        moved.remoteName = nil
-        moved.remoteVersion = nil
-        moved.remoteMetadata = nil
-        moved.remoteItem = nil
-        moved.remoteGeneration = nil
+        forgetRemote(&moved)
         moved.flags.formUnion(localFlags(movedRow.kind, moved.name))
         if movedRow.residency != .whole {
             // Its bytes are only at the provider: it keeps its identity, and the new file is a new document.
@@ -79,6 +74,42 @@ extension Engine {
         }
         try database.update(heir)
         try database.enqueue(heir.id, at: milliseconds())
+    }
+
+    /// A name goes whose document's bytes are only at the provider, and another name of the item has no document there.
+    ///
+    /// That name takes the document over, as if it had been moved. Returns the entry as it is now.
+    func passOn(_ entry: EntryRow, _ row: ItemRow, _ database: Database) throws(Errno) -> EntryRow {
+        guard row.kind == .file, row.residency != .whole, row.linkCount > 1, entry.isUploaded else { return entry }
+        let other = try database.entries(of: row.id).first { $0.id != entry.id && !$0.isUploaded }
+        guard var heir = other else { return entry }
+        take(&heir, document: entry.document, id: entry.remoteID, version: entry.remoteVersion)
+        heir.remoteMetadata = entry.remoteMetadata
+        heir.remoteItem = entry.remoteItem
+        heir.remoteGeneration = entry.remoteGeneration
+        place(&heir, entry.remoteParent ?? entry.parent, entry.remoteName ?? entry.name)
+        var bare = entry
+        bare.document = .random()
+        forgetRemote(&bare)
+        try database.update(bare)
+        try database.update(heir)
+        try database.enqueue(heir.id, at: milliseconds())
+        return bare
+    }
+
+    /// An open item loses its last name: its document stays at the provider as it is while bytes of it are needed.
+    func keepFetchable(_ row: ItemRow, of document: EntryRow) {
+        guard row.kind == .file, document.isUploaded, live.isOpen(row.id), let item = live.find(row.id) else { return }
+        departing.add(row.id, of: document.document)
+        contentQueue.async { [self] in
+            let isWhole = item.state.withLock { state in
+                let residency = (try? load(row.id, &state))?.residency
+                if residency != .whole { completeBase(item, &state) }
+                return residency == .whole
+            }
+            // It may have been closed before it was added.
+            if isWhole || !live.isOpen(row.id) { departing.remove(row.id) }
+        }
     }
 
     private func take(

@@ -59,6 +59,7 @@ extension Engine {
         _ database: Database
     ) throws(Errno) -> Removal {
         var removal = Removal()
+        let entry = try passOn(entry, row, database)
         let isLast = row.kind == .directory || row.linkCount <= 1
         var trashKeepsItem = false
         if entry.isUploaded {
@@ -89,6 +90,7 @@ extension Engine {
             try database.touch(row.id, modified: false, at: now)
         }
         if isLast, !trashKeepsItem {
+            keepFetchable(row, of: entry)
             removal.orphan = row.id
             if live.beginDrop(row.id) {
                 try database.deleteItem(row.id)

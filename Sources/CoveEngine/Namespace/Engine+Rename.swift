@@ -133,6 +133,7 @@ extension Engine {
         } else if replaced.kind == .directory {
             throw .isDirectory
         }
+        let target = try passOn(target, replaced, database)
         let isSafeSave = !source.isUploaded && row.kind == replaced.kind && row.kind != .directory
         guard isSafeSave else {
             let removal = try detach(target, replaced, at: now, keepsInTrash: true, database)
@@ -159,6 +160,7 @@ extension Engine {
         try database.touch(replaced.id, modified: false, at: now)
         var removal = Removal()
         if replaced.linkCount <= 1 {
+            keepFetchable(replaced, of: document)
             removal.orphan = replaced.id
             if live.beginDrop(replaced.id) {
                 try database.deleteItem(replaced.id)
@@ -184,7 +186,10 @@ extension Engine {
         if secondRow.kind == .directory, try database.directory(first.parent, isInside: secondRow.id) {
             throw .invalidArgument
         }
-        let isSave = firstRow.kind == .file && secondRow.kind == .file && first.isUploaded != second.isUploaded
+        // Bytes that are only at the provider can't change documents.
+        let isSave =
+            firstRow.kind == .file && secondRow.kind == .file && first.isUploaded != second.isUploaded
+            && (first.isUploaded ? firstRow : secondRow).residency == .whole
         var one = first
         var other = second
         if isSave {

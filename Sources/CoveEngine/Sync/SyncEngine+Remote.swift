@@ -76,13 +76,17 @@ extension SyncEngine {
 
     /// Compares a listed directory with the provider's; what is new or changed is taken in, what is gone is returned.
     private func relist(_ directory: ItemID) async throws(ProviderError) -> [RemoteChange] {
-        let engine = engine
-        let reference = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
-                try database.remoteReference(ofDirectory: directory)
-            }
+        let gone = try await whileInPlace(directory) { reference throws(ProviderError) in
+            try await self.relist(directory, at: reference)
         }
-        guard let reference else { return [] }
+        return gone ?? []
+    }
+
+    private func relist(
+        _ directory: ItemID,
+        at reference: RemoteReference
+    ) async throws(ProviderError) -> [RemoteChange] {
+        let engine = engine
         var names: Set<[UInt8]> = []
         var page: Page?
         repeat {
@@ -147,6 +151,10 @@ extension SyncEngine {
         var removals: [RemotePath] = []
         var listings: [RemotePath] = []
         for event in events {
+            if let place = movedPlace(of: event) {
+                listings.append(place)
+                continue
+            }
             switch event {
             case .updated(let remote, let directory): await update(remote, directory)
             case .removed(let path): removals.append(path)
@@ -155,6 +163,26 @@ extension SyncEngine {
         }
         for path in listings { removals += await listAgain(path) }
         await remove(removals)
+    }
+
+    /// The directory to list instead, when a change was told of a place that was moved away by a push since.
+    private func movedPlace(of event: RemoteChange) -> RemotePath? {
+        guard !recentMoves.isEmpty else { return nil }
+        let told: RemotePath
+        switch event {
+        case .updated(_, let directory): told = directory
+        case .removed(let path): told = path.parent
+        case .directoryChanged(let path): told = path
+        }
+        let isKnown = try? engine.catalog.read { database throws(Errno) in
+            try database.directory(atRemotePath: told) != nil
+        }
+        if isKnown != false { return nil }
+        var path = told
+        for (old, new) in recentMoves where path == old || path.isInside(old) {
+            path = RemotePath(new.names + path.names.dropFirst(old.names.count))
+        }
+        return path == told ? nil : path
     }
 
     private func listAgain(_ path: RemotePath) async -> [RemotePath] {
@@ -246,6 +274,16 @@ extension SyncEngine {
             let isSame = remote.kind == trashed.kind && trashed.remoteVersion == remote.contentVersion
             return isSame || remote.kind == .directory ? .nothing : .resurrect(trash: trashed.id)
         }
+        if engine.provider.capabilities.stableIDs, var trashed = try database.pendingTrash(remoteID: remote.id),
+            trashed.kind == remote.kind, trashed.remoteVersion == remote.contentVersion
+        {
+            if isPushing(trashed.document) { return .wait(trashed.document) }
+            // Deleted here, and moved there before: the deletion follows it.
+            trashed.remoteParent = directory
+            trashed.remoteName = remote.name
+            try database.update(trashed)
+            return .nothing
+        }
         // A directory that was never listed is listed when something opens it.
         guard row.residency == .whole else { return .nothing }
         if let occupant = try database.entry(directory, remote.name) {
@@ -260,10 +298,6 @@ extension SyncEngine {
             }
         }
         return .show(Transition(kind: .insert(parent: directory, name: remote.name), remote: remote))
-    }
-
-    private nonisolated func isPushing(_ document: DocumentID) -> Bool {
-        shared.withLock { $0.pushing[document] != nil }
     }
 
     private nonisolated func decideKnown(
@@ -365,25 +399,36 @@ extension SyncEngine {
     /// Asks for the name once more: what was sent since the change was noticed is not gone.
     private func isConfirmedGone(_ id: Int64) async -> Bool {
         let engine = engine
-        let document = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in try database.entry(id: id)?.document }
-        }
-        if let document { await waitUntilIdle(document) }
-        let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> RemoteReference? in
-                try database.entry(id: id).flatMap { entry throws(Errno) in try database.remoteReference(of: entry) }
+        func entry() async -> EntryRow? {
+            let found = try? await engine.onContentQueue { () throws(Errno) in
+                try engine.catalog.read { database throws(Errno) in try database.entry(id: id) }
             }
+            return found ?? nil
         }
-        guard let place = found, let name = place.path.name else { return false }
-        let directory = RemoteReference(id: nil, path: place.path.parent)
+        if let document = await entry()?.document { await waitUntilIdle(document) }
+        guard let known = await entry(), known.isUploaded else { return false }
+        // Moved here too: the push finds out what became of it.
+        guard !known.isMoved else {
+            wake()
+            return false
+        }
+        let name = FileName(unchecked: known.name)
         do throws(ProviderError) {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
-            let remote = try await engine.provider.lookup(name, in: directory)
-            await update(remote, directory.path)
+            let found = try await whileInPlace(known.parent) { directory throws(ProviderError) in
+                self.engine.counters.providerRequests.add(1, ordering: .relaxed)
+                do throws(ProviderError) {
+                    return (try await self.engine.provider.lookup(name, in: directory) as RemoteItem?, directory.path)
+                } catch .noSuchItem {
+                    return (nil, directory.path)
+                }
+            }
+            guard let (remote, directory) = found else { return false }
+            guard let remote else { return await entry()?.document == known.document }
+            await update(remote, directory)
             return false
         } catch {
             if error.parksAccount { disconnect(error) }
-            return error == .noSuchItem
+            return false
         }
     }
 

@@ -6,34 +6,25 @@ extension SyncEngine {
     /// Starts sending settled deletions, unless there are so many that a person is to be asked.
     func pushTrash(_ now: Int64, settle: Int64, held: [Int64: Tombstones.Key], _ earliest: inout Int64) {
         let catalog = engine.catalog
-        guard
-            let pending = try? catalog.read({ database throws(Errno) in try database.trash(pending: true) }),
-            !pending.isEmpty
-        else {
+        let count = (try? catalog.read { database throws(Errno) in try database.pendingDeletions() }) ?? 0
+        guard count > 0 else {
             shared.withLock { $0.heldDeletions = 0 }
             acceptsLocalDeletions = false
             return
         }
-        if pending.count > SyncEngine.deletionBrake, !acceptsLocalDeletions {
+        if count > SyncEngine.deletionBrake, !acceptsLocalDeletions {
             let remaining = try? catalog.read { database throws(Errno) in
                 try database.first("SELECT count(*) FROM entries WHERE remote_id IS NOT NULL") { $0.int(0) }
             }
-            if pending.count > Int(remaining ?? 0) {
-                shared.withLock { $0.heldDeletions = pending.count }
+            if count > Int(remaining ?? 0) {
+                shared.withLock { $0.heldDeletions = count }
                 return
             }
         }
         shared.withLock { $0.heldDeletions = 0 }
-        let directories = Set(pending.compactMap { $0.kind == .directory ? $0.item : nil })
-        // A directory waits for what is still to be deleted in it.
-        let busy = Set(pending.compactMap(\.remoteParent)).intersection(directories)
-        for row in pending {
+        let ready = try? catalog.read { database throws(Errno) in try database.readyTrash(now: now, limit: 64) }
+        for row in ready ?? [] {
             guard activePushes < SyncEngine.parallelPushes else { return }
-            guard !activeTrash.contains(row.id), row.retry <= now else {
-                if row.retry > now { earliest = min(earliest, row.retry) }
-                continue
-            }
-            if row.kind == .directory, let item = row.item, busy.contains(item) { continue }
             let due = row.deleted < forcedBefore ? 0 : row.deleted + settle
             if due > now {
                 earliest = min(earliest, due)
@@ -43,36 +34,27 @@ extension SyncEngine {
                 earliest = min(earliest, now + 200)
                 continue
             }
-            guard beginDeletion(row.id, row.document) else { continue }
-            Task { await self.deleteRemotely(row.id, row.document) }
+            guard beginPush(row.document) else { continue }
+            Task {
+                await self.deleteRemotely(row.id)
+                self.endPush(row.document)
+            }
         }
-    }
-
-    /// Claims a deletion; false while the document is still being sent.
-    func beginDeletion(_ id: Int64, _ document: DocumentID) -> Bool {
-        let isFree = shared.withLock { state in
-            guard state.pushing[document] == nil else { return false }
-            state.pushing[document] = PushProgress()
-            return true
-        }
-        guard isFree else { return false }
-        activeTrash.insert(id)
-        activePushes += 1
-        return true
+        let next = try? catalog.read { database throws(Errno) in try database.nextTrashRetry(after: now) }
+        if let next { earliest = min(earliest, next) }
     }
 
     /// Sends one deletion: by a move into the provider's trash where its bytes are only there.
-    func deleteRemotely(_ id: Int64, _ document: DocumentID) async {
-        defer {
-            activeTrash.remove(id)
-            endPush(document)
-        }
+    func deleteRemotely(_ id: Int64) async {
+        let engine = engine
         do throws(ProviderError) {
             try await sendDeletion(id)
+        } catch .failed(_, .wouldBlock) {
+            let retry = engine.milliseconds() + Int64.random(in: 20...200)
+            try? engine.catalog.write { database throws(Errno) in try database.postponeTrash(id, retry: retry) }
         } catch {
             if error == .cancelled { return }
             if error.parksAccount { return disconnect(error) }
-            let engine = engine
             engine.log.info("trash \(id): deleting failed: \(error)")
             let due = try? engine.catalog.write { database throws(Errno) -> Int64 in
                 guard var row = try database.trash(id: id) else { return 0 }
@@ -94,13 +76,15 @@ extension SyncEngine {
     private func sendDeletion(_ id: Int64) async throws(ProviderError) {
         let engine = engine
         let found = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> (TrashRow, RemoteReference)? in
+            try engine.catalog.write { database throws(Errno) -> (TrashRow, RemoteReference)? in
                 guard let row = try database.trash(id: id), row.isPending, let parent = row.remoteParent,
-                    let name = row.remoteName, let directory = try database.remoteReference(ofDirectory: parent)
+                    let reference = try database.remoteReference(of: row)
                 else { return nil }
-                return (
-                    row, RemoteReference(id: row.remoteID, path: directory.path.appending(FileName(unchecked: name)))
-                )
+                let directory = row.kind == .directory ? row.item : nil
+                if let directory, try database.isOccupiedRemotely(directory) { throw .wouldBlock }
+                if engine.departing.needs(row.document) { throw .wouldBlock }
+                try self.rely(on: [parent], moving: directory, for: row.document, database)
+                return (row, reference)
             }
         }
         guard let (row, reference) = found else { return try await endDeletion(id, place: nil) }

@@ -26,8 +26,7 @@ actor SyncEngine {
         var heldRemovals = 0
         var heldDeletions = 0
         var quota: ProviderQuota?
-        /// By document, not by entry: a safe save may pass the identity on meanwhile.
-        var pushing: [DocumentID: PushProgress] = [:]
+        var claims = Claims()
         var inbox: [RemoteChange] = []
         var isPolling = true
         var failures: [ItemID: String] = [:]
@@ -51,8 +50,12 @@ actor SyncEngine {
     var mustListAgain = false
     var acceptsLocalDeletions = false
     var activePushes = 0
-    var activeTrash: Set<Int64> = []
-    var idleWaiters: [DocumentID: [CheckedContinuation<Void, Never>]] = [:]
+    var claimWaiters: [CheckedContinuation<Void, Never>] = []
+    var endedClaims = 0
+    /// Nothing is sent before the provider's changes since the last connection were taken in.
+    private var hasPolled = false
+    /// Directories that were moved at the provider lately: changes told of their old places are not lost.
+    var recentMoves: [(from: RemotePath, to: RemotePath)] = []
     private var lastQuota: Int64 = 0
     private var lastExpiry: Int64 = 0
 
@@ -112,7 +115,7 @@ actor SyncEngine {
             isPollingNow = true
             Task { await self.pollRound() }
         }
-        if !shared.withLock({ $0.isPaused }) { pushReady(now) }
+        if hasPolled, !shared.withLock({ $0.isPaused }) { pushReady(now) }
         if now - lastExpiry > 3_600_000 {
             lastExpiry = now
             await expireTrash(olderThan: engine.configuration.trashTime.milliseconds)
@@ -138,6 +141,7 @@ actor SyncEngine {
             try await engine.provider.start()
             try await checkIdentity()
             connectAttempts = 0
+            hasPolled = false
             shared.withLock { state in
                 state.isConnected = true
                 state.reason = nil
@@ -205,6 +209,7 @@ actor SyncEngine {
             }
             pollRequested = false
             await poll()
+            hasPolled = true
         }
         isPollingNow = false
         shared.withLock { $0.isPolling = !$0.inbox.isEmpty }
@@ -237,30 +242,9 @@ actor SyncEngine {
         requestPoll()
     }
 
-    /// Waits until a document is not being sent.
-    func waitUntilIdle(_ document: DocumentID) async {
-        while shared.withLock({ $0.pushing[document] != nil }) {
-            await withCheckedContinuation { idleWaiters[document, default: []].append($0) }
-        }
-    }
-
-    func endPush(_ document: DocumentID) {
-        shared.withLock { $0.pushing[document] = nil }
-        activePushes -= 1
-        for continuation in idleWaiters.removeValue(forKey: document) ?? [] { continuation.resume() }
-        wake()
-    }
-
     /// When a failed operation is tried again: after 2 s, doubling to 5 minutes, moved at random.
     func backoff(attempts: Int64) -> Int64 {
         let delay: Int64 = min(300_000, 1000 << min(attempts, 9))
         return engine.milliseconds() + Int64.random(in: delay / 2...delay)
     }
-}
-
-/// How far one push is.
-final class PushProgress: Sendable {
-    let started = System.monotonic()
-    let sent = Atomic<Int64>(0)
-    let total = Atomic<Int64>(0)
 }

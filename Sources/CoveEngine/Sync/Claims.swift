@@ -1,0 +1,133 @@
+internal import CoveCore
+internal import Synchronization
+
+/// How far one push is.
+final class PushProgress: Sendable {
+    let started = System.monotonic()
+    let sent = Atomic<Int64>(0)
+    let total = Atomic<Int64>(0)
+}
+
+/// What is going on at the provider: one operation per document, and none that changes a path another relies on.
+struct Claims: Sendable {
+    private struct Claim {
+        let progress = PushProgress()
+        /// The directories that the operation's paths go through.
+        var path: Set<ItemID> = []
+        /// The directory whose own place the operation changes.
+        var moves: ItemID?
+    }
+
+    private var claims: [DocumentID: Claim] = [:]
+
+    var isEmpty: Bool { claims.isEmpty }
+
+    func contains(_ document: DocumentID) -> Bool { claims[document] != nil }
+
+    func progress(of document: DocumentID) -> PushProgress? { claims[document]?.progress }
+
+    var transfers: [(document: DocumentID, progress: PushProgress)] { claims.map { ($0.key, $0.value.progress) } }
+
+    /// Claims a document; false while another operation has it.
+    mutating func begin(_ document: DocumentID) -> Bool {
+        guard claims[document] == nil else { return false }
+        claims[document] = Claim()
+        return true
+    }
+
+    /// Relies on directories staying where they are, all but the one that moves; false when that can't be had now.
+    mutating func rely(on path: Set<ItemID>, moving: ItemID? = nil, for document: DocumentID) -> Bool {
+        for (other, claim) in claims where other != document {
+            if let moved = claim.moves, path.contains(moved) { return false }
+            if let moving, claim.path.contains(moving) { return false }
+        }
+        claims[document]?.path.formUnion(path)
+        claims[document]?.moves = moving
+        return true
+    }
+
+    mutating func end(_ document: DocumentID) { claims[document] = nil }
+}
+
+extension SyncEngine {
+    /// Claims a document for a push or a deletion; ends with `endPush`.
+    func beginPush(_ document: DocumentID) -> Bool {
+        guard shared.withLock({ $0.claims.begin(document) }) else { return false }
+        activePushes += 1
+        return true
+    }
+
+    func endPush(_ document: DocumentID) {
+        activePushes -= 1
+        endClaim(document)
+        wake()
+    }
+
+    private func endClaim(_ document: DocumentID) {
+        shared.withLock { $0.claims.end(document) }
+        endedClaims += 1
+        let waiters = claimWaiters
+        claimWaiters = []
+        for continuation in waiters { continuation.resume() }
+    }
+
+    nonisolated func isPushing(_ document: DocumentID) -> Bool { shared.withLock { $0.claims.contains(document) } }
+
+    /// Waits until a document is not being sent.
+    func waitUntilIdle(_ document: DocumentID) async {
+        while isPushing(document) { await waitForClaim(after: endedClaims) }
+    }
+
+    /// Waits until more claims have ended than had at some moment.
+    private func waitForClaim(after ended: Int) async {
+        guard endedClaims == ended else { return }
+        await withCheckedContinuation { claimWaiters.append($0) }
+    }
+
+    /// Inside a transaction: relies on the directories down to some at the provider; `EAGAIN` while one is moved.
+    nonisolated func rely(
+        on directories: [ItemID],
+        moving: ItemID? = nil,
+        for document: DocumentID,
+        _ database: Database
+    ) throws(Errno) {
+        var path: Set<ItemID> = []
+        for directory in directories { path.formUnion(try database.remoteAncestry(of: directory)) }
+        let chain = path
+        guard shared.withLock({ $0.claims.rely(on: chain, moving: moving, for: document) }) else {
+            throw .wouldBlock
+        }
+    }
+
+    /// Does something at the provider while no push moves a directory or one above it.
+    func whileInPlace<T: Sendable>(
+        _ directory: ItemID,
+        _ body: (RemoteReference) async throws(ProviderError) -> T
+    ) async throws(ProviderError) -> T? {
+        let token = DocumentID.random()
+        _ = shared.withLock { $0.claims.begin(token) }
+        defer { endClaim(token) }
+        guard let reference = try await stablePlace(of: directory, token) else { return nil }
+        return try await body(reference)
+    }
+
+    private func stablePlace(
+        of directory: ItemID,
+        _ token: DocumentID
+    ) async throws(ProviderError) -> RemoteReference? {
+        let engine = engine
+        while true {
+            let ended = endedClaims
+            do throws(ProviderError) {
+                return try await engine.onContentQueue { () throws(Errno) in
+                    try engine.catalog.write { database throws(Errno) in
+                        try self.rely(on: [directory], for: token, database)
+                        return try database.remoteReference(ofDirectory: directory)
+                    }
+                }
+            } catch .failed(_, .wouldBlock) {
+                await waitForClaim(after: ended)
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+internal import CoveCore
+internal import Synchronization
+
+/// Recording what the provider has after a push.
+extension SyncEngine {
+    /// Records what the provider has now; the journal row goes unless something changed meanwhile.
+    func acknowledge(
+        _ plan: PushPlan,
+        _ remote: RemoteItem,
+        generation: Int64?,
+        bytes: Int64?
+    ) async throws(ProviderError) {
+        let engine = engine
+        if let bytes {
+            engine.counters.contentUpdates.add(1, ordering: .relaxed)
+            engine.counters.bytesUploaded.add(bytes, ordering: .relaxed)
+        }
+        try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) in
+                guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database) else {
+                    return try self.acknowledgeDeparted(plan, remote, database)
+                }
+                engine.acknowledge(
+                    remote,
+                    &entry,
+                    item: generation == nil ? plan.entry.remoteItem ?? plan.row.id : plan.row.id,
+                    generation: generation ?? plan.entry.remoteGeneration ?? plan.row.generation
+                )
+                let isMovedSince = entry.parent != plan.entry.parent || entry.name != plan.entry.name
+                entry.remoteParent = isMovedSince ? plan.entry.parent : nil
+                entry.remoteName = isMovedSince ? plan.entry.name : nil
+                let journal = try database.journalRow(entry.id)
+                let isUnchanged = entry.id == plan.entry.id && journal?.changed == plan.changed
+                if isUnchanged { entry.flags.remove(.metadataChanged) }
+                try database.update(entry)
+                let current = try database.existingItem(entry.item)
+                let hasContent = current.kind == .file && entry.hasUnsentContent(generation: current.generation)
+                if isUnchanged, !isMovedSince, !hasContent { try database.dequeue(entry.id) }
+                try database.markSent(entry.id, false)
+            }
+        }
+    }
+
+    /// The entry was removed while it was being sent: what arrived is deleted again, in its turn.
+    private nonisolated func acknowledgeDeparted(
+        _ plan: PushPlan,
+        _ remote: RemoteItem,
+        _ database: Database
+    ) throws(Errno) {
+        if let id = plan.entry.remoteID {
+            try database.run(
+                "UPDATE trash SET remote_version = ?, remote_id = ? WHERE remote_id = ? AND pending = 1",
+                .blob(remote.contentVersion.bytes),
+                .blob(remote.id.bytes),
+                .blob(id.bytes)
+            )
+            return
+        }
+        var trashed = TrashRow(
+            document: plan.entry.document,
+            path: try database.path(of: plan.entry),
+            kind: plan.row.kind,
+            item: nil,
+            size: plan.row.size,
+            deleted: engine.milliseconds(),
+            isPending: true
+        )
+        trashed.remoteID = remote.id
+        trashed.remoteParent = plan.entry.parent
+        trashed.remoteName = plan.entry.name
+        trashed.remoteVersion = remote.contentVersion
+        try database.insert(trashed)
+    }
+
+    /// Records where the provider has a document after a move.
+    func acknowledgeMove(
+        of sent: EntryRow,
+        isDirectory: Bool,
+        _ remote: RemoteItem,
+        to parent: ItemID,
+        _ name: FileName,
+        from old: RemotePath
+    ) async throws(ProviderError) {
+        let engine = engine
+        let new = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) -> RemotePath? in
+                guard var entry = try self.entry(of: sent.document, first: sent.id, database) else {
+                    // Deleted while it moved: the deletion must find it at its new place.
+                    if let id = sent.remoteID {
+                        try database.run(
+                            """
+                            UPDATE trash SET remote_parent = ?, remote_name = ?, remote_id = ?
+                            WHERE remote_id = ? AND pending = 1
+                            """,
+                            .item(parent),
+                            .blob(name.bytes),
+                            .blob(remote.id.bytes),
+                            .blob(id.bytes)
+                        )
+                    }
+                    return nil
+                }
+                let isHere = entry.parent == parent && entry.name == name.bytes
+                entry.remoteParent = isHere ? nil : parent
+                entry.remoteName = isHere ? nil : name.bytes
+                entry.remoteID = remote.id
+                // The bytes may have changed there meanwhile: then their version stays the old one, and is noticed.
+                if isDirectory || entry.remoteVersion == remote.contentVersion {
+                    entry.remoteMetadata = remote.metadataVersion
+                }
+                try database.update(entry)
+                if try database.journalRow(entry.id) == nil { try database.enqueue(entry.id, at: 0) }
+                return isDirectory ? try database.remoteReference(of: entry)?.path : nil
+            }
+        }
+        if let new { noteMove(old, new) }
+    }
+
+    /// Remembers that a directory was moved at the provider; a change told of its old place is about the new one.
+    private func noteMove(_ old: RemotePath, _ new: RemotePath) {
+        recentMoves.append((old, new))
+        if recentMoves.count > 1000 { recentMoves.removeFirst(500) }
+    }
+
+    /// The document is not where it was at the provider: another device moved or deleted it, or an answer got lost.
+    func recreate(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
+        let engine = engine
+        let place = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) -> RemoteReference? in
+                try self.entry(of: plan.entry.document, first: plan.entry.id, database)
+                    .flatMap { entry throws(Errno) in try database.remoteReference(of: entry) }
+            }
+        }
+        guard let place, let name = place.path.name else { return .later(50) }
+        if try await exists(name, in: place.path.parent) { return .later(20) }
+        if plan.entry.isMoved, try await takeUpAside(plan, place) { return .later(0) }
+        // The change feed may know where it went.
+        requestPoll()
+        if plan.attempts < 3 { return .retry(after: 200) }
+        if plan.row.kind == .file, plan.row.residency != .whole {
+            // Nothing of it is left here or there.
+            try await show(Transition(kind: .remove(entry: plan.entry.id), remote: nil))
+            return .done
+        }
+        // What was changed here is sent as a new document.
+        try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) in
+                guard var entry = try database.entry(id: plan.entry.id), entry.remoteID == plan.entry.remoteID
+                else { return }
+                engine.forgetRemote(&entry)
+                try database.update(entry)
+                try database.enqueue(entry.id, at: 0)
+            }
+        }
+        return .later(0)
+    }
+
+    private func exists(_ name: FileName, in directory: RemotePath) async throws(ProviderError) -> Bool {
+        engine.counters.providerRequests.add(1, ordering: .relaxed)
+        do throws(ProviderError) {
+            _ = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: directory))
+            return true
+        } catch {
+            guard error == .noSuchItem else { throw error }
+            return false
+        }
+    }
+
+    /// It stepped aside just before the daemon ended, and the answer was never recorded.
+    private func takeUpAside(_ plan: PushPlan, _ place: RemoteReference) async throws(ProviderError) -> Bool {
+        let aside = asideName(plan.entry.document)
+        let reference = RemoteReference(id: place.id, path: place.path.parent.appending(aside))
+        do throws(ProviderError) {
+            let name = FileName(unchecked: plan.entry.name)
+            let moved = try await move(reference, nil, plan.directory, name)
+            try await acknowledgeMove(
+                of: plan.entry,
+                isDirectory: plan.row.kind == .directory,
+                moved,
+                to: plan.entry.parent,
+                name,
+                from: place.path
+            )
+            return true
+        } catch {
+            if error == .noSuchItem { return false }
+            throw error
+        }
+    }
+}

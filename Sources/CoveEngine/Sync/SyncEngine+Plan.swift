@@ -1,0 +1,207 @@
+internal import CoveCore
+internal import Synchronization
+
+/// Deciding what is to be sent of an entry, and making room for it at the provider.
+extension SyncEngine {
+    /// What one push found out about its entry before anything is sent.
+    struct PushPlan: Sendable {
+        var entry: EntryRow
+        var row: ItemRow
+        var changed: Int64
+        var wasSent: Bool
+        var attempts: Int64
+        /// The directory it belongs in, as the provider knows it.
+        var directory: RemoteReference
+        /// Where the provider has it now; nil before the first upload.
+        var current: RemoteReference?
+        var metadata: ItemMetadata
+        /// What stands at the provider where this is to go: moved or deleted here, but not there yet.
+        var obstacle: Obstacle?
+    }
+
+    enum Obstacle: Sendable {
+        case entry(Int64)
+        case trash(Int64)
+    }
+
+    /// Reads all a push needs, nil when nothing differs; throws when its directory must be sent first.
+    func plan(_ journal: JournalRow) async throws(ProviderError) -> PushPlan? {
+        let engine = engine
+        let now = engine.milliseconds()
+        return try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) -> PushPlan? in
+                guard let entry = try database.entry(id: journal.entry), let row = try database.item(entry.item),
+                    entry.document == journal.document, row.kind.isSynced, !entry.flags.contains(.localOnly)
+                else {
+                    // Its identity was passed on: the heir has a row of its own.
+                    if let entry = try database.entry(id: journal.entry), entry.document != journal.document {
+                        throw .wouldBlock
+                    }
+                    try database.dequeue(journal.entry)
+                    return nil
+                }
+                let fresh = try database.journalRow(journal.entry)
+                let differs =
+                    !entry.isUploaded || entry.isMoved || entry.flags.contains(.metadataChanged)
+                    || row.kind == .file && entry.hasUnsentContent(generation: row.generation)
+                guard differs else {
+                    try database.dequeue(entry.id)
+                    return nil
+                }
+                guard let directory = try database.remoteReference(ofDirectory: entry.parent) else {
+                    // Parents first.
+                    if let parent = try database.entry(ofDirectory: entry.parent),
+                        try database.journalRow(parent.id) == nil
+                    {
+                        try database.enqueue(parent.id, at: 0)
+                    }
+                    throw .wouldBlock
+                }
+                var plan = PushPlan(
+                    entry: entry,
+                    row: row,
+                    changed: fresh?.changed ?? now,
+                    wasSent: fresh?.wasSent ?? false,
+                    attempts: fresh?.attempts ?? 0,
+                    directory: directory,
+                    current: try database.remoteReference(of: entry),
+                    metadata: ItemMetadata()
+                )
+                try self.rely(
+                    on: [entry.parent, entry.remoteParent ?? entry.parent],
+                    moving: row.kind == .directory && entry.isMoved ? row.id : nil,
+                    for: entry.document,
+                    database
+                )
+                plan.metadata = try self.metadata(of: row, database)
+                if !entry.isUploaded || entry.isMoved {
+                    if let other = try database.entry(remoteParent: entry.parent, remoteName: entry.name),
+                        other.id != entry.id
+                    {
+                        plan.obstacle = .entry(other.id)
+                    } else if let trash = try database.pendingTrash(
+                        remoteParent: entry.parent,
+                        remoteName: entry.name
+                    ) {
+                        plan.obstacle = .trash(trash.id)
+                    }
+                }
+                return plan
+            }
+        }
+    }
+
+    private nonisolated func metadata(of row: ItemRow, _ database: Database) throws(Errno) -> ItemMetadata {
+        let capabilities = engine.provider.capabilities
+        var metadata = ItemMetadata(modificationTime: row.kind == .directory ? nil : row.modificationTime)
+        if capabilities.permissions { metadata.permissions = row.permissions }
+        if capabilities.ownership {
+            metadata.user = row.user
+            metadata.group = row.group
+        }
+        if capabilities.extendedAttributes, row.kind != .symbolicLink {
+            metadata.extendedAttributes = try database.extendedAttributes(of: row.id).filter {
+                $0.key.starts(with: Array("user.".utf8))
+            }
+        }
+        return metadata
+    }
+
+    /// Moves or deletes what stands where something else is to go.
+    func clear(_ obstacle: Obstacle) async throws(ProviderError) -> PushResult {
+        let engine = engine
+        let found = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) -> DocumentID? in
+                switch obstacle {
+                case .entry(let id): try database.entry(id: id)?.document
+                case .trash(let id): try database.trash(id: id)?.document
+                }
+            }
+        }
+        guard let document = found, beginPush(document) else { return .blocked }
+        defer { endPush(document) }
+        switch obstacle {
+        case .entry(let id): try await moveAside(entry: id, document)
+        case .trash(let id):
+            if try await isAwaited(trash: id) {
+                try await moveAside(trash: id, document)
+            } else {
+                await deleteRemotely(id)
+            }
+        }
+        return .blocked
+    }
+
+    /// A name nobody else uses: swaps and chains have no first, so one of them must step aside.
+    nonisolated func asideName(_ document: DocumentID) -> FileName {
+        FileName(unchecked: Array(".cove-moving-\(document)".utf8))
+    }
+
+    private func moveAside(entry id: Int64, _ document: DocumentID) async throws(ProviderError) {
+        let engine = engine
+        let step = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) -> (RemoteReference, EntryRow, Bool)? in
+                guard let entry = try database.entry(id: id), entry.document == document,
+                    let parent = entry.remoteParent, let current = try database.remoteReference(of: entry)
+                else { return nil }
+                let isDirectory = try database.existingItem(entry.item).kind == .directory
+                try self.rely(on: [parent], moving: isDirectory ? entry.item : nil, for: document, database)
+                return (current, entry, isDirectory)
+            }
+        }
+        guard let (current, entry, isDirectory) = step, let parent = entry.remoteParent else { return }
+        let name = asideName(document)
+        let directory = RemoteReference(id: nil, path: current.path.parent)
+        let moved = try await move(current, nil, directory, name)
+        try await acknowledgeMove(of: entry, isDirectory: isDirectory, moved, to: parent, name, from: current.path)
+    }
+
+    /// True while something at the provider has still to leave a directory before it can be deleted.
+    private func isAwaited(trash id: Int64) async throws(ProviderError) -> Bool {
+        let engine = engine
+        return try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                guard let row = try database.trash(id: id), row.kind == .directory, let item = row.item else {
+                    return false
+                }
+                return try database.isOccupiedRemotely(item)
+            }
+        }
+    }
+
+    private func moveAside(trash id: Int64, _ document: DocumentID) async throws(ProviderError) {
+        let engine = engine
+        let step = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) -> RemoteReference? in
+                guard let row = try database.trash(id: id), row.isPending, let item = row.item,
+                    let parent = row.remoteParent, let current = try database.remoteReference(ofDirectory: item)
+                else { return nil }
+                try self.rely(on: [parent], moving: item, for: document, database)
+                return current
+            }
+        }
+        guard let current = step else { return }
+        let name = asideName(document)
+        let moved = try await move(current, nil, RemoteReference(id: nil, path: current.path.parent), name)
+        try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) in
+                try database.run(
+                    "UPDATE trash SET remote_name = ?, remote_id = ? WHERE id = ?",
+                    .blob(name.bytes),
+                    .blob(moved.id.bytes),
+                    .int(id)
+                )
+            }
+        }
+    }
+
+    /// The entry that stands for a document now: another one when its identity was passed on meanwhile.
+    nonisolated func entry(
+        of document: DocumentID,
+        first id: Int64,
+        _ database: Database
+    ) throws(Errno) -> EntryRow? {
+        if let entry = try database.entry(id: id), entry.document == document { return entry }
+        return try database.entry(document: document)
+    }
+}
