@@ -84,7 +84,7 @@ extension Database {
         )
     }
 
-    func setHome(_ home: Home?, of id: ItemID) throws(Errno) {
+    func setHome(_ home: Place?, of id: ItemID) throws(Errno) {
         try run("UPDATE items SET home = ? WHERE id = ?", .optional(home?.bytes), .item(id))
     }
 

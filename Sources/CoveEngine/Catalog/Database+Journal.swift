@@ -220,7 +220,8 @@ extension Database {
     }
 
     func nextTrashRetry(after now: Int64) throws(Errno) -> Int64? {
-        try first("SELECT min(retry) FROM trash WHERE pending = 1 AND retry > ?", .int(now)) { $0.optionalInt(0) } ?? nil
+        try first("SELECT min(retry) FROM trash WHERE pending = 1 AND retry > ?", .int(now)) { $0.optionalInt(0) }
+            ?? nil
     }
 
     func postponeTrash(_ id: Int64, retry: Int64) throws(Errno) {

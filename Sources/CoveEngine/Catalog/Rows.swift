@@ -30,7 +30,7 @@ struct ItemRow {
     var isSynced = false
     var used: Int64 = 0
     var target: [UInt8]?
-    var home: Home?
+    var home: Place?
 
     /// Reads the columns from `first` on, in the order that `Database.item` asks for them.
     init(_ row: Row, from first: Int32 = 0) {
@@ -52,7 +52,7 @@ struct ItemRow {
         isSynced = row.int(first + 15) != 0
         used = row.int(first + 16)
         target = row.optionalBlob(first + 17)
-        home = row.optionalBlob(first + 18).flatMap { Home(bytes: $0) }
+        home = row.optionalBlob(first + 18).flatMap { Place(bytes: $0) }
     }
 
     /// A new item made by a local program.
@@ -151,12 +151,15 @@ struct EntryRow {
     /// True while the provider knows it under another name or directory.
     var isMoved: Bool { remoteParent != nil }
 
+    /// Where the provider has it, or is to have it.
+    var remotePlace: Place { Place(remoteParent ?? parent, remoteName ?? name) }
+
     /// True while the provider does not have the bytes of the item's generation.
     func hasUnsentContent(generation: Int64) -> Bool { remoteItem != item || remoteGeneration != generation }
 }
 
-/// The place an item had before a remote change took its name: where a late write will be kept.
-struct Home: Equatable {
+/// A name in a directory.
+struct Place: Hashable {
     var parent: ItemID
     var name: [UInt8]
 

@@ -61,26 +61,12 @@ extension Engine {
     /// The provider's answer for one name, or `EHOSTUNREACH`, `ETIMEDOUT` within the stall limit.
     private func lookUpRemotely(_ parent: ItemID, _ name: [UInt8]) -> Pending<ItemAttributes?> {
         let pending = Pending<ItemAttributes?>()
-        let reference = try? catalog.read { database throws(Errno) in
-            try database.remoteReference(ofDirectory: parent)
-        }
-        guard let directory = reference else {
-            pending.fulfill(.success(nil))
-            return pending
-        }
-        counters.providerRequests.add(1, ordering: .relaxed)
         let limit = configuration.stallLimit
         let work = Task { [self] in
             await connected.pass()
-            let answer: Result<RemoteItem, ProviderError>
-            do throws(ProviderError) {
-                answer = .success(try await provider.lookup(FileName(unchecked: name), in: directory))
-            } catch {
-                answer = .failure(error)
-            }
-            contentQueue.async { [self] in
-                pending.fulfill(admitLookup(answer, parent, name))
-            }
+            var result: Result<ItemAttributes?, Errno>
+            repeat { result = await askForName(parent, name) } while result == .failure(.wouldBlock)
+            pending.fulfill(result)
         }
         let deadline = Task {
             try? await Task.sleep(for: limit)
@@ -93,29 +79,42 @@ extension Engine {
         return pending
     }
 
-    private func admitLookup(
-        _ answer: Result<RemoteItem, ProviderError>,
-        _ parent: ItemID,
-        _ name: [UInt8]
-    ) -> Result<ItemAttributes?, Errno> {
-        switch answer {
-        // Not kept by the kernel: the name may appear before the directory is ever listed.
-        case .failure(.noSuchItem): return .failure(.noSuchEntry)
-        case .failure(let error): return .failure(error.errno)
-        case .success(let remote):
-            guard remote.name == name else { return .failure(.inputOutput) }
-            do throws(Errno) {
-                let row = try catalog.write { database throws(Errno) -> ItemRow in
-                    if let entry = try database.entry(parent, name) { return try database.existingItem(entry.item) }
-                    // Deleted or moved away here, and the provider does not know it yet.
-                    if try self.isRemotelyClaimed(parent, name, remote, database) { throw .noSuchEntry }
-                    let entry = try self.insertRemote(remote, into: parent, database)
-                    return try database.existingItem(entry.item)
-                }
-                return .success(row.attributes)
-            } catch {
-                return .failure(error)
+    /// Asks the provider once; `EAGAIN` when a push overtook the answer.
+    private func askForName(_ parent: ItemID, _ name: [UInt8]) async -> Result<ItemAttributes?, Errno> {
+        guard let sync else { return .failure(.interrupted) }
+        let seen = System.monotonic()
+        do throws(ProviderError) {
+            counters.providerRequests.add(1, ordering: .relaxed)
+            let found = try await sync.whileInPlace(parent) { [self] directory throws(ProviderError) in
+                try await provider.lookup(FileName(unchecked: name), in: directory)
             }
+            // A directory that the provider does not have yet.
+            guard let remote = found else { return .success(nil) }
+            guard remote.name == name else { return .failure(.inputOutput) }
+            return await withCheckedContinuation { continuation in
+                contentQueue.async { [self] in
+                    continuation.resume(returning: Result { () throws(Errno) in try admit(remote, parent, seen) })
+                }
+            }
+        } catch .noSuchItem {
+            // Not kept by the kernel: the name may appear before the directory is ever listed.
+            return .failure(.noSuchEntry)
+        } catch {
+            return .failure(error.errno)
+        }
+    }
+
+    private func admit(_ remote: RemoteItem, _ parent: ItemID, _ seen: Int64) throws(Errno) -> ItemAttributes? {
+        try catalog.write { database throws(Errno) in
+            let name = remote.name
+            if let entry = try database.entry(parent, name) {
+                return try database.existingItem(entry.item).attributes
+            }
+            // Deleted or moved away here, and the provider does not know it yet.
+            if try self.isRemotelyClaimed(parent, name, remote, database) { throw .noSuchEntry }
+            if self.sync?.doubt(seen, of: nil, at: Place(parent, name)) != nil { throw .wouldBlock }
+            let entry = try self.insertRemote(remote, into: parent, database)
+            return try database.existingItem(entry.item).attributes
         }
     }
 

@@ -5,11 +5,6 @@ internal import Synchronization
 ///
 /// Kept in memory only: a save that a crash cuts in two gets a new identity, and loses nothing.
 final class Tombstones: Sendable {
-    struct Key: Hashable {
-        let parent: ItemID
-        let name: [UInt8]
-    }
-
     /// Who left the name.
     enum Departed {
         case moved(entry: Int64)
@@ -21,14 +16,14 @@ final class Tombstones: Sendable {
         let expires: Int64
     }
 
-    private let stones = Mutex<[Key: Stone]>([:])
+    private let stones = Mutex<[Place: Stone]>([:])
     private let count = Atomic<Int>(0)
 
     var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
 
     func leave(_ parent: ItemID, _ name: [UInt8], _ departed: Departed, until expires: Int64) {
         stones.withLock { stones in
-            stones[Key(parent: parent, name: name)] = Stone(departed: departed, expires: expires)
+            stones[Place(parent, name)] = Stone(departed: departed, expires: expires)
             count.store(stones.count, ordering: .releasing)
         }
     }
@@ -37,7 +32,7 @@ final class Tombstones: Sendable {
     func take(_ parent: ItemID, _ name: [UInt8], now: Int64) -> Departed? {
         guard !isEmpty else { return nil }
         return stones.withLock { stones in
-            let stone = stones.removeValue(forKey: Key(parent: parent, name: name))
+            let stone = stones.removeValue(forKey: Place(parent, name))
             count.store(stones.count, ordering: .releasing)
             guard let stone, stone.expires > now else { return nil }
             return stone.departed
@@ -45,11 +40,11 @@ final class Tombstones: Sendable {
     }
 
     /// The names whose document may still be taken over, by entry or trash row.
-    func waiting() -> (entries: [Int64: Key], trash: [Int64: Key]) {
+    func waiting() -> (entries: [Int64: Place], trash: [Int64: Place]) {
         guard !isEmpty else { return ([:], [:]) }
         return stones.withLock { stones in
-            var entries: [Int64: Key] = [:]
-            var trash: [Int64: Key] = [:]
+            var entries: [Int64: Place] = [:]
+            var trash: [Int64: Place] = [:]
             for (key, stone) in stones {
                 switch stone.departed {
                 case .moved(let entry): entries[entry] = key

@@ -9,6 +9,9 @@ final class PushProgress: Sendable {
 }
 
 /// What is going on at the provider: one operation per document, and none that changes a path another relies on.
+///
+/// Also what went on lately: a look at the provider that was taken before an operation ended says nothing of what the
+/// operation changed.
 struct Claims: Sendable {
     private struct Claim {
         let progress = PushProgress()
@@ -16,9 +19,18 @@ struct Claims: Sendable {
         var path: Set<ItemID> = []
         /// The directory whose own place the operation changes.
         var moves: ItemID?
+        /// The names at the provider that the operation changes.
+        var places: [Place] = []
     }
 
+    /// Ends that are remembered, at least.
+    private static let memory = 10_000
+
     private var claims: [DocumentID: Claim] = [:]
+    private var endedDocuments: [DocumentID: Int64] = [:]
+    private var endedPlaces: [Place: Int64] = [:]
+    /// Looks from before this moment are overtaken, whatever they are of.
+    private var horizon: Int64 = 0
 
     var isEmpty: Bool { claims.isEmpty }
 
@@ -36,17 +48,52 @@ struct Claims: Sendable {
     }
 
     /// Relies on directories staying where they are, all but the one that moves; false when that can't be had now.
-    mutating func rely(on path: Set<ItemID>, moving: ItemID? = nil, for document: DocumentID) -> Bool {
+    mutating func rely(
+        on path: Set<ItemID>,
+        moving: ItemID?,
+        changing places: [Place],
+        for document: DocumentID
+    ) -> Bool {
         for (other, claim) in claims where other != document {
             if let moved = claim.moves, path.contains(moved) { return false }
             if let moving, claim.path.contains(moving) { return false }
         }
         claims[document]?.path.formUnion(path)
         claims[document]?.moves = moving
+        claims[document]?.places += places
         return true
     }
 
-    mutating func end(_ document: DocumentID) { claims[document] = nil }
+    mutating func end(_ document: DocumentID) {
+        guard let claim = claims.removeValue(forKey: document), !claim.places.isEmpty else { return }
+        let now = System.monotonic()
+        endedDocuments[document] = now
+        for place in claim.places { endedPlaces[place] = now }
+        // Paths through a directory that moved may mean anything.
+        if claim.moves != nil { horizon = now }
+        guard endedDocuments.count > 2 * Claims.memory else { return }
+        let times = endedDocuments.values.sorted()
+        horizon = max(horizon, times[times.count - Claims.memory])
+        endedDocuments = endedDocuments.filter { $0.value > horizon }
+        endedPlaces = endedPlaces.filter { $0.value > horizon }
+    }
+
+    /// What stands in the way of believing a look at the provider that began at some time.
+    enum Doubt: Sendable {
+        /// The document is being sent.
+        case busy(DocumentID)
+        /// It was sent since.
+        case overtaken
+    }
+
+    func doubt(_ seen: Int64, of document: DocumentID?, at place: Place?) -> Doubt? {
+        if let document, claims[document] != nil { return .busy(document) }
+        if let place, let claim = claims.first(where: { $0.value.places.contains(place) }) { return .busy(claim.key) }
+        if seen <= horizon { return .overtaken }
+        if let document, let ended = endedDocuments[document], seen <= ended { return .overtaken }
+        if let place, let ended = endedPlaces[place], seen <= ended { return .overtaken }
+        return nil
+    }
 }
 
 extension SyncEngine {
@@ -88,15 +135,20 @@ extension SyncEngine {
     nonisolated func rely(
         on directories: [ItemID],
         moving: ItemID? = nil,
+        changing places: [Place] = [],
         for document: DocumentID,
         _ database: Database
     ) throws(Errno) {
         var path: Set<ItemID> = []
         for directory in directories { path.formUnion(try database.remoteAncestry(of: directory)) }
         let chain = path
-        guard shared.withLock({ $0.claims.rely(on: chain, moving: moving, for: document) }) else {
+        guard shared.withLock({ $0.claims.rely(on: chain, moving: moving, changing: places, for: document) }) else {
             throw .wouldBlock
         }
+    }
+
+    nonisolated func doubt(_ seen: Int64, of document: DocumentID?, at place: Place?) -> Claims.Doubt? {
+        shared.withLock { $0.claims.doubt(seen, of: document, at: place) }
     }
 
     /// Does something at the provider while no push moves a directory or one above it.

@@ -13,6 +13,7 @@ extension Engine {
 
     func commit(_ transition: Transition, staged: ItemID?) throws(Errno) {
         let aftermath = try catalog.write { database throws(Errno) -> Aftermath in
+            try self.checkTime(of: transition, database)
             switch transition.kind {
             case .insert(let parent, let name):
                 guard let remote = transition.remote else { throw .invalidArgument }
@@ -37,6 +38,20 @@ extension Engine {
         let kernel = kernel.withLock { $0 }
         for (parent, name) in aftermath.newNames { kernel?.invalidateEntry(parent, name) }
         if !aftermath.newNames.isEmpty { wakeSync() }
+    }
+
+    /// Throws `EBUSY` when a push has overtaken what was seen at the provider.
+    private func checkTime(of transition: Transition, _ database: Database) throws(Errno) {
+        guard let seen = transition.seen, let sync else { return }
+        let doubt: Claims.Doubt?
+        switch transition.kind {
+        case .insert(let parent, let name): doubt = sync.doubt(seen, of: nil, at: Place(parent, name))
+        case .replace(let id), .remove(let id), .metadata(let id):
+            doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: nil)
+        case .move(let id, let parent, let name):
+            doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: Place(parent, name))
+        }
+        if doubt != nil { throw .busy }
     }
 
     private func commitInsert(
@@ -234,7 +249,7 @@ extension Engine {
         try database.addLinks(-1, to: row.id)
         guard row.linkCount <= 1 else { return [] }
         let dropped = try drop(row, database)
-        if dropped.isEmpty { try database.setHome(Home(home.parent, home.name), of: row.id) }
+        if dropped.isEmpty { try database.setHome(Place(home.parent, home.name), of: row.id) }
         return dropped
     }
 

@@ -73,7 +73,7 @@ extension Engine {
     }
 
     /// Gives an item a name again because a program wrote to it after a remote change had taken its name.
-    func rescue(_ id: ItemID, home: Home, _ database: Database) throws(Errno) -> RescuedEntry {
+    func rescue(_ id: ItemID, home: Place, _ database: Database) throws(Errno) -> RescuedEntry {
         var place = home
         let parent = try database.item(home.parent)
         let isThere = home.parent == .root || (parent?.kind == .directory && (parent?.linkCount ?? 0) > 0)

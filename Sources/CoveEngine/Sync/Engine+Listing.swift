@@ -60,25 +60,33 @@ extension Engine {
     /// Brings a directory's names into the catalog page by page and marks it as listed.
     private func list(_ id: ItemID) async throws(ProviderError) {
         await connected.pass()
+        guard let sync else { throw .cancelled }
+        let done: Void? = try await sync.whileInPlace(id) { [self] directory throws(ProviderError) in
+            try await list(id, at: directory)
+        }
+        guard done != nil else { throw .noSuchItem }
+    }
+
+    private func list(_ id: ItemID, at directory: RemoteReference) async throws(ProviderError) {
+        let time = System.monotonic()
         let known = try await onContentQueue { [self] () throws(Errno) in
-            try catalog.read { database throws(Errno) -> (RemoteReference?, Set<Int64>) in
+            try catalog.read { database throws(Errno) -> Set<Int64> in
                 var ids: Set<Int64> = []
                 try database.eachEntry(of: id, after: 0) { entry in
                     if entry.isUploaded, !entry.isMoved { ids.insert(entry.id) }
                     return true
                 }
-                return (try database.remoteReference(ofDirectory: id), ids)
+                return ids
             }
         }
-        guard let directory = known.0 else { throw .noSuchItem }
-        var unseen = known.1
+        var unseen = known
         var events: [RemoteChange] = []
         var page: Page?
         repeat {
             counters.providerRequests.add(1, ordering: .relaxed)
             let listing = try await provider.list(directory, page: page)
             let (seen, later) = try await onContentQueue { [self] () throws(Errno) in
-                try admit(listing.items, into: id, directory.path)
+                try admit(listing.items, into: id, directory.path, seen: time)
             }
             unseen.subtract(seen)
             events += later
@@ -108,14 +116,15 @@ extension Engine {
         }
         kernel.withLock { $0 }?.invalidateAttributes(of: id)
         events += removed
-        if !events.isEmpty { sync?.enqueue(events) }
+        if !events.isEmpty { sync?.enqueue(events, seen: time) }
     }
 
     /// Inserts what is new of one page; what needs more thought comes back as events.
     private func admit(
         _ items: [RemoteItem],
         into id: ItemID,
-        _ path: RemotePath
+        _ path: RemotePath,
+        seen time: Int64
     ) throws(Errno) -> (seen: Set<Int64>, later: [RemoteChange]) {
         try catalog.write { database throws(Errno) in
             var seen: Set<Int64> = []
@@ -133,7 +142,9 @@ extension Engine {
                     }
                 } else if try database.pendingTrash(remoteParent: id, remoteName: remote.name) != nil {
                     continue
-                } else if try self.isKnown(remote, in: id, database) {
+                } else if try self.isKnown(remote, in: id, database)
+                    || self.sync?.doubt(time, of: nil, at: Place(id, remote.name)) != nil
+                {
                     later.append(.updated(remote, directory: path))
                 } else {
                     try self.insertRemoteUnlinked(remote, into: id, database)

@@ -20,6 +20,8 @@ struct Transition: Sendable {
     let kind: Kind
     /// What the provider has now; nil when it is gone.
     let remote: RemoteItem?
+    /// When the look at the provider began; nil when the push that holds the document shows it.
+    var seen: Int64?
 }
 
 /// A transition on its way through the mount: committed by the handler of the announcer's system call.
@@ -161,7 +163,10 @@ extension Engine {
             }
             // The mount refuses, as a read-only directory does: the kernel is told to ask again instead.
             log.debug("announcing \(place.path) failed: \(error)")
-            try commit(announced)
+            do throws(Errno) { try commit(announced) } catch {
+                discardStaged(announced)
+                throw error
+            }
             invalidate(place)
             return
         }

@@ -17,7 +17,7 @@ extension SyncEngine {
         let place = RemoteReference(id: remote.id, path: plan.directory.path.appending(name))
         if !plan.entry.isUploaded, try await isSame(plan, remote, place) {
             try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
-            if plan.row.kind == .directory { enqueue([.directoryChanged(place.path)]) }
+            if plan.row.kind == .directory { enqueue([.directoryChanged(place.path)], seen: 0) }
             return .done
         }
         try await show(Transition(kind: .insert(parent: plan.entry.parent, name: plan.entry.name), remote: remote))
@@ -46,8 +46,7 @@ extension SyncEngine {
             try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
             return .done
         }
-        try await show(Transition(kind: .replace(entry: plan.entry.id), remote: remote))
-        return .done
+        return try await show(Transition(kind: .replace(entry: plan.entry.id), remote: remote)) ? .done : .later(50)
     }
 
     /// True when what the provider has is what was to be sent.
@@ -81,8 +80,9 @@ extension SyncEngine {
         return !sink.hasDifference
     }
 
-    /// Makes a transition visible on the announcing queue; one that the tree has overtaken is looked at again.
-    func show(_ transition: Transition) async throws(ProviderError) {
+    /// Makes a transition visible on the announcing queue; false when the tree or a push has overtaken it.
+    @discardableResult
+    func show(_ transition: Transition) async throws(ProviderError) -> Bool {
         let engine = engine
         let queue = announceQueue
         let error = await withCheckedContinuation { (continuation: CheckedContinuation<Errno?, Never>) in
@@ -95,11 +95,8 @@ extension SyncEngine {
                 }
             }
         }
-        guard let error else { return }
-        if error == .busy {
-            requestPoll()
-            return
-        }
+        guard let error else { return true }
+        if error == .busy { return false }
         throw .failed("a remote change can't be shown: \(error)", error)
     }
 }

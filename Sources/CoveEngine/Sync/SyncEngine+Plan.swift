@@ -70,6 +70,7 @@ extension SyncEngine {
                 try self.rely(
                     on: [entry.parent, entry.remoteParent ?? entry.parent],
                     moving: row.kind == .directory && entry.isMoved ? row.id : nil,
+                    changing: [Place(entry.parent, entry.name), entry.remotePlace],
                     for: entry.document,
                     database
                 )
@@ -145,7 +146,13 @@ extension SyncEngine {
                     let parent = entry.remoteParent, let current = try database.remoteReference(of: entry)
                 else { return nil }
                 let isDirectory = try database.existingItem(entry.item).kind == .directory
-                try self.rely(on: [parent], moving: isDirectory ? entry.item : nil, for: document, database)
+                try self.rely(
+                    on: [parent],
+                    moving: isDirectory ? entry.item : nil,
+                    changing: [entry.remotePlace],
+                    for: document,
+                    database
+                )
                 return (current, entry, isDirectory)
             }
         }
@@ -176,7 +183,8 @@ extension SyncEngine {
                 guard let row = try database.trash(id: id), row.isPending, let item = row.item,
                     let parent = row.remoteParent, let current = try database.remoteReference(ofDirectory: item)
                 else { return nil }
-                try self.rely(on: [parent], moving: item, for: document, database)
+                let place = Place(parent, row.remoteName ?? [])
+                try self.rely(on: [parent], moving: item, changing: [place], for: document, database)
                 return current
             }
         }

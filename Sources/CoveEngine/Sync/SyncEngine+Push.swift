@@ -49,7 +49,7 @@ extension SyncEngine {
     }
 
     /// True while a file that may take over a departed document's name is being written.
-    func isBeingRewritten(_ key: Tombstones.Key) -> Bool {
+    func isBeingRewritten(_ key: Place) -> Bool {
         let engine = engine
         let entry = try? engine.catalog.read { database throws(Errno) in try database.entry(key.parent, key.name) }
         guard let found = entry, !found.isUploaded else { return false }
@@ -180,7 +180,7 @@ extension SyncEngine {
             guard hasContent else {
                 // Only dates or permissions: the newer bytes come in first, then these are sent again.
                 requestPoll()
-                if let other { enqueue([.updated(other, directory: current.path.parent)]) }
+                if let other { enqueue([.updated(other, directory: current.path.parent)], seen: 0) }
                 return .later(500)
             }
             return try await conflict(plan, current, with: other)

@@ -4,12 +4,13 @@ internal import Synchronization
 /// Taking the provider's changes in.
 extension SyncEngine {
     /// What one change of the provider means here.
-    private enum Decision: Sendable {
+    enum Decision: Sendable {
         case nothing
         case show(Transition)
-        case list(RemotePath)
         /// A document is being sent: decide when that is over.
         case wait(DocumentID)
+        /// It was sent since: what was seen is of no worth.
+        case lookAgain
         case removeTree(Int64)
         case resurrect(trash: Int64)
     }
@@ -26,6 +27,7 @@ extension SyncEngine {
             var more = true
             while more, !Task.isCancelled {
                 engine.counters.providerRequests.add(1, ordering: .relaxed)
+                let seen = System.monotonic()
                 let changes: Changes
                 do throws(ProviderError) {
                     changes = try await engine.provider.changes(since: anchor)
@@ -33,7 +35,7 @@ extension SyncEngine {
                     anchor = try await startAnchor()
                     continue
                 }
-                await take(changes.events)
+                await take(changes.events.map { Seen(change: $0, time: seen) })
                 anchor = changes.anchor
                 more = changes.moreComing
                 try await save(changes.anchor)
@@ -58,7 +60,7 @@ extension SyncEngine {
         var removed: [RemoteChange] = []
         for directory in listed { removed += try await relist(directory) }
         // A file that left one directory may have come up in another: removals last.
-        await take(removed)
+        await take(removed.map { Seen(change: $0, time: 0) })
         try await save(anchor)
         return anchor
     }
@@ -89,6 +91,7 @@ extension SyncEngine {
         let engine = engine
         var names: Set<[UInt8]> = []
         var page: Page?
+        let time = System.monotonic()
         repeat {
             engine.counters.providerRequests.add(1, ordering: .relaxed)
             let listing: Listing
@@ -104,7 +107,7 @@ extension SyncEngine {
                     try self.different(items, from: directory, database)
                 }
             }
-            await take(changed.map { .updated($0, directory: reference.path) })
+            await take(changed.map { Seen(change: .updated($0, directory: reference.path), time: time) })
             page = listing.next
         } while page != nil
         let seen = names
@@ -147,16 +150,16 @@ extension SyncEngine {
     }
 
     /// Takes changes in, new and moved ones before removals; many removals at once wait for a person.
-    func take(_ events: [RemoteChange]) async {
+    func take(_ events: [Seen]) async {
         var removals: [RemotePath] = []
         var listings: [RemotePath] = []
         for event in events {
-            if let place = movedPlace(of: event) {
+            if let place = movedPlace(of: event.change) {
                 listings.append(place)
                 continue
             }
-            switch event {
-            case .updated(let remote, let directory): await update(remote, directory)
+            switch event.change {
+            case .updated(let remote, let directory): await update(remote, directory, seen: event.time)
             case .removed(let path): removals.append(path)
             case .directoryChanged(let path): listings.append(path)
             }
@@ -207,34 +210,79 @@ extension SyncEngine {
         }
     }
 
-    private func update(_ remote: RemoteItem, _ path: RemotePath) async {
+    private func update(_ first: RemoteItem, _ path: RemotePath, seen firstTime: Int64) async {
         let engine = engine
-        for _ in 0..<8 {
+        var remote = first
+        var seen = firstTime
+        for _ in 0..<20 {
+            let (item, time) = (remote, seen)
             let decided = try? await engine.onContentQueue { () throws(Errno) in
-                try engine.catalog.write { database throws(Errno) in try self.decide(remote, path, database) }
+                try engine.catalog.write { database throws(Errno) in
+                    try self.decide(item, path, seen: time, database)
+                }
             }
             guard let decision = decided else { return }
             do throws(ProviderError) {
                 switch decision {
-                case .nothing, .removeTree: return
+                case .nothing: return
                 case .wait(let document): await waitUntilIdle(document)
-                case .list(let path):
-                    await remove(await listAgain(path))
-                    return
-                case .resurrect(let trash):
-                    try await resurrect(trash)
+                case .removeTree(let entry): await removeTree(entry, seen: seen)
+                case .resurrect(let trash): try await resurrect(trash)
                 case .show(let transition):
-                    try await show(transition)
-                    if case .insert(let parent, let name) = transition.kind, remote.kind == .directory {
-                        await listMerged(parent, name, path)
+                    if try await show(transition) {
+                        if case .insert(let parent, let name) = transition.kind, remote.kind == .directory {
+                            await listMerged(parent, name, path)
+                        }
+                        // What had the name was of another kind: now this one can have it.
+                        if case .remove = transition.kind { continue }
+                        return
                     }
-                    return
+                    fallthrough
+                case .lookAgain:
+                    guard let (found, time) = try await lookAgain(remote.name, path) else { return }
+                    remote = found
+                    seen = time
                 }
             } catch {
+                if error.parksAccount { disconnect(error) }
                 engine.log.info("\(path)/\(String(decoding: remote.name, as: UTF8.self)): \(error)")
                 return
             }
         }
+        // Sent again and again meanwhile: later.
+        requestPoll()
+        enqueue([.updated(remote, directory: path)], seen: seen)
+    }
+
+    /// What the provider has under a name now, and since when; nil when it has nothing.
+    private func lookAgain(
+        _ name: [UInt8],
+        _ path: RemotePath
+    ) async throws(ProviderError) -> (RemoteItem, Int64)? {
+        let engine = engine
+        let directory = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in try database.directory(atRemotePath: path) }
+        }
+        guard let directory else { return nil }
+        let seen = System.monotonic()
+        return try await look(for: name, in: directory).found.map { ($0, seen) }
+    }
+
+    private func look(
+        for name: [UInt8],
+        in directory: ItemID
+    ) async throws(ProviderError) -> (found: RemoteItem?, path: RemotePath?) {
+        let engine = engine
+        let answer = try await whileInPlace(directory) { place throws(ProviderError) in
+            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            do throws(ProviderError) {
+                let found = try await engine.provider.lookup(FileName(unchecked: name), in: place)
+                return (found as RemoteItem?, place.path as RemotePath?)
+            } catch .noSuchItem {
+                return (nil, place.path)
+            }
+        }
+        return answer ?? (nil, nil)
     }
 
     /// A directory made on both sides became one: what the provider has in it comes in.
@@ -247,120 +295,6 @@ extension SyncEngine {
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in try database.deleteTrash(trash) }
         }
-    }
-
-    /// Compares what the provider has with the catalog; changes nothing but acknowledged places.
-    private nonisolated func decide(
-        _ remote: RemoteItem,
-        _ path: RemotePath,
-        _ database: Database
-    ) throws(Errno) -> Decision {
-        guard let directory = try database.directory(atRemotePath: path), let row = try database.item(directory),
-            row.kind == .directory, !FileName(unchecked: remote.name).isReserved
-        else { return .nothing }
-        if let problem = engine.problem(with: remote) {
-            try engine.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
-            return .nothing
-        }
-        if let entry = try database.entry(remoteParent: directory, remoteName: remote.name) {
-            return try decideKnown(entry, remote, database)
-        }
-        if engine.provider.capabilities.stableIDs, let entry = try database.entry(remoteID: remote.id) {
-            return try decideMoved(entry, remote, to: directory, database)
-        }
-        if let trashed = try database.pendingTrash(remoteParent: directory, remoteName: remote.name) {
-            if isPushing(trashed.document) { return .wait(trashed.document) }
-            // Deleted here; only other bytes than the deleted ones bring it back.
-            let isSame = remote.kind == trashed.kind && trashed.remoteVersion == remote.contentVersion
-            return isSame || remote.kind == .directory ? .nothing : .resurrect(trash: trashed.id)
-        }
-        if engine.provider.capabilities.stableIDs, var trashed = try database.pendingTrash(remoteID: remote.id),
-            trashed.kind == remote.kind, trashed.remoteVersion == remote.contentVersion
-        {
-            if isPushing(trashed.document) { return .wait(trashed.document) }
-            // Deleted here, and moved there before: the deletion follows it.
-            trashed.remoteParent = directory
-            trashed.remoteName = remote.name
-            try database.update(trashed)
-            return .nothing
-        }
-        // A directory that was never listed is listed when something opens it.
-        guard row.residency == .whole else { return .nothing }
-        if let occupant = try database.entry(directory, remote.name) {
-            if isPushing(occupant.document) { return .wait(occupant.document) }
-            // An attempt to send it may have arrived: the push finds out whether this is it.
-            if !occupant.isUploaded, try database.journalRow(occupant.id)?.wasSent == true { return .nothing }
-            if !occupant.isUploaded, remote.kind == .file, try database.journalRow(occupant.id) != nil {
-                // The push compares the two before it calls them a conflict.
-                try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(occupant.id))
-                engine.wakeSync()
-                return .nothing
-            }
-        }
-        return .show(Transition(kind: .insert(parent: directory, name: remote.name), remote: remote))
-    }
-
-    private nonisolated func decideKnown(
-        _ entry: EntryRow,
-        _ remote: RemoteItem,
-        _ database: Database
-    ) throws(Errno) -> Decision {
-        let row = try database.existingItem(entry.item)
-        if isPushing(entry.document) { return .wait(entry.document) }
-        if row.kind != remote.kind {
-            return row.kind == .directory
-                ? .removeTree(entry.id) : .show(Transition(kind: .remove(entry: entry.id), remote: nil))
-        }
-        if row.kind == .directory {
-            if entry.remoteMetadata == remote.metadataVersion, entry.remoteID == remote.id { return .nothing }
-            return .show(Transition(kind: .metadata(entry: entry.id), remote: remote))
-        }
-        if entry.remoteVersion == remote.contentVersion {
-            if entry.remoteMetadata == remote.metadataVersion { return .nothing }
-            return .show(Transition(kind: .metadata(entry: entry.id), remote: remote))
-        }
-        if entry.hasUnsentContent(generation: row.generation),
-            try database.journalRow(entry.id)?.wasSent == true
-        {
-            // An attempt to send it may have arrived: the push finds out whether this is it.
-            try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(entry.id))
-            engine.wakeSync()
-            return .nothing
-        }
-        return .show(Transition(kind: .replace(entry: entry.id), remote: remote))
-    }
-
-    private nonisolated func decideMoved(
-        _ entry: EntryRow,
-        _ remote: RemoteItem,
-        to directory: ItemID,
-        _ database: Database
-    ) throws(Errno) -> Decision {
-        if isPushing(entry.document) { return .wait(entry.document) }
-        let row = try database.existingItem(entry.item)
-        guard row.kind == remote.kind else { return .nothing }
-        if let occupant = try database.entry(directory, remote.name), occupant.id != entry.id, occupant.isUploaded,
-            !occupant.isMoved, row.kind != .directory
-        {
-            // The place is another document's, which must have left it too: its bytes become these.
-            return .show(Transition(kind: .replace(entry: occupant.id), remote: remote))
-        }
-        if try database.item(directory)?.residency != .whole, row.kind == .directory { return .nothing }
-        guard !entry.isMoved else {
-            // Moved on both sides: the place here stays and is sent.
-            var moved = entry
-            moved.remoteParent = directory
-            moved.remoteName = remote.name
-            if moved.parent == directory, moved.name == remote.name {
-                moved.remoteParent = nil
-                moved.remoteName = nil
-            }
-            try database.update(moved)
-            return .nothing
-        }
-        return .show(
-            Transition(kind: .move(entry: entry.id, parent: directory, name: remote.name), remote: remote)
-        )
     }
 
     /// Removes documents that are gone at the provider.
@@ -393,11 +327,15 @@ extension SyncEngine {
         }
         shared.withLock { $0.heldRemovals = 0 }
         acceptsDeletions = false
-        for entry in entries where await isConfirmedGone(entry) { await removeTree(entry) }
+        for entry in entries {
+            if let seen = await confirmGone(entry) { await removeTree(entry, seen: seen) }
+        }
     }
 
     /// Asks for the name once more: what was sent since the change was noticed is not gone.
-    private func isConfirmedGone(_ id: Int64) async -> Bool {
+    ///
+    /// Returns when the look began, nil when it is not gone.
+    private func confirmGone(_ id: Int64) async -> Int64? {
         let engine = engine
         func entry() async -> EntryRow? {
             let found = try? await engine.onContentQueue { () throws(Errno) in
@@ -406,30 +344,22 @@ extension SyncEngine {
             return found ?? nil
         }
         if let document = await entry()?.document { await waitUntilIdle(document) }
-        guard let known = await entry(), known.isUploaded else { return false }
+        guard let known = await entry(), known.isUploaded else { return nil }
         // Moved here too: the push finds out what became of it.
         guard !known.isMoved else {
             wake()
-            return false
+            return nil
         }
-        let name = FileName(unchecked: known.name)
+        let seen = System.monotonic()
         do throws(ProviderError) {
-            let found = try await whileInPlace(known.parent) { directory throws(ProviderError) in
-                self.engine.counters.providerRequests.add(1, ordering: .relaxed)
-                do throws(ProviderError) {
-                    return (try await self.engine.provider.lookup(name, in: directory) as RemoteItem?, directory.path)
-                } catch .noSuchItem {
-                    return (nil, directory.path)
-                }
-            }
-            guard let (remote, directory) = found else { return false }
-            guard let remote else { return await entry()?.document == known.document }
-            await update(remote, directory)
-            return false
+            let (found, path) = try await look(for: known.name, in: known.parent)
+            guard let path else { return nil }
+            guard let found else { return await entry()?.document == known.document ? seen : nil }
+            await update(found, path, seen: seen)
         } catch {
             if error.parksAccount { disconnect(error) }
-            return false
         }
+        return nil
     }
 
     /// The entries of a tree, deepest first.
@@ -447,7 +377,7 @@ extension SyncEngine {
         return result.reversed()
     }
 
-    private func removeTree(_ id: Int64) async {
+    private func removeTree(_ id: Int64, seen: Int64) async {
         let engine = engine
         let tree: [EntryRow]? = try? await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) -> [EntryRow] in
@@ -460,7 +390,7 @@ extension SyncEngine {
             // What was never sent stays, and keeps its directories.
             guard entry.isUploaded else { continue }
             do throws(ProviderError) {
-                try await show(Transition(kind: .remove(entry: entry.id), remote: nil))
+                try await show(Transition(kind: .remove(entry: entry.id), remote: nil, seen: seen))
             } catch {
                 engine.log.info("removing entry \(entry.id): \(error)")
             }

@@ -4,7 +4,7 @@ internal import Synchronization
 /// Sending deletions, and keeping what was deleted.
 extension SyncEngine {
     /// Starts sending settled deletions, unless there are so many that a person is to be asked.
-    func pushTrash(_ now: Int64, settle: Int64, held: [Int64: Tombstones.Key], _ earliest: inout Int64) {
+    func pushTrash(_ now: Int64, settle: Int64, held: [Int64: Place], _ earliest: inout Int64) {
         let catalog = engine.catalog
         let count = (try? catalog.read { database throws(Errno) in try database.pendingDeletions() }) ?? 0
         guard count > 0 else {
@@ -83,7 +83,8 @@ extension SyncEngine {
                 let directory = row.kind == .directory ? row.item : nil
                 if let directory, try database.isOccupiedRemotely(directory) { throw .wouldBlock }
                 if engine.departing.needs(row.document) { throw .wouldBlock }
-                try self.rely(on: [parent], moving: directory, for: row.document, database)
+                let place = Place(parent, row.remoteName ?? [])
+                try self.rely(on: [parent], moving: directory, changing: [place], for: row.document, database)
                 return (row, reference)
             }
         }
@@ -104,11 +105,11 @@ extension SyncEngine {
         } catch .conflict(let other) {
             // Changed there since: it comes back.
             try await endDeletion(id, place: nil, forget: true)
-            if let other { enqueue([.updated(other, directory: reference.path.parent)]) }
+            if let other { enqueue([.updated(other, directory: reference.path.parent)], seen: 0) }
             requestPoll()
         } catch .directoryNotEmpty {
             try await endDeletion(id, place: nil, forget: true)
-            enqueue([.directoryChanged(reference.path.parent)])
+            enqueue([.directoryChanged(reference.path.parent)], seen: 0)
         }
     }
 

@@ -27,7 +27,7 @@ actor SyncEngine {
         var heldDeletions = 0
         var quota: ProviderQuota?
         var claims = Claims()
-        var inbox: [RemoteChange] = []
+        var inbox: [Seen] = []
         var isPolling = true
         var failures: [ItemID: String] = [:]
     }
@@ -97,8 +97,14 @@ actor SyncEngine {
         wake()
     }
 
-    nonisolated func enqueue(_ events: [RemoteChange]) {
-        shared.withLock { $0.inbox += events }
+    /// A remote change, and when the look at the provider that told of it began.
+    struct Seen: Sendable {
+        let change: RemoteChange
+        let time: Int64
+    }
+
+    nonisolated func enqueue(_ events: [RemoteChange], seen time: Int64) {
+        shared.withLock { $0.inbox += events.map { Seen(change: $0, time: time) } }
         wake()
     }
 

@@ -1,0 +1,132 @@
+internal import CoveCore
+
+/// What one change of the provider means here.
+extension SyncEngine {
+    /// Compares what the provider has with the catalog; changes nothing but acknowledged places.
+    nonisolated func decide(
+        _ remote: RemoteItem,
+        _ path: RemotePath,
+        seen: Int64,
+        _ database: Database
+    ) throws(Errno) -> Decision {
+        guard let directory = try database.directory(atRemotePath: path), let row = try database.item(directory),
+            row.kind == .directory, !FileName(unchecked: remote.name).isReserved
+        else { return .nothing }
+        if let problem = engine.problem(with: remote) {
+            try engine.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
+            return .nothing
+        }
+        let place = Place(directory, remote.name)
+        if let entry = try database.entry(remoteParent: directory, remoteName: remote.name) {
+            if let answer = answer(seen, entry.document, place) { return answer }
+            return try decideKnown(entry, remote, seen: seen, database)
+        }
+        if engine.provider.capabilities.stableIDs, let entry = try database.entry(remoteID: remote.id) {
+            if let answer = answer(seen, entry.document, place) { return answer }
+            return try decideMoved(entry, remote, to: directory, seen: seen, database)
+        }
+        if let trashed = try database.pendingTrash(remoteParent: directory, remoteName: remote.name) {
+            if let answer = answer(seen, trashed.document, place) { return answer }
+            // Deleted here; only other bytes than the deleted ones bring it back.
+            let isSame = remote.kind == trashed.kind && trashed.remoteVersion == remote.contentVersion
+            return isSame || remote.kind == .directory ? .nothing : .resurrect(trash: trashed.id)
+        }
+        if engine.provider.capabilities.stableIDs, var trashed = try database.pendingTrash(remoteID: remote.id),
+            trashed.kind == remote.kind, trashed.remoteVersion == remote.contentVersion
+        {
+            if let answer = answer(seen, trashed.document, place) { return answer }
+            // Deleted here, and moved there before: the deletion follows it.
+            trashed.remoteParent = directory
+            trashed.remoteName = remote.name
+            try database.update(trashed)
+            return .nothing
+        }
+        // A directory that was never listed is listed when something opens it.
+        guard row.residency == .whole else { return .nothing }
+        if let answer = answer(seen, nil, place) { return answer }
+        if let occupant = try database.entry(directory, remote.name) {
+            if let answer = answer(seen, occupant.document, place) { return answer }
+            // An attempt to send it may have arrived: the push finds out whether this is it.
+            if !occupant.isUploaded, try database.journalRow(occupant.id)?.wasSent == true { return .nothing }
+            if !occupant.isUploaded, remote.kind == .file, try database.journalRow(occupant.id) != nil {
+                // The push compares the two before it calls them a conflict.
+                try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(occupant.id))
+                engine.wakeSync()
+                return .nothing
+            }
+        }
+        return .show(Transition(kind: .insert(parent: directory, name: remote.name), remote: remote, seen: seen))
+    }
+
+    /// What to do first when a push is in the way of a look at the provider, or came after it.
+    private nonisolated func answer(_ seen: Int64, _ document: DocumentID?, _ place: Place) -> Decision? {
+        switch doubt(seen, of: document, at: place) {
+        case .busy(let document): .wait(document)
+        case .overtaken: .lookAgain
+        case nil: nil
+        }
+    }
+
+    private nonisolated func decideKnown(
+        _ entry: EntryRow,
+        _ remote: RemoteItem,
+        seen: Int64,
+        _ database: Database
+    ) throws(Errno) -> Decision {
+        let row = try database.existingItem(entry.item)
+        if row.kind != remote.kind {
+            return row.kind == .directory
+                ? .removeTree(entry.id) : .show(Transition(kind: .remove(entry: entry.id), remote: nil, seen: seen))
+        }
+        if row.kind == .directory {
+            if entry.remoteMetadata == remote.metadataVersion, entry.remoteID == remote.id { return .nothing }
+            return .show(Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen))
+        }
+        if entry.remoteVersion == remote.contentVersion {
+            if entry.remoteMetadata == remote.metadataVersion { return .nothing }
+            return .show(Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen))
+        }
+        if entry.hasUnsentContent(generation: row.generation),
+            try database.journalRow(entry.id)?.wasSent == true
+        {
+            // An attempt to send it may have arrived: the push finds out whether this is it.
+            try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(entry.id))
+            engine.wakeSync()
+            return .nothing
+        }
+        return .show(Transition(kind: .replace(entry: entry.id), remote: remote, seen: seen))
+    }
+
+    private nonisolated func decideMoved(
+        _ entry: EntryRow,
+        _ remote: RemoteItem,
+        to directory: ItemID,
+        seen: Int64,
+        _ database: Database
+    ) throws(Errno) -> Decision {
+        let row = try database.existingItem(entry.item)
+        guard row.kind == remote.kind else { return .nothing }
+        if let occupant = try database.entry(directory, remote.name), occupant.id != entry.id, occupant.isUploaded,
+            !occupant.isMoved, row.kind != .directory
+        {
+            // The place is another document's, which must have left it too: its bytes become these.
+            return .show(Transition(kind: .replace(entry: occupant.id), remote: remote, seen: seen))
+        }
+        if try database.item(directory)?.residency != .whole, row.kind == .directory { return .nothing }
+        guard !entry.isMoved else {
+            // Moved on both sides: the place here stays and is sent.
+            var moved = entry
+            moved.remoteParent = directory
+            moved.remoteName = remote.name
+            if moved.parent == directory, moved.name == remote.name {
+                moved.remoteParent = nil
+                moved.remoteName = nil
+            }
+            try database.update(moved)
+            return .nothing
+        }
+        return .show(
+            Transition(kind: .move(entry: entry.id, parent: directory, name: remote.name), remote: remote, seen: seen)
+        )
+    }
+}
