@@ -114,4 +114,7 @@ static inline int cove_close_range(unsigned int first, unsigned int last) {
     return (int)syscall(__NR_close_range, first, last, 0u);
 }
 
+// pidfd_open(2): readable once the process has ended.
+static inline int cove_pidfd_open(int process) { return (int)syscall(__NR_pidfd_open, process, 0u); }
+
 #endif

@@ -13,7 +13,7 @@ enum AnnouncerMain {
     /// Serves until the socket closes.
     static func run() -> Int32 {
         ProcessSettings.setName("cove-announcer")
-        _ = cove_close_range(UInt32(socket) + 1, UInt32.max)
+        ProcessSettings.closeInherited(above: socket)
         var mount: AnnouncedMount?
         var buffer = [UInt8](repeating: 0, count: AnnouncerFrame.maximumLength)
         while true {

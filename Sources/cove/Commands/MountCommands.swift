@@ -73,6 +73,7 @@ extension CommandTable {
     ) { arguments throws(Failure) in
         ProcessSettings.setName("cove")
         ProcessSettings.detach()
+        ProcessSettings.closeInherited(above: ReadyPipe.descriptor)
         do throws(Failure) {
             return try Daemon.run(try MountPlan(arguments), echoesLog: false) { ReadyPipe.tellReady() }
         } catch {

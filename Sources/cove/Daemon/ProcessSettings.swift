@@ -1,3 +1,4 @@
+internal import CLinux
 internal import CoveCore
 internal import Glibc
 
@@ -16,6 +17,9 @@ enum ProcessSettings {
         setsid()
         _ = chdir("/")
     }
+
+    /// Closes what a careless parent left open: it may wait for the end of a pipe or socket that nobody uses here.
+    static func closeInherited(above descriptor: Int32) { _ = cove_close_range(UInt32(descriptor) + 1, UInt32.max) }
 
     /// Files that the daemon makes in its state directory are its user's only.
     static func closeToOthers() { _ = umask(0o077) }

@@ -1,0 +1,123 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+/// Tests of real programs on a real mount, one after the other; `mount-scripts/test` builds what they mount.
+@Suite(.serialized) enum Mounted {}
+
+/// A folder mounted by a daemon in its own process.
+final class MountedAccount {
+    /// Where the test keeps what is not on the mount.
+    let scratch: TemporaryDirectory
+    /// The folder that is the cloud.
+    let source: SourceFolder
+    let mount: String
+    private let state: String
+    private let binary: String
+    private let options: String
+
+    /// Makes the folders; nothing is mounted yet.
+    init(options: String = "") throws {
+        guard let binary = ProcessInfo.processInfo.environment["COVE_BINARY"] else {
+            throw CommandFailure("COVE_BINARY is not set; run mount-scripts/test")
+        }
+        self.binary = binary
+        self.options = options
+        scratch = try TemporaryDirectory("m")
+        source = SourceFolder(scratch.appending("source"))
+        mount = scratch.appending("mnt")
+        state = scratch.appending("state")
+        for path in [source.path, mount] {
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        }
+    }
+
+    deinit { detach() }
+
+    /// Mounts; returns when programs can use it.
+    func start() throws {
+        var arguments = ["mount", "dir://\(source.path)", mount, "--state", state]
+        if !options.isEmpty { arguments += ["-o", options] }
+        try Command.run(binary, arguments)
+    }
+
+    /// Unmounts; fails when something still uses the mount.
+    func end() throws { try Command.run(binary, ["unmount", mount]) }
+
+    /// Ends every process of the account at once, as a crash does, and takes the dead mount away.
+    func crash() throws {
+        let daemon = try pid_t(statistics().daemonPID)
+        let announcers = try String(contentsOfFile: "/proc/\(daemon)/task/\(daemon)/children", encoding: .utf8)
+        for process in [daemon] + announcers.split(separator: " ").compactMap({ pid_t($0) }) {
+            guard kill(process, SIGKILL) == 0 else { throw Errno.current }
+        }
+        try waitUntil("the daemon is gone", deadline: 10) {
+            !FileManager.default.fileExists(atPath: "/proc/\(daemon)/exe")
+        }
+        detach()
+    }
+
+    private func detach() { _ = try? Command.run("umount", ["-l", mount], deadline: 10, mayFail: true) }
+
+    /// What shell scripts find their places by.
+    private var environment: [String: String] {
+        [
+            "mnt": mount, "src": source.path, "tmp": scratch.path, "HOME": scratch.path, "COVE": binary, "STATE": state,
+            "LC_ALL": "C.UTF-8", "TERM": "dumb",
+        ]
+    }
+
+    /// Starts a bash script in the mount; `$mnt`, `$src` and `$tmp` are mount, source and a place that is neither.
+    func start(_ script: String) throws -> Command {
+        try Command("bash", ["-euo", "pipefail", "-c", "cd $mnt\n" + script], environment: environment)
+    }
+
+    /// Runs a bash script as `start` does and returns what it printed; throws when it fails.
+    @discardableResult
+    func shell(_ script: String, deadline: Double = 60) throws -> String {
+        let result = try start(script).wait(deadline: deadline)
+        guard result.status == 0 else {
+            throw CommandFailure("exit \(result.status)\n\(result.error)\(result.output)\nof\n\(script)")
+        }
+        return result.output
+    }
+
+    /// Sends and fetches everything, and fails if something is left.
+    func settle() throws {
+        try Command.run(binary, ["sync", "--wait", "--timeout", "100", "--state", state], deadline: 120)
+    }
+
+    /// Settles, and sees that mount and source have the same names and bytes, but for names that stay here.
+    func expectSame(without local: [String] = [], location: SourceLocation = #_sourceLocation) throws {
+        try settle()
+        let options = ["-r", "--no-dereference", "--exclude=.cove*"] + local.map { "--exclude=\($0)" }
+        let result = try Command.run("diff", options + [mount, source.path], deadline: 120, mayFail: true)
+        #expect(result.status == 0, "\(result.error)\(result.output)", sourceLocation: location)
+    }
+
+    func statistics() throws -> Statistics {
+        let text = try Command.run(binary, ["stats", "--json", "--state", state]).output
+        return try JSONDecoder().decode(Statistics.self, from: Data(text.utf8))
+    }
+
+    func info(_ name: String) throws -> ItemStatus {
+        let text = try Command.run(binary, ["info", "--json", "\(mount)/\(name)"]).output
+        return try JSONDecoder().decode(ItemStatus.self, from: Data(text.utf8))
+    }
+}
+
+/// Runs a test's body where it may block, with an account that it may have filled before it is mounted.
+func mounted(
+    options: String = "",
+    prepare: @escaping @Sendable (SourceFolder) throws -> Void = { _ in },
+    _ body: @escaping @Sendable (MountedAccount) throws -> Void
+) async throws {
+    try await blocking {
+        let account = try MountedAccount(options: options)
+        try prepare(account.source)
+        try account.start()
+        try body(account)
+        try account.end()
+    }
+}

@@ -1,0 +1,50 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// What changes elsewhere is seen by those who watch, and by nobody who has the old one open.
+    struct NotificationTests {
+        @Test func `inotify reports what another device did`() async throws {
+            try await mounted { source in
+                for name in ["doc", "old", "gone"] { try source.save(name, Array("1".utf8)) }
+            } _: { account in
+                let watch = try account.start("ls -l >/dev/null; exec inotifywait -m --format '%e %f' .")
+                try waitUntil("inotifywait watches") { watch.error.contains("Watches established") }
+                func expect(_ lines: String..., after change: () throws -> Void) throws {
+                    try change()
+                    for line in lines {
+                        try waitUntil("\(line)") { watch.output.contains(line + "\n") }
+                    }
+                }
+                try expect("MOVED_TO new") { try account.source.save("new", Array("2".utf8)) }
+                try expect("MOVED_TO doc") { try account.source.save("doc", Array("22".utf8)) }
+                try expect("MOVED_FROM old", "MOVED_TO moved") { try account.source.rename("old", "moved") }
+                try expect("DELETE gone") { try account.source.remove("gone") }
+                try expect("MOVED_TO,ISDIR folder") { try account.source.makeDirectory("folder") }
+                watch.signal(SIGKILL)
+                #expect(watch.hasEnded(within: 10))
+                #expect(try account.shell("cat doc moved new; ls") == "2212doc\nfolder\nmoved\nnew\n")
+                try account.expectSame()
+            }
+        }
+
+        @Test func `an open file keeps its bytes while another device replaces it`() async throws {
+            try await mounted { source in
+                try source.save("doc", [UInt8](repeating: 65, count: 300_000))
+            } _: { account in
+                let reader = try account.start(
+                    "exec 3<doc; head -c 1000 <&3 >/dev/null; until [ -e $tmp/go ]; do read -rt 0.05 <> <(:) || :; done; cat <&3"
+                )
+                try account.shell("cat doc >/dev/null")
+                try account.source.save("doc", [UInt8](repeating: 66, count: 200_000))
+                try waitUntil("the new size") { try account.shell("stat -c %s doc") == "200000\n" }
+                try account.shell("touch $tmp/go")
+                let old = try reader.wait(deadline: 30)
+                #expect(old.output == String(repeating: "A", count: 299_000))
+                #expect(try account.shell("cat doc") == String(repeating: "B", count: 200_000))
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// One file's fetch makes no progress, ever: who does not read it notices nothing.
+    struct StallTests {
+        /// What must work beside a program that waits.
+        struct Rule: CustomTestStringConvertible, Sendable {
+            let testDescription: String
+            let script: String
+
+            init(_ description: String, _ script: String) {
+                testDescription = description
+                self.script = script
+            }
+        }
+
+        static let rules = [
+            Rule("lookup and getattr", "stat d/stuck d/free; ! stat d/none; stat -f d/stuck"),
+            Rule("readdir", "[ $(ls d | wc -l) = 52 ]; ls -l d; ls -la .; find . -size +0"),
+            Rule(
+                "extended attributes",
+                "getfattr -n user.cove.downloading-status d/stuck; setfattr -n user.a -v b d/free"
+            ),
+            Rule(
+                "create, link and unlink",
+                "echo a > d/new; ln d/free d/hard; ln -s x d/soft; rm d/new d/hard d/soft d/other1"
+            ),
+            Rule(
+                "rename",
+                "mv d/free d/moved; mv d/moved .; mkdir d/sub; mv d/sub d/sub2; rmdir d/sub2; mv d e; mv e d"
+            ),
+            Rule(
+                "rename and removal of the waiting file",
+                "mv d/stuck d/stuck2; chmod 600 d/stuck2; touch d/stuck2; rm d/stuck2"
+            ),
+            Rule("reads", "cat d/free d/other*; cmp d/free $src/d/free"),
+            Rule(
+                "writes",
+                "echo b >> d/free; sync d/free; truncate -s 5 d/other2; dd if=/dev/zero of=z bs=1M count=20 conv=fsync"
+            ),
+            Rule("df", "df .; df d/stuck; stat -f ."),
+            Rule("a new folder's first listing", "ls -lR far; cat far/away/file"),
+            Rule(
+                "mmap",
+                """
+                python3 -c 'import mmap; f = open("d/free", "r+b"); m = mmap.mmap(f.fileno(), 0); m[0:2] = b"MM"; m.flush()'
+                [ "$(head -c 2 d/free)" = MM ]
+                """
+            ),
+            Rule("sync", "sync -f ."),
+        ]
+
+        private static func fill(_ source: SourceFolder) throws {
+            try source.makeDirectory("d")
+            try source.makeDirectory("far/away")
+            try source.save("far/away/file", Array("far".utf8))
+            try source.save("d/stuck", [UInt8](repeating: 65, count: 5_000_000))
+            try source.save("d/free", Array("free".utf8))
+            for number in 0..<50 { try source.save("d/other\(number)", Array("other".utf8)) }
+        }
+
+        @Test(arguments: rules) func `a stalled fetch holds up nothing else`(rule: Rule) async throws {
+            try await mounted(options: "simulate-stall=stuck*,stall-limit=10m", prepare: Self.fill) { account in
+                let readers = try ["cat", "head -c 1", "md5sum"].map { try account.start("exec \($0) d/stuck") }
+                try waitUntil("the readers wait") { try account.statistics().parkedRequests >= 1 }
+                try account.shell(rule.script, deadline: 10)
+                for reader in readers {
+                    #expect(!reader.hasEnded(within: 0))
+                    reader.signal(SIGTERM)
+                    #expect(try reader.wait(deadline: 5).status == 128 + SIGTERM)
+                }
+            }
+        }
+
+        @Test func `more programs wait than there are threads, and all can be killed`() async throws {
+            try await mounted(options: "simulate-stall=stuck*,stall-limit=10m") { source in
+                for number in 0..<100 { try source.save("stuck\(number)", Array("x".utf8)) }
+                try source.save("free", Array("free".utf8))
+            } _: { account in
+                let readers = try account.start("for n in $(seq 0 99); do cat stuck$n & done; wait")
+                try waitUntil("100 readers wait") { try account.statistics().parkedRequests >= 100 }
+                #expect(
+                    try account.shell("cat free; echo y > new; cat new; df . >/dev/null; ls | wc -l", deadline: 10)
+                        == "freey\n102\n"
+                )
+                readers.signal(SIGKILL)
+                #expect(readers.hasEnded(within: 10))
+            }
+        }
+
+        @Test func `a fetch without progress ends with an error, never with other bytes`() async throws {
+            try await mounted(options: "simulate-stall=stuck*,stall-limit=1s") { source in
+                try source.save("stuck", [UInt8](repeating: 65, count: 100_000))
+            } _: { account in
+                let result = try account.start("exec cat stuck").wait(deadline: 20)
+                #expect(result.status == 1 && result.output.isEmpty)
+                #expect(result.error.contains("timed out") || result.error.contains("No route to host"))
+            }
+        }
+    }
+}
