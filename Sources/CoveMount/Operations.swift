@@ -110,9 +110,8 @@ extension fuse_lowlevel_ops {
                 count: count
             )
         }
-        lseek = { request, node, offset, whence, _ in
-            Request(request).lseek(ItemID(node), offset: Int64(offset), whence: whence)
-        }
+        // No lseek: the kernel then answers SEEK_DATA and SEEK_HOLE by itself, all of a file being data. It alone knows
+        // how long a file is that has writes in its cache, and a copier takes what is beyond the end for a hole.
     }
 
     private mutating func addDirectories() {

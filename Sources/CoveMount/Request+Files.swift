@@ -148,14 +148,4 @@ extension Request {
             fail(error)
         }
     }
-
-    consuming func lseek(_ id: ItemID, offset: Int64, whence: Int32) {
-        let engine = begin()
-        do throws(Errno) {
-            let position = try engine.seek(id, offset: offset, whence: whence)
-            reply(position: position)
-        } catch {
-            fail(error)
-        }
-    }
 }

@@ -111,12 +111,6 @@ extension Request {
         discard self
     }
 
-    /// Answers a position.
-    consuming func reply(position: Int64) {
-        fuse_reply_lseek(raw, off_t(position))
-        discard self
-    }
-
     /// Answers bytes.
     consuming func reply(bytes: UnsafeRawBufferPointer) {
         fuse_reply_buf(raw, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)

@@ -35,12 +35,14 @@ extension Mounted {
                 try source.save("doc", [UInt8](repeating: 65, count: 300_000))
             } _: { account in
                 let reader = try account.start(
-                    "exec 3<doc; head -c 1000 <&3 >/dev/null; until [ -e $tmp/go ]; do read -rt 0.05 <> <(:) || :; done; cat <&3"
+                    "exec 3<doc; mkfifo $tmp/go; head -c 1000 <&3 >/dev/null; read -r < $tmp/go; cat <&3"
                 )
-                try account.shell("cat doc >/dev/null")
+                try waitUntil("the reader has it open") {
+                    try account.shell("[ -p $tmp/go ] && echo yes || :") == "yes\n"
+                }
                 try account.source.save("doc", [UInt8](repeating: 66, count: 200_000))
                 try waitUntil("the new size") { try account.shell("stat -c %s doc") == "200000\n" }
-                try account.shell("touch $tmp/go")
+                try account.shell("echo > $tmp/go")
                 let old = try reader.wait(deadline: 30)
                 #expect(old.output == String(repeating: "A", count: 299_000))
                 #expect(try account.shell("cat doc") == String(repeating: "B", count: 200_000))

@@ -184,16 +184,4 @@ extension Engine {
             return Int(copied)
         }
     }
-
-    /// SEEK_DATA and SEEK_HOLE: all of a file is data, or sparse-aware copiers would take missing bytes for zeros.
-    public func seek(_ id: ItemID, offset: Int64, whence: Int32) throws(Errno) -> Int64 {
-        let size = try attributes(of: id).size
-        guard offset >= 0, offset < size else { throw .noSuchDeviceOrAddress }
-        // SEEK_DATA is 3, SEEK_HOLE is 4.
-        switch whence {
-        case 3: return offset
-        case 4: return size
-        default: throw .invalidArgument
-        }
-    }
 }
