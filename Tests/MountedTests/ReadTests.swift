@@ -39,6 +39,7 @@ extension Mounted {
             } _: { account in
                 try account.shell("ls; cmp doc $src/doc & cmp doc $src/doc; wait $!")
                 #expect(try account.statistics().bytesDownloaded == 4_000_000)
+                #expect(try account.statistics().downloadsStarted == 1)
             }
         }
 

@@ -46,7 +46,7 @@ extension Mounted {
             Rule(
                 "mmap",
                 """
-                python3 -c 'import mmap; m = mmap.mmap(open("d/free", "r+b").fileno(), 0); m[0:2] = b"MM"; m.flush()'
+                python3 -c 'import mmap, os; m = mmap.mmap(os.open("d/free", os.O_RDWR), 4); m[0:2] = b"MM"; m.flush()'
                 [ "$(head -c 2 d/free)" = MM ]
                 """
             ),

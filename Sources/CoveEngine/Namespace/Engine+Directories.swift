@@ -51,7 +51,8 @@ extension Engine {
     ) throws(Errno) {
         try catalog.read { database throws(Errno) in
             if cookie < 2 {
-                let row = try database.existingItem(id)
+                // A removed directory that is still open is empty.
+                guard let row = try database.item(id) else { return }
                 if cookie == 0 {
                     guard body(DirectoryEntry(name: [0x2E], cookie: 1, attributes: row.attributes)) else { return }
                 }
