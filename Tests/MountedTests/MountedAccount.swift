@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) enum Mounted {}
 
 /// A folder mounted by a daemon in its own process.
-final class MountedAccount {
+final class MountedAccount: Sendable {
     /// Where the test keeps what is not on the mount.
     let scratch: TemporaryDirectory
     /// The folder that is the cloud.
@@ -111,13 +111,13 @@ final class MountedAccount {
 func mounted(
     options: String = "",
     prepare: @escaping @Sendable (SourceFolder) throws -> Void = { _ in },
-    _ body: @escaping @Sendable (MountedAccount) throws -> Void
+    _ body: @escaping @Sendable (MountedAccount) async throws -> Void
 ) async throws {
     try await blocking {
         let account = try MountedAccount(options: options)
         try prepare(account.source)
         try account.start()
-        try body(account)
+        try await body(account)
         try account.end()
     }
 }

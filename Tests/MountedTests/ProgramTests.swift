@@ -154,12 +154,12 @@ extension Mounted {
                         read -r name count <<< "$stressor"
                         arguments+=("--$name" 1 "--$name-ops" "$count")
                     done
-                    stress-ng --temp-path . --verify --timeout 60 "${arguments[@]}" 2>&1
-                    stress-ng --temp-path . --verify --timeout 60 --copy-file 1 --copy-file-ops 20 2>&1
+                    stress-ng --temp-path . --verify --timeout 40 "${arguments[@]}" 2>&1
+                    stress-ng --temp-path . --verify --timeout 40 --copy-file 1 --copy-file-ops 20 2>&1
                     [ -z "$(ls -A)" ]
                     $COVE sync --wait --accept-local-deletions --state $STATE
                     """,
-                    deadline: 90
+                    deadline: 200
                 )
                 try account.expectSame()
             }
