@@ -23,8 +23,8 @@ public struct CommandFailure: Error, CustomStringConvertible {
 
 /// A program that a test runs, in a process group of its own that ends with its deadline.
 ///
-/// It is waited for by its process id alone, so that what it leaves in the background delays nothing. What it prints goes to
-/// unnamed files.
+/// It is waited for by its process id alone, so that what it leaves in the background delays nothing. What it prints goes
+/// to unnamed files.
 public final class Command {
     /// Its process id, which is its group's too.
     public let process: Int32

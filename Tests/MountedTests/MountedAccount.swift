@@ -1,3 +1,4 @@
+import CLinux
 import CoveCore
 import CoveTestSupport
 import Foundation
@@ -49,11 +50,13 @@ final class MountedAccount: Sendable {
     func crash() throws {
         let daemon = try pid_t(statistics().daemonPID)
         let announcers = try String(contentsOfFile: "/proc/\(daemon)/task/\(daemon)/children", encoding: .utf8)
-        for process in [daemon] + announcers.split(separator: " ").compactMap({ pid_t($0) }) {
-            guard kill(process, SIGKILL) == 0 else { throw Errno.current }
-        }
-        try waitUntil("the daemon is gone", deadline: 10) {
-            !FileManager.default.fileExists(atPath: "/proc/\(daemon)/exe")
+        let processes = [daemon] + announcers.split(separator: " ").compactMap { pid_t($0) }
+        let handles = processes.map { cove_pidfd_open($0) }
+        defer { handles.forEach { System.close($0) } }
+        for process in processes where kill(process, SIGKILL) != 0 { throw Errno.current }
+        for handle in handles {
+            var entry = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
+            guard try System.retry({ poll(&entry, 1, 10_000) }) == 1 else { throw Errno.timedOut }
         }
         detach()
     }

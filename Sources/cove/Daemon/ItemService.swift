@@ -81,8 +81,12 @@ enum ItemService {
                 try? await Task.sleep(for: .milliseconds(200))
             }
         }
-        defer { watch.cancel() }
-        try await engine.waitForDownload(path) { _ in }
+        var failure: Errno?
+        do throws(Errno) { try await engine.waitForDownload(path) { _ in } } catch { failure = error }
+        // A report behind the last reply would be taken for the next call's.
+        watch.cancel()
+        await watch.value
+        if let failure { throw failure }
     }
 
     private static func evict(_ engine: Engine, _ path: RemotePath) async throws(VarlinkError) -> Int64 {
