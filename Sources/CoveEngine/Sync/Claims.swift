@@ -47,7 +47,9 @@ struct Claims: Sendable {
         return true
     }
 
-    /// Relies on directories staying where they are, all but the one that moves; false when that can't be had now.
+    /// Relies on directories staying where they are, all but the one that moves, and on nobody else changing the places.
+    ///
+    /// False when that can't be had now.
     mutating func rely(
         on path: Set<ItemID>,
         moving: ItemID?,
@@ -57,6 +59,7 @@ struct Claims: Sendable {
         for (other, claim) in claims where other != document {
             if let moved = claim.moves, path.contains(moved) { return false }
             if let moving, claim.path.contains(moving) { return false }
+            if claim.places.contains(where: places.contains) { return false }
         }
         claims[document]?.path.formUnion(path)
         claims[document]?.moves = moving

@@ -14,6 +14,7 @@ extension Engine {
     func commit(_ transition: Transition, staged: ItemID?) throws(Errno) {
         let aftermath = try catalog.write { database throws(Errno) -> Aftermath in
             try self.checkTime(of: transition, database)
+            self.log.debug("taking in \(transition.kind)")
             switch transition.kind {
             case .insert(let parent, let name):
                 guard let remote = transition.remote else { throw .invalidArgument }

@@ -67,13 +67,6 @@ extension SyncEngine {
                     current: try database.remoteReference(of: entry),
                     metadata: ItemMetadata()
                 )
-                try self.rely(
-                    on: [entry.parent, entry.remoteParent ?? entry.parent],
-                    moving: row.kind == .directory && entry.isMoved ? row.id : nil,
-                    changing: [Place(entry.parent, entry.name), entry.remotePlace],
-                    for: entry.document,
-                    database
-                )
                 plan.metadata = try self.metadata(of: row, database)
                 if !entry.isUploaded || entry.isMoved {
                     if let other = try database.entry(remoteParent: entry.parent, remoteName: entry.name),
@@ -87,6 +80,14 @@ extension SyncEngine {
                         plan.obstacle = .trash(trash.id)
                     }
                 }
+                guard plan.obstacle == nil else { return plan }
+                try self.rely(
+                    on: [entry.parent, entry.remoteParent ?? entry.parent],
+                    moving: row.kind == .directory && entry.isMoved ? row.id : nil,
+                    changing: [Place(entry.parent, entry.name), entry.remotePlace],
+                    for: entry.document,
+                    database
+                )
                 return plan
             }
         }

@@ -117,6 +117,10 @@ extension SyncEngine {
     }
 
     private func send(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
+        engine.log.debug(
+            "sending \(plan.entry.document) \(plan.directory.path)/\(FileName(unchecked: plan.entry.name)), "
+                + "at the provider \(plan.current.map { "\($0.path)" } ?? "new")"
+        )
         guard let current = plan.current else { return try await create(plan) }
         if plan.entry.isMoved {
             do throws(ProviderError) {

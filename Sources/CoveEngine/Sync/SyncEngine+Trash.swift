@@ -89,6 +89,7 @@ extension SyncEngine {
             }
         }
         guard let (row, reference) = found else { return try await endDeletion(id, place: nil) }
+        engine.log.debug("deleting \(row.document) \(reference.path)")
         engine.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {
             let base = row.kind == .file ? row.remoteVersion : nil
