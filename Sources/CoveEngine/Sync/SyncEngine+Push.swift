@@ -101,6 +101,9 @@ extension SyncEngine {
             return try await send(plan)
         } catch .failed(_, .wouldBlock) {
             return .blocked
+        } catch .failed(_, .stale) {
+            // A save gave the document another item meanwhile.
+            return .later(20)
         } catch {
             return .failed(error)
         }

@@ -132,7 +132,13 @@ actor SyncEngine {
     func alarm(at due: Int64, now: Int64) {
         guard due < timerDue || timerDue <= now else { return }
         timerDue = due
-        executor.after(max(1, due - now)) { [weak self] in self?.wake() }
+        executor.after(max(1, due - now)) { [weak self] in Task { await self?.ring(due) } }
+    }
+
+    private func ring(_ due: Int64) {
+        // The clock that rings is not the one that is asked: it may be early.
+        if timerDue == due { timerDue = .max }
+        wake()
     }
 
     private func connect(_ now: Int64) async {
