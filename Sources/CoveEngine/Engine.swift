@@ -95,8 +95,8 @@ public final class Engine: Sendable {
     /// The sync engine, once started.
     var sync: SyncEngine? { syncSlot.withLock { $0 } }
 
-    /// Tells sync that something waits.
-    func wakeSync() { sync?.wake() }
+    /// Tells sync that something changed here.
+    func wakeSync() { sync?.wakeSoon() }
 
     /// The clock's round, each second: fetches without progress end.
     private func tick() {
