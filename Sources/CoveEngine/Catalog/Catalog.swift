@@ -86,6 +86,15 @@ final class Catalog: Sendable {
         return try body(reader)
     }
 
+    /// Runs the body, which asks for a few rows, on the writer's connection when that is free.
+    ///
+    /// Its pages are in memory, while a reader reads its own again after every commit. Not to be called inside `write`.
+    func glance<T: Sendable>(_ body: (Database) throws(Errno) -> T) throws(Errno) -> T {
+        let found = try writer.withLockIfAvailable { database throws(Errno) -> T in try body(database) }
+        if let found { return found }
+        return try read(body)
+    }
+
     /// Runs the body once everything committed so far is durable, on the checkpoint queue.
     func whenDurable(_ body: @escaping @Sendable () -> Void) {
         let first = afterSync.withLock { waiting in

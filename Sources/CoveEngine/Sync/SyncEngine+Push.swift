@@ -22,29 +22,27 @@ extension SyncEngine {
         let settle = engine.configuration.settleTime.milliseconds
         let catalog = engine.catalog
         let held = engine.tombstones.waiting()
-        let ready = try? catalog.read { database throws(Errno) in
-            try database.readyJournal(now: now, limit: 256)
-        }
         var earliest = Int64.max
-        for row in ready ?? [] {
-            guard activePushes < SyncEngine.parallelPushes else { break }
-            let due = row.changed < forcedBefore ? 0 : row.changed + settle
-            guard due <= now else {
-                earliest = min(earliest, due)
-                continue
+        try? catalog.read { database throws(Errno) in
+            try database.eachReady(now: now) { row in
+                guard activePushes < SyncEngine.parallelPushes else { return false }
+                let due = row.changed < forcedBefore ? 0 : row.changed + settle
+                guard due <= now else {
+                    // The rest changed later.
+                    earliest = min(earliest, due)
+                    return false
+                }
+                if let key = held.entries[row.entry], isBeingRewritten(key) {
+                    earliest = min(earliest, now + 200)
+                    return true
+                }
+                guard beginPush(row.document) else { return true }
+                Task { await self.push(row) }
+                return true
             }
-            if let key = held.entries[row.entry], isBeingRewritten(key) {
-                earliest = min(earliest, now + 200)
-                continue
-            }
-            guard beginPush(row.document) else { continue }
-            Task { await self.push(row) }
+            if let retry = try database.nextRetry(after: now) { earliest = min(earliest, retry) }
         }
         pushTrash(now, settle: settle, held: held.trash, &earliest)
-        let next = try? catalog.read { database throws(Errno) in
-            try database.first("SELECT min(retry) FROM journal WHERE retry > ?", .int(now)) { $0.optionalInt(0) } ?? nil
-        }
-        if let retry = next { earliest = min(earliest, retry) }
         if earliest != .max { alarm(at: earliest, now: now) }
     }
 
