@@ -97,6 +97,7 @@ enum Schema {
         CREATE INDEX journal_changed ON journal(changed);
         CREATE INDEX journal_retry ON journal(retry) WHERE retry > 0;
         CREATE INDEX trash_retry ON trash(retry) WHERE pending = 1 AND retry > 0;
+        CREATE INDEX trash_remote_id ON trash(remote_id) WHERE pending = 1;
         DROP INDEX trash_pending;
         CREATE INDEX trash_pending ON trash(id, pending) WHERE pending = 1;
         ALTER TABLE changes RENAME TO old_changes;
