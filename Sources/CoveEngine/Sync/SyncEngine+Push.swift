@@ -18,14 +18,15 @@ extension SyncEngine {
 
     /// Starts pushes of what has settled, oldest change first.
     func pushReady(_ now: Int64) {
-        guard activePushes < SyncEngine.parallelPushes, !engine.configuration.isReadOnly else { return }
+        let slots = pushSlots(now)
+        guard activePushes < slots, !engine.configuration.isReadOnly else { return }
         let settle = engine.configuration.settleTime.milliseconds
         let catalog = engine.catalog
         let held = engine.tombstones.waiting()
         var earliest = Int64.max
         try? catalog.read { database throws(Errno) in
             try database.eachReady(now: now) { row in
-                guard activePushes < SyncEngine.parallelPushes else { return false }
+                guard activePushes < slots else { return false }
                 let due = row.changed < forcedBefore ? 0 : row.changed + settle
                 guard due <= now else {
                     // The rest changed later.
@@ -44,6 +45,15 @@ extension SyncEngine {
         }
         pushTrash(now, settle: settle, held: held.trash, &earliest)
         if earliest != .max { alarm(at: earliest, now: now) }
+    }
+
+    /// How many pushes may go on: one alone while programs change much, which they are not to be slowed in.
+    private func pushSlots(_ now: Int64) -> Int {
+        if now - lastActivity.time >= 100 {
+            let count = engine.localChanges.load(ordering: .relaxed)
+            lastActivity = (now, count, count - lastActivity.count > 50)
+        }
+        return lastActivity.isHigh ? 1 : SyncEngine.parallelPushes
     }
 
     /// True while a file that may take over a departed document's name is being written.
