@@ -33,6 +33,8 @@ public final class Engine: Sendable {
     private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
     private let syncSlot = Mutex<SyncEngine?>(nil)
     let cacheLimit: Int64
+    /// How often something changed here.
+    let localChanges = Atomic<Int>(0)
     /// Bytes of content on this disk.
     let residentBytes: Atomic<Int64>
 
@@ -95,8 +97,11 @@ public final class Engine: Sendable {
     /// The sync engine, once started.
     var sync: SyncEngine? { syncSlot.withLock { $0 } }
 
-    /// Tells sync that something waits.
-    func wakeSync() { sync?.wake() }
+    /// Tells sync that something changed here.
+    func wakeSync() {
+        localChanges.add(1, ordering: .relaxed)
+        sync?.wakeSoon()
+    }
 
     /// The clock's round, each second: fetches without progress end.
     private func tick() {

@@ -41,7 +41,7 @@ public final class MountSession: Sendable {
         FuseLog.install(log)
         self.mountpoint = mountpoint
         connection = try Connection(engine: engine, options: options, log: log) {
-            Readahead.raise(at: mountpoint)
+            BackingDevice.raise(at: mountpoint)
         }
         notifications = KernelNotifications(connection)
     }

@@ -8,8 +8,8 @@ enum ThreadBuffer {
         return key
     }()
 
-    /// The capacity is kept in front of the bytes, in as much room as keeps them aligned.
-    private static let headerSize = 64
+    /// The capacity is kept in front of the bytes, in a page of its own: the kernel copies whole pages to whole pages.
+    private static let headerSize = 4096
 
     /// Gives `count` uninitialized bytes, valid until the thread asks again.
     static func bytes(_ count: Int) -> UnsafeMutableRawBufferPointer {
@@ -22,7 +22,7 @@ enum ThreadBuffer {
     private static func grow(to count: Int) -> UnsafeMutableRawBufferPointer {
         pthread_getspecific(key)?.deallocate()
         let capacity = max(count, 128 << 10)
-        let block = UnsafeMutableRawPointer.allocate(byteCount: headerSize + capacity, alignment: 16)
+        let block = UnsafeMutableRawPointer.allocate(byteCount: headerSize + capacity, alignment: headerSize)
         block.storeBytes(of: capacity, as: Int.self)
         pthread_setspecific(key, block)
         return UnsafeMutableRawBufferPointer(start: block + headerSize, count: count)

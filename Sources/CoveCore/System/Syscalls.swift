@@ -100,6 +100,12 @@ public enum System {
     /// fdatasync(2).
     public static func fdatasync(_ descriptor: Int32) throws(Errno) { try retry { Glibc.fdatasync(descriptor) } }
 
+    /// Starts to write bytes to the disk and does not wait for it; sync_file_range(2), and only a hint.
+    public static func startWriting(_ descriptor: Int32, _ offset: Int64, _ count: Int) {
+        let write: UInt32 = 2  // SYNC_FILE_RANGE_WRITE
+        _ = cove_sync_file_range(descriptor, offset, Int64(count), write)
+    }
+
     /// fsync(2).
     public static func fsync(_ descriptor: Int32) throws(Errno) { try retry { Glibc.fsync(descriptor) } }
 

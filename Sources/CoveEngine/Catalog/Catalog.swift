@@ -8,8 +8,12 @@ internal import Synchronization
 ///
 /// The writer's lock is taken inside an item's lock, never around one.
 final class Catalog: Sendable {
-    /// Frames in the write-ahead log that wake the checkpointer: 4 MiB.
-    private static let checkpointFrames: Int32 = 1000
+    /// Commits after which the checkpointer looks at the write-ahead log.
+    private static let checkpointCommits = 200
+    /// Frames of a log that is to be written from its start again, 16 MiB: where a file grows, a commit takes longer.
+    private static let fullLog: Int32 = 4000
+    /// How long that may wait for readers, and commits for it, in milliseconds.
+    private static let restartPatience: Int32 = 20
     /// Readers kept open; more are made and dropped when all are busy.
     private static let pooledReaders = 8
 
@@ -34,7 +38,9 @@ final class Catalog: Sendable {
             // A corrupt file shows itself at the latest here.
             verdict = try database.first("PRAGMA quick_check(1)", read: { $0.text(0) })
             writer = Mutex(database)
-            checkpointer = Mutex(try Catalog.connect(path, log))
+            let other = try Catalog.connect(path, log)
+            other.setPatience(milliseconds: Catalog.restartPatience)
+            checkpointer = Mutex(other)
         } catch {
             throw error == Errno(EUCLEAN) ? .corrupt("\(error)") : .failed(error)
         }
@@ -73,7 +79,7 @@ final class Catalog: Sendable {
                 throw error
             }
         }
-        if commits.add(1, ordering: .relaxed).newValue % 200 == 0 { scheduleCheckpoint() }
+        if commits.add(1, ordering: .relaxed).newValue % Catalog.checkpointCommits == 0 { scheduleCheckpoint() }
         return result
     }
 
@@ -84,6 +90,15 @@ final class Catalog: Sendable {
         if let pooled { reader = pooled } else { reader = try Catalog.connect(path, log) }
         defer { readers.withLock { if $0.count < Catalog.pooledReaders { $0.append(reader) } } }
         return try body(reader)
+    }
+
+    /// Runs the body, which asks for a few rows, on the writer's connection when that is free.
+    ///
+    /// Its pages are in memory, while a reader reads its own again after every commit. Not to be called inside `write`.
+    func glance<T: Sendable>(_ body: (Database) throws(Errno) -> T) throws(Errno) -> T {
+        let found = try writer.withLockIfAvailable { database throws(Errno) -> T in try body(database) }
+        if let found { return found }
+        return try read(body)
     }
 
     /// Runs the body once everything committed so far is durable, on the checkpoint queue.
@@ -125,10 +140,9 @@ final class Catalog: Sendable {
         checkpointQueue.async { [self] in
             checkpointer.withLock { database in
                 let passive = database.checkpoint(mode: SQLITE_CHECKPOINT_PASSIVE)
-                // A log that readers kept from being reused is cut when nobody reads.
-                if passive.log > 16 * Catalog.checkpointFrames {
-                    _ = database.checkpoint(mode: SQLITE_CHECKPOINT_TRUNCATE)
-                }
+                guard passive.log > Catalog.fullLog else { return }
+                // Commits that went on meanwhile keep it from starting again: they wait while the little they added is copied.
+                writer.withLock { _ in _ = database.checkpoint(mode: SQLITE_CHECKPOINT_RESTART) }
             }
         }
     }

@@ -101,17 +101,23 @@ extension Database {
         )
     }
 
-    /// The rows that are not waiting for a retry, oldest change first.
-    func readyJournal(now: Int64, limit: Int) throws(Errno) -> [JournalRow] {
-        try all(
+    /// Visits the rows that are not waiting for a retry, oldest change first, until the body returns false.
+    func eachReady(now: Int64, _ body: (JournalRow) -> Bool) throws(Errno) {
+        try each(
             """
             SELECT j.entry, j.changed, j.attempts, j.retry, j.sent, j.error, e.document
-            FROM journal j JOIN entries e ON e.id = j.entry
-            WHERE j.retry <= ? ORDER BY j.changed, j.entry LIMIT ?
+            FROM journal j JOIN entries e ON e.id = j.entry WHERE j.retry <= ? ORDER BY j.changed, j.entry
             """,
+            .int(now)
+        ) { body(JournalRow($0)) }
+    }
+
+    /// When the next row that waits for a retry is to be sent.
+    func nextRetry(after now: Int64) throws(Errno) -> Int64? {
+        try first(
+            "SELECT retry FROM journal WHERE retry > 0 AND retry > ? ORDER BY retry LIMIT 1",
             .int(now),
-            .int(Int64(limit)),
-            read: { JournalRow($0) }
+            read: { $0.int(0) }
         )
     }
 
@@ -220,8 +226,11 @@ extension Database {
     }
 
     func nextTrashRetry(after now: Int64) throws(Errno) -> Int64? {
-        try first("SELECT min(retry) FROM trash WHERE pending = 1 AND retry > ?", .int(now)) { $0.optionalInt(0) }
-            ?? nil
+        try first(
+            "SELECT retry FROM trash WHERE pending = 1 AND retry > 0 AND retry > ? ORDER BY retry LIMIT 1",
+            .int(now),
+            read: { $0.int(0) }
+        )
     }
 
     func postponeTrash(_ id: Int64, retry: Int64) throws(Errno) {
@@ -238,6 +247,16 @@ extension Database {
             .optional(pending.map { $0 ? 1 : 0 }),
             read: { TrashRow($0) }
         )
+    }
+
+    /// True when the provider still has as many documents of the tree as this.
+    func hasUploaded(atLeast count: Int) throws(Errno) -> Bool {
+        let found = try first(
+            "SELECT count(*) FROM (SELECT 1 FROM entries WHERE remote_id IS NOT NULL LIMIT ?)",
+            .int(Int64(count)),
+            read: { $0.int(0) }
+        )
+        return Int(found ?? 0) >= count
     }
 
     func trash(id: Int64) throws(Errno) -> TrashRow? {

@@ -86,6 +86,9 @@ final class Database: @unchecked Sendable {
     /// How many rows the last statement changed.
     var changedRows: Int { Int(sqlite3_changes(handle)) }
 
+    /// How long to wait for locks of other connections; 10 s at first.
+    func setPatience(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
+
     /// Copies what it can of the log into the database file; returns the log's frames and those copied.
     func checkpoint(mode: Int32) -> (log: Int32, copied: Int32) {
         var frames: Int32 = 0

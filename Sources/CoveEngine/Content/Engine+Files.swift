@@ -54,7 +54,7 @@ extension Engine {
 
     /// True when another version has taken the item's name.
     private func isReplaced(_ id: ItemID) throws(Errno) -> Bool {
-        try catalog.read { database throws(Errno) in
+        try catalog.glance { database throws(Errno) in
             try database.first("SELECT nlink = 0 AND home IS NOT NULL FROM items WHERE id = ?", .item(id)) {
                 $0.int(0) != 0
             } ?? true
@@ -124,6 +124,8 @@ extension Engine {
         }
         if let written = early.written { return written }
         let result = Result { () throws(Errno) in try body(early.descriptor) }
+        // The kernel hands on so much at once only to be rid of it: the disk works while it prepares the next.
+        if count >= 512 << 10 { System.startWriting(early.descriptor, offset, count) }
         item.state.withLock { state in
             state.writesInFlight -= 1
             let written = (try? result.get()) ?? 0

@@ -7,7 +7,7 @@ extension Engine {
     /// Fills in the row when it was not needed before; `ESTALE` when the item is gone.
     func load(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> ItemRow {
         if let row = state.row { return row }
-        let (row, ranges) = try catalog.read { database throws(Errno) in
+        let (row, ranges) = try catalog.glance { database throws(Errno) in
             let row = try database.existingItem(id)
             return (row, row.residency == .partial ? try database.ranges(of: id) : RangeSet())
         }

@@ -68,7 +68,7 @@ extension Engine {
     }
 
     private func isReplacedName(_ id: ItemID) throws(Errno) -> Bool {
-        try catalog.read { database throws(Errno) in
+        try catalog.glance { database throws(Errno) in
             try database.first("SELECT nlink = 0 AND home IS NOT NULL FROM items WHERE id = ?", .item(id)) {
                 $0.int(0) != 0
             } ?? true

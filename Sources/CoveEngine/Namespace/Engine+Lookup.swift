@@ -16,7 +16,7 @@ extension Engine {
         guard name.count <= FileName.maximumLength else { throw .nameTooLong }
         if isUncachedName(name) { return .now(try incomingAttributes(parent, name)) }
         touched.insert(parent)
-        let found = try catalog.read { database throws(Errno) -> (ItemRow?, Bool) in
+        let found = try catalog.glance { database throws(Errno) -> (ItemRow?, Bool) in
             if let entry = try database.entry(parent, name) { return (try database.existingItem(entry.item), true) }
             return (nil, try database.existingItem(parent).residency == .whole)
         }
@@ -32,7 +32,7 @@ extension Engine {
 
     /// What stat(2) says of an item now.
     public func attributes(of id: ItemID) throws(Errno) -> ItemAttributes {
-        overlay(try catalog.read { database throws(Errno) in try database.existingItem(id) })
+        overlay(try catalog.glance { database throws(Errno) in try database.existingItem(id) })
     }
 
     /// A row's attributes, with the size and dates of unsaved writes.

@@ -18,34 +18,42 @@ extension SyncEngine {
 
     /// Starts pushes of what has settled, oldest change first.
     func pushReady(_ now: Int64) {
-        guard activePushes < SyncEngine.parallelPushes, !engine.configuration.isReadOnly else { return }
+        let slots = pushSlots(now)
+        guard activePushes < slots, !engine.configuration.isReadOnly else { return }
         let settle = engine.configuration.settleTime.milliseconds
         let catalog = engine.catalog
         let held = engine.tombstones.waiting()
-        let ready = try? catalog.read { database throws(Errno) in
-            try database.readyJournal(now: now, limit: 256)
-        }
         var earliest = Int64.max
-        for row in ready ?? [] {
-            guard activePushes < SyncEngine.parallelPushes else { break }
-            let due = row.changed < forcedBefore ? 0 : row.changed + settle
-            guard due <= now else {
-                earliest = min(earliest, due)
-                continue
+        try? catalog.read { database throws(Errno) in
+            try database.eachReady(now: now) { row in
+                guard activePushes < slots else { return false }
+                let due = row.changed < forcedBefore ? 0 : row.changed + settle
+                guard due <= now else {
+                    // The rest changed later.
+                    earliest = min(earliest, due)
+                    return false
+                }
+                if let key = held.entries[row.entry], isBeingRewritten(key) {
+                    earliest = min(earliest, now + 200)
+                    return true
+                }
+                guard beginPush(row.document) else { return true }
+                Task { await self.push(row) }
+                return true
             }
-            if let key = held.entries[row.entry], isBeingRewritten(key) {
-                earliest = min(earliest, now + 200)
-                continue
-            }
-            guard beginPush(row.document) else { continue }
-            Task { await self.push(row) }
+            if let retry = try database.nextRetry(after: now) { earliest = min(earliest, retry) }
         }
         pushTrash(now, settle: settle, held: held.trash, &earliest)
-        let next = try? catalog.read { database throws(Errno) in
-            try database.first("SELECT min(retry) FROM journal WHERE retry > ?", .int(now)) { $0.optionalInt(0) } ?? nil
-        }
-        if let retry = next { earliest = min(earliest, retry) }
         if earliest != .max { alarm(at: earliest, now: now) }
+    }
+
+    /// How many pushes may go on: one alone while programs change much, which they are not to be slowed in.
+    private func pushSlots(_ now: Int64) -> Int {
+        if now - lastActivity.time >= 100 {
+            let count = engine.localChanges.load(ordering: .relaxed)
+            lastActivity = (now, count, count - lastActivity.count > 50)
+        }
+        return lastActivity.isHigh ? 1 : SyncEngine.parallelPushes
     }
 
     /// True while a file that may take over a departed document's name is being written.

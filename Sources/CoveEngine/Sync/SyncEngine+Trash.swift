@@ -13,10 +13,8 @@ extension SyncEngine {
             return
         }
         if count > SyncEngine.deletionBrake, !acceptsLocalDeletions {
-            let remaining = try? catalog.read { database throws(Errno) in
-                try database.first("SELECT count(*) FROM entries WHERE remote_id IS NOT NULL") { $0.int(0) }
-            }
-            if count > Int(remaining ?? 0) {
+            let isMinority = try? catalog.read { database throws(Errno) in try database.hasUploaded(atLeast: count) }
+            if isMinority == false {
                 shared.withLock { $0.heldDeletions = count }
                 return
             }

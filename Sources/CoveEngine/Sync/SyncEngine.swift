@@ -34,6 +34,7 @@ actor SyncEngine {
 
     nonisolated let shared = Mutex(Shared())
     private nonisolated let wakePending = Atomic<Bool>(false)
+    private nonisolated let lookPending = Atomic<Bool>(false)
 
     private var isStopped = false
     private var connectAttempts = 0
@@ -56,6 +57,8 @@ actor SyncEngine {
     private var hasPolled = false
     /// Directories that were moved at the provider lately: changes told of their old places are not lost.
     var recentMoves: [(from: RemotePath, to: RemotePath)] = []
+    /// The local changes counted at some moment, and whether they were many since the moment before.
+    var lastActivity: (time: Int64, count: Int, isHigh: Bool) = (0, 0, false)
     private var lastQuota: Int64 = 0
     private var lastExpiry: Int64 = 0
 
@@ -68,6 +71,15 @@ actor SyncEngine {
     nonisolated func wake() {
         guard !wakePending.exchange(true, ordering: .acquiringAndReleasing) else { return }
         Task { await self.round() }
+    }
+
+    /// Says that something changed here: it rests before it is sent, so one look serves all that change meanwhile.
+    nonisolated func wakeSoon() {
+        guard !lookPending.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        executor.after(min(50, engine.configuration.settleTime.milliseconds / 4)) { [weak self] in
+            self?.lookPending.store(false, ordering: .releasing)
+            self?.wake()
+        }
     }
 
     func start() {
