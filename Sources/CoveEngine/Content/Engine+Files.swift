@@ -226,6 +226,7 @@ extension Engine {
             row.residency = isWhole ? .whole : .partial
         }
         if isWhole { state.ranges = RangeSet() }
+        answerWaiters(&state)
         // The size must not be lost between here and a close that may never come.
         try commitResize(id, &state)
     }

@@ -130,17 +130,26 @@ extension Engine {
         return found ?? nil
     }
 
-    /// Takes the waiters out whose bytes are here, and those who gave up.
+    /// Takes the waiters out whose bytes are here, and those who gave up; bytes beyond the end are not waited for.
     func satisfiedWaiters(_ state: inout LiveItem.State) -> [Waiter] {
         guard !state.fetching.waiters.isEmpty else { return [] }
+        let isWhole = state.row?.residency == .whole
+        let size = max(0, state.row?.size ?? 0)
         var finished: [Waiter] = []
         state.fetching.waiters.removeAll { waiter in
             if waiter.isAbandoned() { return true }
-            guard state.ranges.contains(waiter.range) else { return false }
+            guard isWhole || state.ranges.contains(waiter.range.clamped(to: 0..<size)) else { return false }
             finished.append(waiter)
             return true
         }
         return finished
+    }
+
+    /// After a local change: answers those whose wait it ended, outside the lock.
+    func answerWaiters(_ state: inout LiveItem.State) {
+        let finished = satisfiedWaiters(&state)
+        guard !finished.isEmpty else { return }
+        contentQueue.async { for waiter in finished { waiter.complete(.success(())) } }
     }
 
     private func finish(_ item: LiveItem, _ fetch: Fetch, _ result: Result<Void, ProviderError>) {
@@ -168,7 +177,9 @@ extension Engine {
                 noteFetchFailure(item.id, reason)
             }
             completeMaterialization(item, &state)
+            answerWaiters(&state)
             if case .success = outcome { continueFetching(item, &state) }
+            for waiter in state.fetching.waiters { request(item, &state, waiter.range.clamped(to: 0..<(state.row?.size ?? 0))) }
         }
         for waiter in failed { waiter.complete(.failure(error)) }
         if (try? save(item, closing: false)) == nil { log.error("item \(item.id): its ranges can't be saved") }
@@ -320,6 +331,7 @@ extension Engine {
             row.size = max(row.size, range.upperBound)
             row.residency = .partial
         }
+        answerWaiters(&state)
     }
 
     /// Commits size and ranges of a partial item at once: a fetch after a restart must not cover what was written.

@@ -132,7 +132,7 @@ extension SyncEngine {
             }
         }
         guard let place, let name = place.path.name else { return .later(50) }
-        if try await exists(name, in: place.path.parent) { return .later(20) }
+        if try await isThere(place, name) { return .retry(after: 50) }
         if plan.entry.isMoved, try await takeUpAside(plan, place) { return .later(0) }
         // The change feed may know where it went.
         requestPoll()
@@ -155,11 +155,11 @@ extension SyncEngine {
         return .later(0)
     }
 
-    private func exists(_ name: FileName, in directory: RemotePath) async throws(ProviderError) -> Bool {
+    private func isThere(_ place: RemoteReference, _ name: FileName) async throws(ProviderError) -> Bool {
         engine.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {
-            _ = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: directory))
-            return true
+            let found = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: place.path.parent))
+            return !engine.provider.capabilities.stableIDs || found.id == place.id
         } catch {
             guard error == .noSuchItem else { throw error }
             return false

@@ -139,6 +139,20 @@ extension SyncEngine {
         FileName(unchecked: Array(".cove-moving-\(document)".utf8))
     }
 
+    private func stepAside(
+        _ current: RemoteReference,
+        _ directory: RemoteReference,
+        _ name: FileName
+    ) async throws(ProviderError) -> RemoteItem {
+        do throws(ProviderError) {
+            return try await move(current, nil, directory, name)
+        } catch .filenameCollision {
+            // It did so before, and the answer got lost: nothing else has this name.
+            let aside = RemoteReference(id: current.id, path: directory.path.appending(name))
+            return try await move(aside, nil, directory, name)
+        }
+    }
+
     private func moveAside(entry id: Int64, _ document: DocumentID) async throws(ProviderError) {
         let engine = engine
         let step = try await engine.onContentQueue { () throws(Errno) in
@@ -160,7 +174,7 @@ extension SyncEngine {
         guard let (current, entry, isDirectory) = step, let parent = entry.remoteParent else { return }
         let name = asideName(document)
         let directory = RemoteReference(id: nil, path: current.path.parent)
-        let moved = try await move(current, nil, directory, name)
+        let moved = try await stepAside(current, directory, name)
         try await acknowledgeMove(of: entry, isDirectory: isDirectory, moved, to: parent, name, from: current.path)
     }
 
@@ -191,7 +205,7 @@ extension SyncEngine {
         }
         guard let current = step else { return }
         let name = asideName(document)
-        let moved = try await move(current, nil, RemoteReference(id: nil, path: current.path.parent), name)
+        let moved = try await stepAside(current, RemoteReference(id: nil, path: current.path.parent), name)
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in
                 try database.run(

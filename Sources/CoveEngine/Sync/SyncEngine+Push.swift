@@ -112,6 +112,9 @@ extension SyncEngine {
         } catch .failed(_, .stale) {
             // A save gave the document another item meanwhile.
             return .later(20)
+        } catch .noSuchItem where journal.attempts < 5 {
+            // What was in the way, or was to be compared, went away meanwhile.
+            return .retry(after: 100)
         } catch {
             return .failed(error)
         }
@@ -149,6 +152,9 @@ extension SyncEngine {
             } catch .filenameCollision(let other) {
                 return try await collide(plan, with: other)
             } catch .noSuchItem {
+                return try await recreate(plan)
+            } catch .conflict {
+                // Another document has its old name now.
                 return try await recreate(plan)
             }
         }
