@@ -15,6 +15,7 @@ public final class ModelTest<Account: AccountUnderTest> {
     private var directories: Set<String> = []
     private var trail: [String] = []
     private var counter = 0
+    private var names = 0
     /// How often each kind of step ran.
     public private(set) var counts: [String: Int] = [:]
 
@@ -387,8 +388,8 @@ public final class ModelTest<Account: AccountUnderTest> {
     private func newPath() -> String {
         let parents = [""] + directories.sorted()
         let parent = parents.randomElement(using: &random) ?? ""
-        counter += 1
-        let name = "\(["doc", "ünï", "a b", "x"].randomElement(using: &random) ?? "f")\(counter).txt"
+        names += 1
+        let name = "\(["doc", "ünï", "a b", "x"].randomElement(using: &random) ?? "f")\(names).txt"
         return parent.isEmpty ? name : "\(parent)/\(name)"
     }
 

@@ -123,7 +123,14 @@ extension SyncEngine {
         guard let document = found, beginPush(document) else { return .blocked }
         defer { endPush(document) }
         switch obstacle {
-        case .entry(let id): try await moveAside(entry: id, document)
+        case .entry(let id):
+            do throws(ProviderError) {
+                try await moveAside(entry: id, document)
+            } catch .noSuchItem {
+                // Its own push finds out what became of it.
+            } catch .conflict {
+                // Something else is in its place: likewise.
+            }
         case .trash(let id):
             if try await isAwaited(trash: id) {
                 try await moveAside(trash: id, document)
