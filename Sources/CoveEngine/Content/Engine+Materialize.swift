@@ -179,7 +179,9 @@ extension Engine {
             completeMaterialization(item, &state)
             answerWaiters(&state)
             if case .success = outcome { continueFetching(item, &state) }
-            for waiter in state.fetching.waiters { request(item, &state, waiter.range.clamped(to: 0..<(state.row?.size ?? 0))) }
+            for waiter in state.fetching.waiters {
+                request(item, &state, waiter.range.clamped(to: 0..<(state.row?.size ?? 0)))
+            }
         }
         for waiter in failed { waiter.complete(.failure(error)) }
         if (try? save(item, closing: false)) == nil { log.error("item \(item.id): its ranges can't be saved") }
