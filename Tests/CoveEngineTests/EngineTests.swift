@@ -255,12 +255,17 @@ import Testing
             let source = SourceFolder(account.source)
             for index in 0..<120 { try source.save("f\(index)", text("\(index)")) }
             #expect(try account.tree.list("").count == 120)
-            for index in 0..<110 { try source.remove("f\(index)") }
-            await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
-            let report = await account.engine.waitUntilSettled(nil, timeout: .seconds(30))
-            #expect(!report.isSettled)
+            // In two portions, neither of which is many.
+            for (portion, left) in [(0..<60, 60), (60..<110, 60)] {
+                try await account.setOffline(true)
+                for index in portion { try source.remove("f\(index)") }
+                try await account.setOffline(false)
+                await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+                let report = await account.engine.waitUntilSettled(nil, timeout: .seconds(30))
+                #expect(report.isSettled == (portion.lowerBound == 0))
+                #expect(try account.tree.list("").count == left)
+            }
             #expect(account.engine.accountStatus().state == "waiting-for-approval")
-            #expect(try account.tree.list("").count == 120)
             try await account.settle()
             #expect(try account.tree.list("").count == 10)
             await account.stop()
@@ -282,6 +287,23 @@ import Testing
             #expect(try source.snapshot().count == 120)
             try await account.settle()
             #expect(try source.snapshot().count == 10)
+            await account.stop()
+        }
+    }
+
+    @Test func `a database is sent when the log beside it rests`() async throws {
+        try await blocking {
+            let account = try EngineAccount { $0.openFileRest = .seconds(3600) }
+            let source = SourceFolder(account.source)
+            try account.tree.write("notes.db-wal", text("log"))
+            try account.tree.write("notes.db", text("pages"))
+            await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+            let report = await account.engine.waitUntilSettled(nil, timeout: .seconds(2))
+            #expect(!report.isSettled)
+            #expect(try source.snapshot()["notes.db"] == nil)
+            try account.tree.unlink("notes.db-wal")
+            try await account.settle()
+            #expect(try source.snapshot() == ["notes.db": text("pages")])
             await account.stop()
         }
     }

@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 2
+    static let version = 1
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -64,6 +64,8 @@ enum Schema {
             sent INTEGER NOT NULL,        -- 1 when an attempt may have arrived without an answer
             error TEXT
         );
+        CREATE INDEX journal_changed ON journal(changed);
+        CREATE INDEX journal_retry ON journal(retry) WHERE retry > 0;
         CREATE TABLE trash(
             id INTEGER PRIMARY KEY AUTOINCREMENT,
             document BLOB NOT NULL,
@@ -82,30 +84,17 @@ enum Schema {
             retry INTEGER NOT NULL,
             error TEXT
         );
-        CREATE INDEX trash_pending ON trash(pending) WHERE pending = 1;
+        CREATE INDEX trash_pending ON trash(id, pending) WHERE pending = 1;
+        CREATE INDEX trash_retry ON trash(retry) WHERE pending = 1 AND retry > 0;
+        CREATE INDEX trash_remote_id ON trash(remote_id) WHERE pending = 1;
         CREATE INDEX trash_remote_place ON trash(remote_parent, remote_name) WHERE pending = 1;
         CREATE INDEX trash_item ON trash(item) WHERE item IS NOT NULL;
         CREATE TABLE conflicts(copy BLOB PRIMARY KEY, document BLOB NOT NULL, host TEXT NOT NULL, found INTEGER NOT NULL)
             WITHOUT ROWID;
         CREATE TABLE problems(path BLOB PRIMARY KEY, message TEXT NOT NULL) WITHOUT ROWID;
-        CREATE TABLE changes(sequence INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, entry INTEGER NOT NULL,
-            item INTEGER NOT NULL, parent INTEGER NOT NULL);
-        """,
-        // What is ready to be sent is found without looking at all that waits. The feed's last row is never deleted, so
-        // its sequence needs no table of its own.
-        """
-        CREATE INDEX journal_changed ON journal(changed);
-        CREATE INDEX journal_retry ON journal(retry) WHERE retry > 0;
-        CREATE INDEX trash_retry ON trash(retry) WHERE pending = 1 AND retry > 0;
-        CREATE INDEX trash_remote_id ON trash(remote_id) WHERE pending = 1;
-        DROP INDEX trash_pending;
-        CREATE INDEX trash_pending ON trash(id, pending) WHERE pending = 1;
-        ALTER TABLE changes RENAME TO old_changes;
         CREATE TABLE changes(sequence INTEGER PRIMARY KEY, kind INTEGER NOT NULL, entry INTEGER NOT NULL,
             item INTEGER NOT NULL, parent INTEGER NOT NULL);
-        INSERT INTO changes SELECT * FROM old_changes;
-        DROP TABLE old_changes;
-        """,
+        """
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

@@ -82,6 +82,22 @@ enum SnapshotOutcome {
 }
 
 extension Engine {
+    /// How many milliseconds an SQLite log beside a document has still to rest; the document alone would be torn.
+    func databaseRest(beside entry: EntryRow) throws(Errno) -> Int64 {
+        let logs = try catalog.read { database throws(Errno) -> [ItemRow] in
+            var logs: [ItemRow] = []
+            for suffix in ["-wal", "-journal"] {
+                guard let log = try database.entry(entry.parent, entry.name + Array(suffix.utf8)) else { continue }
+                logs.append(try database.existingItem(log.item))
+            }
+            return logs
+        }
+        let changed = logs.map { overlay($0) }.filter { $0.size > 0 }.map(\.modificationTime.rawValue).max()
+        guard let changed else { return 0 }
+        let rest = configuration.openFileRest.nanoseconds - (System.now().rawValue - changed)
+        return max(0, min(rest, configuration.openFileRest.nanoseconds) / 1_000_000)
+    }
+
     /// Takes a consistent snapshot of an item for an upload; the caller ends it with `endSnapshot`.
     func beginSnapshot(_ id: ItemID, progress: PushProgress) throws(Errno) -> SnapshotOutcome {
         let item = live.retain(id)

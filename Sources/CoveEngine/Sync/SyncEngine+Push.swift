@@ -225,6 +225,8 @@ extension SyncEngine {
         }
         // A program still reads the bytes that these would replace.
         if engine.departing.needs(plan.entry.document) { return .later(500) }
+        let rest = try await engine.onContentQueue { () throws(Errno) in try engine.databaseRest(beside: plan.entry) }
+        if rest > 0 { return .later(rest) }
         let progress = shared.withLock { $0.claims.progress(of: plan.entry.document) } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
             let outcome = try engine.beginSnapshot(plan.row.id, progress: progress)

@@ -317,7 +317,12 @@ extension SyncEngine {
             }
         }
         guard let (entries, documents, total) = found, !entries.isEmpty else { return }
-        if documents > SyncEngine.deletionBrake, documents * 2 > total, !acceptsDeletions {
+        let now = engine.milliseconds()
+        // What goes in portions counts together.
+        if acceptsDeletions { lateRemovals = (now, 0) }
+        if now - lateRemovals.since > SyncEngine.brakeTime { lateRemovals = (now, 0) }
+        let sum = documents + lateRemovals.count
+        if sum > SyncEngine.deletionBrake, sum * 2 > total + lateRemovals.count, !acceptsDeletions {
             shared.withLock { $0.heldRemovals = documents }
             engine.log.notice("the source no longer has \(documents) of \(total) documents: waiting for approval")
             // The next poll lists again, and finds them missing again.
@@ -326,6 +331,7 @@ extension SyncEngine {
             return
         }
         shared.withLock { $0.heldRemovals = 0 }
+        if !acceptsDeletions { lateRemovals.count = sum }
         acceptsDeletions = false
         for entry in entries {
             if let seen = await confirmGone(entry) { await removeTree(entry, seen: seen) }

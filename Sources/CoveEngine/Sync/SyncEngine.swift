@@ -12,6 +12,9 @@ actor SyncEngine {
     /// A deletion of more documents than this, and of more than half of all, waits for a person.
     static let deletionBrake = 100
 
+    /// Removals at the source within so many milliseconds count as one.
+    static let brakeTime: Int64 = 600_000
+
     let engine: Engine
     nonisolated let executor = QueueExecutor(label: "cove.sync")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -47,6 +50,8 @@ actor SyncEngine {
     /// Changes made before this moment are sent without settling.
     var forcedBefore: Int64 = 0
     var acceptsDeletions = false
+    /// Documents that the source lost lately, and since when they are counted.
+    var lateRemovals: (since: Int64, count: Int) = (0, 0)
     /// Removals were held back: the next poll lists everything again.
     var mustListAgain = false
     var acceptsLocalDeletions = false
