@@ -19,6 +19,7 @@ public final class Engine: Sendable {
     let counters = Counters()
     let tombstones = Tombstones()
     let departing = Departing()
+    let removedDirectories = RemovedDirectories()
     let scratchNames: NamePatterns
     let incoming = IncomingTable()
     let touched = TouchedDirectories()
@@ -103,10 +104,13 @@ public final class Engine: Sendable {
         sync?.wakeSoon()
     }
 
-    /// The clock's round, each second: fetches without progress end.
+    /// The clock's round, each second: fetches end that make no progress or that nobody waits for.
     private func tick() {
         let now = System.monotonic()
-        for item in live.all() { expireFetches(of: item, now: now) }
+        for item in live.all() {
+            expireFetches(of: item, now: now)
+            endDeadReaders(of: item)
+        }
         tombstones.expire(before: now)
     }
 

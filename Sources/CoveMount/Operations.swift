@@ -51,8 +51,10 @@ extension fuse_lowlevel_ops {
             )
         }
         readlink = { request, node in Request(request).readlink(ItemID(node)) }
-        forget = { request, _, _ in Request(request).forget() }
-        forget_multi = { request, _, _ in Request(request).forget() }
+        forget = { request, node, _ in Request(request).forget(CollectionOfOne(ItemID(node))) }
+        forget_multi = { request, count, nodes in
+            Request(request).forget(UnsafeBufferPointer(start: nodes, count: count).lazy.map { ItemID($0.ino) })
+        }
     }
 
     private mutating func addAttributes() {
@@ -84,8 +86,9 @@ extension fuse_lowlevel_ops {
         create = { request, parent, name, mode, file in
             Request(request).create(ItemID(parent), bytes(of: name), mode: mode, flags: file?.pointee.flags ?? 0)
         }
-        read = { request, node, count, offset, _ in
-            Request(request).read(ItemID(node), offset: Int64(offset), count: count)
+        read = { request, node, count, offset, file in
+            let flags = file?.pointee.flags ?? 0
+            Request(request).read(ItemID(node), offset: Int64(offset), count: count, flags: flags)
         }
         write_buf = { request, node, source, offset, file in
             let isFromCache = file?.pointee.writepage == 1

@@ -1,4 +1,5 @@
 internal import CFuse
+internal import CLinux
 internal import CoveCore
 internal import CoveEngine
 internal import Glibc
@@ -26,6 +27,10 @@ extension Request {
 
     private consuming func finishOpen(_ id: ItemID, flags: Int32) {
         let engine = connection.engine
+        // The kernel may remember that it has no blocks, and would say so of the bytes in its cache until they are sent.
+        if flags & O_ACCMODE != O_RDONLY, engine.isEmpty(id) {
+            _ = fuse_lowlevel_notify_inval_inode(connection.session, id.rawValue, -1, 0)
+        }
         if !replyOpen() { engine.release(id, flags: flags) }
     }
 
@@ -39,10 +44,13 @@ extension Request {
         }
     }
 
-    consuming func read(_ id: ItemID, offset: Int64, count: Int) {
+    consuming func read(_ id: ItemID, offset: Int64, count: Int, flags: Int32) {
         let engine = begin()
+        // Bytes that don't pass through the page cache may be for another thread than the one that asked.
+        let isDirect = flags & Int32(COVE_O_DIRECT) != 0
+        let thread = isDirect ? 0 : caller.thread
         do throws(Errno) {
-            switch try engine.read(id, offset: offset, count: count) {
+            switch try engine.read(id, offset: offset, count: count, thread: thread) {
             case .now(let result):
                 reply(read: result, at: offset)
             case .later(let pending):

@@ -111,9 +111,10 @@ extension Request {
         }
     }
 
-    /// FORGET and BATCH_FORGET: node ids are item ids, so there is nothing to forget.
-    consuming func forget() {
-        _ = begin()
+    /// FORGET and BATCH_FORGET: node ids are item ids, so that no table of nodes shrinks.
+    consuming func forget(_ ids: some Sequence<ItemID>) {
+        let engine = begin()
+        for id in ids { engine.forget(id) }
         end()
     }
 }

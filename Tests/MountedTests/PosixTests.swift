@@ -32,7 +32,7 @@ extension Mounted {
 
             """
 
-        private func compare(_ script: String, options: String = "allow_other") async throws {
+        func compare(_ script: String, options: String = "allow_other") async throws {
             try await mounted(options: options) { account in
                 try account.shell("cat > $tmp/script <<'END'\n\(Self.prelude)\(script)\nEND\nmkdir $tmp/native")
                 let native = try account.shell("cd $tmp/native; python3 $tmp/script")

@@ -91,6 +91,39 @@ extension Mounted {
             }
         }
 
+        @Test func `what a killed reader waited for is given up, and what others wait for is not`() async throws {
+            try await mounted(options: "simulate-stall=stuck*,stall-limit=10m") { source in
+                for name in ["stuck1", "stuck2"] { try source.save(name, [UInt8](repeating: 65, count: 3_000_000)) }
+            } _: { account in
+                let mapped = """
+                    exec python3 -c '
+                    import mmap, os
+                    f = os.open("stuck2", os.O_RDONLY); m = mmap.mmap(f, 0, prot=mmap.PROT_READ); os.close(f); m[9]'
+                    """
+                let readers = try ["exec cat stuck1", "exec tail -c 9 stuck1", mapped].map { try account.start($0) }
+                // The two share one open file.
+                let sharing = try account.start("exec 3<stuck1; (exec cat <&3) & echo $! > $tmp/child; exec cat <&3")
+                try waitUntil("all of them wait") {
+                    try account.statistics().openHandles == 4 && account.statistics().parkedRequests >= 3
+                }
+                try waitUntil("a child") { try account.shell("[ -s $tmp/child ] && echo yes || :") == "yes\n" }
+                try account.shell("kill -9 $(cat $tmp/child)")
+                for reader in readers {
+                    reader.signal(SIGKILL)
+                    #expect(try reader.wait(deadline: 5).status == 128 + SIGKILL)
+                }
+                try waitUntil("only one is left") { try account.statistics().openHandles == 1 }
+                #expect(!sharing.hasEnded(within: 2.5))
+                #expect(try account.statistics().parkedRequests >= 1)
+                sharing.signal(SIGKILL)
+                #expect(sharing.hasEnded(within: 5))
+                try waitUntil("nothing waits") {
+                    let statistics = try account.statistics()
+                    return statistics.openHandles == 0 && statistics.parkedRequests == 0
+                }
+            }
+        }
+
         @Test func `a fetch without progress ends with an error, never with other bytes`() async throws {
             try await mounted(options: "simulate-stall=stuck*,stall-limit=1s") { source in
                 try source.save("stuck", [UInt8](repeating: 65, count: 100_000))

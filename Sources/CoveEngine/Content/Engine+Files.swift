@@ -41,7 +41,7 @@ extension Engine {
                 if wasLoaded, try isReplaced(id) { throw .stale }
                 if row.residency != .whole, flags & O_TRUNC == 0, mayNotMaterialize(caller) { throw .deadlock }
                 if flags & O_TRUNC != 0 {
-                    try resize(id, &state, to: 0, clearsPrivileges: caller.user != 0)
+                    try resize(id, &state, to: 0, clearsPrivilegesBy: caller.user != 0 ? caller : nil)
                 }
                 if writes { state.writers += 1 }
             }
@@ -72,12 +72,24 @@ extension Engine {
     }
 
     /// Finds bytes to read, or waits for exactly the missing ones.
-    public func read(_ id: ItemID, offset: Int64, count: Int) throws(Errno) -> Outcome<ReadResult> {
-        if let item = live.find(id) { return try read(item, offset, count) }
-        return try live.use(id) { item throws(Errno) in try read(item, offset, count) }
+    ///
+    /// A wait ends by `EINTR` when `thread` does; 0 where the thread that asked isn't the one that needs the bytes.
+    public func read(
+        _ id: ItemID,
+        offset: Int64,
+        count: Int,
+        thread: Int32 = 0
+    ) throws(Errno) -> Outcome<ReadResult> {
+        if let item = live.find(id) { return try read(item, offset, count, thread) }
+        return try live.use(id) { item throws(Errno) in try read(item, offset, count, thread) }
     }
 
-    private func read(_ item: LiveItem, _ offset: Int64, _ count: Int) throws(Errno) -> Outcome<ReadResult> {
+    private func read(
+        _ item: LiveItem,
+        _ offset: Int64,
+        _ count: Int,
+        _ thread: Int32
+    ) throws(Errno) -> Outcome<ReadResult> {
         try item.state.withLock { state throws(Errno) in
             let row = try load(item.id, &state)
             guard row.kind == .file else { throw .invalidArgument }
@@ -90,7 +102,7 @@ extension Engine {
                 return .now(ReadResult(descriptor: descriptor, count: Int(end - offset), owner: item))
             }
             counters.readMisses.add(1, ordering: .relaxed)
-            return .later(try waitForBytes(item, &state, offset..<end))
+            return .later(try waitForBytes(item, &state, offset..<end, thread: thread))
         }
     }
 
@@ -109,7 +121,7 @@ extension Engine {
             let row = try load(id, &state)
             guard row.kind == .file else { throw .invalidArgument }
             try mark(id, &state)
-            if clearsPrivileges { try clearPrivileges(id, &state) }
+            if clearsPrivileges { try clearPrivileges(id, &state, by: nil) }
             let descriptor = try descriptor(id, &state)
             guard row.residency != .whole else {
                 state.writesInFlight += 1
@@ -135,9 +147,13 @@ extension Engine {
     }
 
     /// Clears setuid and setgid as a write by an ordinary user does.
-    private func clearPrivileges(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) {
+    private func clearPrivileges(
+        _ id: ItemID,
+        _ state: inout LiveItem.State,
+        by caller: Caller?
+    ) throws(Errno) {
         guard var row = state.row, row.permissions & 0o6000 != 0 else { return }
-        row.permissions = Engine.withoutPrivileges(row.permissions)
+        row.permissions = Engine.withoutPrivileges(row.permissions, group: row.group, caller)
         let saved = row
         try catalog.write { database throws(Errno) in
             try database.saveAttributes(saved)
@@ -146,10 +162,11 @@ extension Engine {
         state.row = saved
     }
 
-    /// The permissions without setuid, and without setgid where the group may execute.
-    static func withoutPrivileges(_ permissions: UInt16) -> UInt16 {
+    /// The permissions without setuid, and without setgid where the group may execute or the caller is not of it.
+    static func withoutPrivileges(_ permissions: UInt16, group: UInt32, _ caller: Caller?) -> UInt16 {
         var kept = permissions & ~0o4000
-        if kept & 0o0010 != 0 { kept &= ~0o2000 }
+        guard kept & 0o2000 != 0 else { return kept }
+        if kept & 0o0010 != 0 || caller?.belongs(to: group) == false { kept &= ~0o2000 }
         return kept
     }
 
@@ -201,14 +218,14 @@ extension Engine {
         _ id: ItemID,
         _ state: inout LiveItem.State,
         to size: Int64,
-        clearsPrivileges: Bool
+        clearsPrivilegesBy caller: Caller?
     ) throws(Errno) {
         guard size >= 0 else { throw .invalidArgument }
         guard size <= Engine.maximumFileSize else { throw .fileTooLarge }
         let row = try load(id, &state)
         guard row.kind == .file else { throw row.kind == .directory ? .isDirectory : .invalidArgument }
         try mark(id, &state)
-        if clearsPrivileges { try clearPrivileges(id, &state) }
+        if let caller { try clearPrivileges(id, &state, by: caller) }
         let descriptor = try descriptor(id, &state)
         try System.ftruncate(descriptor, size)
         if row.residency != .whole {

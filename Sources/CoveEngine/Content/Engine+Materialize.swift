@@ -8,7 +8,8 @@ extension Engine {
     func waitForBytes(
         _ item: LiveItem,
         _ state: inout LiveItem.State,
-        _ range: Range<Int64>
+        _ range: Range<Int64>,
+        thread: Int32
     ) throws(Errno) -> Pending<ReadResult> {
         let pending = Pending<ReadResult>()
         let descriptor = try descriptor(item.id, &state)
@@ -16,6 +17,7 @@ extension Engine {
         state.fetching.waiters.append(
             Waiter(
                 range: range,
+                thread: thread,
                 complete: { result in
                     pending.fulfill(result.map { ReadResult(descriptor: descriptor, count: count, owner: item) })
                 },
@@ -278,7 +280,7 @@ extension Engine {
     }
 
     /// Ends fetches nobody needs any more after a reader gave up.
-    private func abandonFetches(of item: LiveItem) {
+    func abandonFetches(of item: LiveItem) {
         item.state.withLock { state in
             state.fetching.waiters.removeAll { $0.isAbandoned() }
             guard state.fetching.waiters.isEmpty, !state.fetching.wantsAll else { return }

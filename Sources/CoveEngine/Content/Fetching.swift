@@ -65,6 +65,8 @@ final class Fetch: Sendable {
 /// One request that waits for a range.
 struct Waiter {
     let range: Range<Int64>
+    /// The reader's thread while its end ends the wait; 0 otherwise.
+    var thread: Int32 = 0
     let complete: @Sendable (Result<Void, Errno>) -> Void
     let isAbandoned: @Sendable () -> Bool
 }

@@ -56,12 +56,13 @@ extension Engine {
             if let size = change.size {
                 if size == state.row?.size {
                     // ftruncate(2) to the same size changes only dates.
-                    if change.clearsPrivileges { try resize(id, &state, to: size, clearsPrivileges: true) }
+                    if change.clearsPrivileges { try resize(id, &state, to: size, clearsPrivilegesBy: caller) }
                 } else {
-                    try resize(id, &state, to: size, clearsPrivileges: change.clearsPrivileges)
+                    let loser = change.clearsPrivileges ? caller : nil
+                    try resize(id, &state, to: size, clearsPrivilegesBy: loser)
                 }
             }
-            try apply(change, to: id, &state, hasHandle: hasHandle)
+            try apply(change, to: id, &state, hasHandle: hasHandle, caller)
         }
         wakeSync()
         return try attributes(of: id)
@@ -79,7 +80,8 @@ extension Engine {
         _ change: AttributeChange,
         to id: ItemID,
         _ state: inout LiveItem.State,
-        hasHandle: Bool
+        hasHandle: Bool,
+        _ caller: Caller
     ) throws(Errno) {
         let now = System.now()
         guard var row = state.row else { throw .stale }
@@ -106,7 +108,7 @@ extension Engine {
             row.group = change.group ?? fresh.group
             row.linkCount = fresh.linkCount
             if change.user != nil || change.group != nil || change.clearsPrivileges, row.kind != .directory {
-                row.permissions = Engine.withoutPrivileges(row.permissions)
+                row.permissions = Engine.withoutPrivileges(row.permissions, group: fresh.group, caller)
             }
             let isSame =
                 row.permissions == fresh.permissions && row.user == fresh.user && row.group == fresh.group

@@ -14,7 +14,7 @@ extension Engine {
     ) throws(Errno) -> ItemAttributes {
         var opened: ItemID?
         do throws(Errno) {
-            return try make(
+            var made = try make(
                 .file,
                 parent,
                 name,
@@ -32,6 +32,9 @@ extension Engine {
                     }
                 }
             ).attributes
+            // The kernel asks for the blocks no more before the first flush, and the file may have bytes till then.
+            made.blocks = 1
+            return made
         } catch {
             if let opened { _ = live.close(opened) }
             throw error

@@ -36,7 +36,10 @@ extension Engine {
     /// Opens a directory; one that was never listed is listed by the provider first.
     public func openDirectory(_ id: ItemID, _ caller: Caller) throws(Errno) -> Outcome<Void> {
         touched.insert(id)
-        let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
+        guard let row = try catalog.read({ database throws(Errno) in try database.item(id) }) else {
+            guard removedDirectories.attributes(of: id) != nil else { throw .stale }
+            return .now(())
+        }
         guard row.kind == .directory else { throw .notDirectory }
         if row.residency == .whole { return .now(()) }
         return .later(listing(of: id))
@@ -132,7 +135,7 @@ extension Engine {
             let descriptor = try descriptor(id, &state)
             try System.fallocate(descriptor, mode: mode, offset: offset, length: length)
             if !keepsSize, offset + length > row.size {
-                try resize(id, &state, to: offset + length, clearsPrivileges: false)
+                try resize(id, &state, to: offset + length, clearsPrivilegesBy: nil)
             }
             guard punches || zeroes else { return }
             noteContentChange(&state) { _ in }

@@ -32,7 +32,9 @@ extension Engine {
 
     /// What stat(2) says of an item now.
     public func attributes(of id: ItemID) throws(Errno) -> ItemAttributes {
-        overlay(try catalog.glance { database throws(Errno) in try database.existingItem(id) })
+        if let row = try catalog.glance({ database throws(Errno) in try database.item(id) }) { return overlay(row) }
+        guard let removed = removedDirectories.attributes(of: id) else { throw .stale }
+        return removed
     }
 
     /// A row's attributes, with the size and dates of unsaved writes.
@@ -47,9 +49,20 @@ extension Engine {
                 merged.modificationTime = current.modificationTime
                 merged.changeTime = max(row.changeTime, current.changeTime)
             }
-            return merged.attributes
+            var attributes = merged.attributes
+            // What a writer has in the kernel's cache is not known here.
+            if merged.size == 0, state.writers > 0 { attributes.blocks = 1 }
+            return attributes
         }
     }
+
+    /// True for an open file that had no bytes when last heard of.
+    public func isEmpty(_ id: ItemID) -> Bool {
+        live.find(id)?.state.withLock { $0.row?.size == 0 } ?? false
+    }
+
+    /// The kernel knows an item no more.
+    public func forget(_ id: ItemID) { removedDirectories.remove(id) }
 
     /// Where a symbolic link points.
     public func readLink(_ id: ItemID) throws(Errno) -> [UInt8] {

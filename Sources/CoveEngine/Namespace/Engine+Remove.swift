@@ -16,7 +16,15 @@ extension Engine {
     /// Removes an empty directory.
     public func removeDirectory(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
         guard name.count <= FileName.maximumLength else { throw .nameTooLong }
-        if let announced = takeAnnounced(caller, removing: parent, name) { return try commit(announced) }
+        if let announced = takeAnnounced(caller, removing: parent, name) {
+            let row = try catalog.read { database throws(Errno) -> ItemRow? in
+                guard let entry = try database.entry(parent, name) else { return nil }
+                return try database.item(entry.item)
+            }
+            try commit(announced)
+            if let row, row.kind == .directory { removedDirectories.insert(row, at: System.now()) }
+            return
+        }
         try requireWritable()
         try remove(parent, name, directory: true)
     }
@@ -46,6 +54,8 @@ extension Engine {
         var orphan: ItemID?
         /// True when its row is gone already.
         var isDropped = false
+        /// The directory that was removed, and when.
+        var directory: (row: ItemRow, time: Timestamp)?
         /// The tombstone to set.
         var departed: (parent: ItemID, name: [UInt8], trash: Int64)?
     }
@@ -83,6 +93,7 @@ extension Engine {
         try database.deleteEntry(entry.id)
         try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent)
         if row.kind == .directory {
+            removal.directory = (row, now)
             try database.run("UPDATE items SET nlink = 0, ctime = ? WHERE id = ?", .int(now.rawValue), .item(row.id))
             try database.addLinks(-1, to: entry.parent)
         } else {
@@ -103,6 +114,7 @@ extension Engine {
 
     /// Does what must wait for the commit of a removal.
     func finish(_ removal: Removal) {
+        if let (row, time) = removal.directory { removedDirectories.insert(row, at: time) }
         if let departed = removal.departed {
             tombstones.leave(
                 departed.parent,
