@@ -14,7 +14,8 @@ public enum MountPoint {
                 throw MountError(.dead, "\(mount.path): its daemon has died; run `cove unmount \(mount.path)` first")
             }
             if mount.path == path {
-                throw MountError(.occupied, "\(path): \(mount.source) is mounted there; unmount it first")
+                let remedy = "run `cove unmount \(path)` first"
+                throw MountError(.occupied, "\(path): \(mount.source) is mounted there; \(remedy)")
             }
         }
         try checkDirectory(path)

@@ -145,10 +145,10 @@ extension Engine {
     }
 
     /// Stops sending; the tree goes on to work.
-    public func pause() { Task { await sync?.setPaused(true) } }
+    public func pause() async { await sync?.setPaused(true) }
 
     /// Goes on to send.
-    public func resume() { Task { await sync?.setPaused(false) } }
+    public func resume() async { await sync?.setPaused(false) }
 
     /// Deleted documents that can be restored, newest first.
     public func trash() -> [TrashEntry] {

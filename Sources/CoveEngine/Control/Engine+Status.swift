@@ -92,8 +92,9 @@ extension Engine {
             if total > 0 { percent = 100 * Double(progress.sent.load(ordering: .relaxed)) / Double(total) }
         }
         let state = Engine.stateName(residency, isLocalOnly: isLocalOnly)
+        let text = PathParameter(path)
         return ItemStatus(
-            path: String(decoding: path.bytes, as: UTF8.self),
+            path: text.path ?? String(decoding: path.bytes, as: UTF8.self),
             name: path.name?.description ?? "",
             kind: Engine.kindName(row.kind),
             state: state,
@@ -113,7 +114,8 @@ extension Engine {
             documentID: (entry?.document).map { "\($0)" } ?? "",
             contentVersion: entry?.remoteVersion.map { "\($0)" },
             remoteID: entry?.remoteID.map { String(decoding: $0.bytes, as: UTF8.self) },
-            error: journal?.error ?? failure
+            error: journal?.error ?? failure,
+            pathBase64: text.pathBase64
         )
     }
 
@@ -230,6 +232,19 @@ extension Engine {
         return transfers
     }
 
+    /// What a person is to know when the catalog was corrupt, until what was kept of it is gone.
+    public func rebuildNotice() -> String? {
+        (try? catalog.read { database throws(Errno) in try self.rebuildNotice(database) }) ?? nil
+    }
+
+    private func rebuildNotice(_ database: Database) throws(Errno) -> String? {
+        guard let folder = try database.meta("salvage").map({ String(decoding: $0, as: UTF8.self) }),
+            (try? System.lstat(folder)) != nil
+        else { return nil }
+        return "the catalog was corrupt and the tree was rebuilt; unsent changes may be in \(folder): look there, "
+            + "then delete it"
+    }
+
     private func errors() -> [ItemError] {
         let now = milliseconds()
         let found = try? catalog.read { database throws(Errno) -> [ItemError] in
@@ -261,15 +276,8 @@ extension Engine {
                     retryInSeconds: nil
                 )
             }
-            if let folder = try database.meta("salvage") {
-                errors.append(
-                    ItemError(
-                        path: "/",
-                        message: "the catalog was corrupt and the tree was rebuilt; unsent changes may be in "
-                            + "\(String(decoding: folder, as: UTF8.self)): look there, then delete it",
-                        retryInSeconds: nil
-                    )
-                )
+            if let notice = try self.rebuildNotice(database) {
+                errors.append(ItemError(path: "/", message: notice, retryInSeconds: nil))
             }
             return errors
         }

@@ -66,8 +66,8 @@ enum BashCompletions {
     private static func reply(_ completion: Option.Completion) -> String {
         switch completion {
         case .nothing: ":"
-        case .file: "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\"))"
-        case .directory: "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$current\"))"
+        case .file: "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- \"$current\")"
+        case .directory: "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- \"$current\")"
         case .account:
             "COMPREPLY=($(compgen -W \"$(cd \"${XDG_RUNTIME_DIR:-/run/user/$UID}/cove\" 2>/dev/null && "
                 + "ls | sed -n 's/\\.sock$//p')\" -- \"$current\"))"

@@ -51,7 +51,8 @@ extension CommandTable {
     ) { arguments throws(Failure) in
         let plan = try MountPlan(arguments)
         if arguments.has("foreground") {
-            return try Daemon.run(plan, echoesLog: true) {
+            return try Daemon.run(plan, echoesLog: true) { notice in
+                tell(notice, plan)
                 guard arguments.has("json") else { return }
                 try? JSONOutput.write(MountedAccount(plan, process: getpid()))
             }
@@ -75,7 +76,7 @@ extension CommandTable {
         ProcessSettings.detach()
         ProcessSettings.closeInherited(above: ReadyPipe.descriptor)
         do throws(Failure) {
-            return try Daemon.run(try MountPlan(arguments), echoesLog: false) { ReadyPipe.tellReady() }
+            return try Daemon.run(try MountPlan(arguments), echoesLog: false) { ReadyPipe.tellReady($0) }
         } catch {
             ReadyPipe.tell(error)
             return error.exitCode
@@ -100,12 +101,17 @@ extension CommandTable {
         System.close(ends[1])
         defer { System.close(ends[0]) }
         do throws(Failure) {
-            try ReadyPipe.wait(on: ends[0], limit: .seconds(60), log: plan.stateDirectory + "/log")
+            tell(try ReadyPipe.wait(on: ends[0], limit: .seconds(60), log: plan.stateDirectory + "/log"), plan)
         } catch {
             kill(process, SIGTERM)
             throw error
         }
         return process
+    }
+
+    /// Tells what there is to know of a mount that was made.
+    private static func tell(_ notice: String?, _ plan: MountPlan) {
+        if let notice { Tool.report(Failure(plan.account, notice)) }
     }
 
     static let unmount = Command(

@@ -26,11 +26,11 @@ enum AccountService {
                     try await sync(engine, request, invocation)
                 },
                 "Pause": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
-                    engine.pause()
+                    await engine.pause()
                     return VarlinkNothing()
                 },
                 "Resume": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
-                    engine.resume()
+                    await engine.resume()
                     return VarlinkNothing()
                 },
                 "Conflicts": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in

@@ -13,8 +13,8 @@ final class Daemon: Sendable {
 
     /// Runs a daemon on the calling thread, which is the process's first, until it is unmounted; the exit code.
     ///
-    /// `whenReady` is called once the mount can be used. Throws when it can't start.
-    static func run(_ plan: MountPlan, echoesLog: Bool, whenReady: () -> Void) throws(Failure) -> Int32 {
+    /// `whenReady` is called once the mount can be used, with what a person is to know. Throws when it can't start.
+    static func run(_ plan: MountPlan, echoesLog: Bool, whenReady: (String?) -> Void) throws(Failure) -> Int32 {
         ProcessSettings.blockEndingSignals()
         ProcessSettings.raiseLimits()
         ProcessSettings.closeToOthers()
@@ -59,7 +59,7 @@ final class Daemon: Sendable {
         announcer = AnnouncerProcess(mountpoint: plan.mountpoint, device: Self.device(of: plan), log: log)
     }
 
-    private func serve(_ whenReady: () -> Void) throws(Failure) {
+    private func serve(_ whenReady: (String?) -> Void) throws(Failure) {
         let server = VarlinkServer(
             product: "Cove",
             version: Tool.version,
@@ -77,7 +77,7 @@ final class Daemon: Sendable {
             throw error
         }
         log.notice("\(plan.account): \(plan.shownSource) mounted at \(plan.mountpoint)")
-        whenReady()
+        whenReady(engine.rebuildNotice())
         SystemdNotice.ready()
         session.run()
         SystemdNotice.stopping()

@@ -6,8 +6,8 @@ enum ReadyPipe {
     /// The descriptor the daemon finds it at.
     static let descriptor: Int32 = 3
 
-    /// The daemon's side: it is mounted.
-    static func tellReady() { tell([UInt8(ascii: "R")]) }
+    /// The daemon's side: it is mounted, and what a person is to know of it.
+    static func tellReady(_ notice: String?) { tell([UInt8(ascii: "R")] + (notice ?? "").utf8) }
 
     /// The daemon's side: it can't start, for a reason that fits one line.
     static func tell(_ failure: Failure) { tell([failure.exitCode == 2 ? 0x32 : 0x31] + failure.line.utf8) }
@@ -17,10 +17,10 @@ enum ReadyPipe {
         System.close(descriptor)
     }
 
-    /// The command's side: waits for what the daemon tells.
+    /// The command's side: waits for what the daemon tells, its notice if it has one.
     ///
     /// Throws the daemon's failure.
-    static func wait(on descriptor: Int32, limit: Duration, log: String) throws(Failure) {
+    static func wait(on descriptor: Int32, limit: Duration, log: String) throws(Failure) -> String? {
         let remedy = "see \(log)"
         var told: [UInt8] = []
         let deadline = ContinuousClock().now + limit
@@ -39,7 +39,9 @@ enum ReadyPipe {
             if bytes.isEmpty { break }
             told += bytes
         }
-        if told.first == UInt8(ascii: "R") { return }
+        if told.first == UInt8(ascii: "R") {
+            return told.count > 1 ? String(decoding: told.dropFirst(), as: UTF8.self) : nil
+        }
         guard let first = told.first else { throw Failure(nil, "the daemon ended before it was ready", remedy) }
         var failure = Failure(line: String(decoding: told.dropFirst(), as: UTF8.self))
         failure.exitCode = first == 0x32 ? 2 : 1
