@@ -7,6 +7,8 @@ enum Unmounting {
     static func run(_ arguments: Arguments) throws(Failure) -> Int32 {
         let shown = arguments.operand(0) ?? ""
         let mount = try find(shown)
+        // From inside the mount this process would be the one that keeps it busy.
+        _ = chdir("/")
         guard mount.state() != .dead else {
             try detach(mount)
             return try report(nil, arguments)

@@ -1,0 +1,240 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// What can't be done is refused in one line that says what to do, and changes nothing.
+    struct BadInputTests {
+        /// A command line and what becomes of it.
+        struct Refusal: CustomTestStringConvertible {
+            var script: String
+            var line: String
+            var status: Int32
+
+            init(_ script: String, _ line: String, status: Int32 = 1) {
+                self.script = script
+                self.line = line
+                self.status = status
+            }
+
+            var testDescription: String { script }
+        }
+
+        private static let mounts = [
+            Refusal("$COVE mount $tmp/none $mnt", "$tmp/none: no such directory; create it first"),
+            Refusal("$COVE mount $src/file $mnt", "$src/file: not a directory"),
+            Refusal(
+                "exec setpriv --bounding-set=-dac_override,-dac_read_search $COVE mount $tmp/secret $mnt",
+                "$tmp/secret: can't be read: Permission denied"
+            ),
+            Refusal("$COVE mount $src $tmp/none", "$tmp/none: no such directory; make it with `mkdir -p $tmp/none`"),
+            Refusal("$COVE mount $src $src/file", "$src/file: not a directory; choose an empty directory"),
+            Refusal("$COVE mount $src $tmp/full", "$tmp/full: not empty; choose an empty directory"),
+            Refusal("$COVE mount $src $src/in", "$src/in: lies in its source $src; choose a directory outside of it"),
+            Refusal(
+                "$COVE mount $src $tmp/link/in",
+                "$src/in: lies in its source $src; choose a directory outside of it"
+            ),
+            Refusal("$COVE mount $src $src", "$src: lies in its source $src; choose a directory outside of it"),
+            Refusal("$COVE mount $src $tmp", "$tmp: would hide its source $src; choose another directory"),
+            Refusal("cd $tmp; $COVE mount source .", "$tmp: would hide its source $src; choose another directory"),
+            Refusal("$COVE mount frob://x $mnt", "frob://: unknown kind of source; known are dir://"),
+            Refusal("$COVE mount $src $mnt --account a/b", accountName, status: 2),
+            Refusal(
+                "$COVE mount dir://x $mnt",
+                "dir://x: a dir: source needs an absolute path; write dir:///PATH",
+                status: 2
+            ),
+            Refusal("$COVE mount $src", "MOUNTPOINT: is missing; see `cove help mount`", status: 2),
+            Refusal("$COVE mount $src $mnt x", "x: one operand too many; see `cove help mount`", status: 2),
+            Refusal("$COVE mount '' $mnt", "operand 1: is empty; see `cove help mount`", status: 2),
+            Refusal("$COVE mount --frob $src $mnt", "--frob: unknown option; see `cove help mount`", status: 2),
+            Refusal("$COVE mount -x $src $mnt", "-x: unknown option; see `cove help mount`", status: 2),
+            Refusal(
+                "$COVE mount $src $mnt --state",
+                "--state DIR: its value is missing; see `cove help mount`",
+                status: 2
+            ),
+            Refusal("$COVE mount --json=x $src $mnt", "--json: takes no value; see `cove help mount`", status: 2),
+            Refusal(
+                "$COVE mount $src $mnt -o cache-size=big",
+                "-o cache-size=big: its value can't be read; write it like 20G or 10%",
+                status: 2
+            ),
+        ]
+
+        private static let accountName =
+            "--account a/b: is no account name; use letters, digits, dots, dashes; at most 64"
+
+        private static let others = [
+            Refusal("$COVE frob", "frob: unknown command; see `cove help`", status: 2),
+            Refusal("$COVE trash", "trash: a command is missing; one of ls, restore, empty", status: 2),
+            Refusal("$COVE trash frob", "trash: unknown command; one of ls, restore, empty", status: 2),
+            Refusal("$COVE help frob", "frob: unknown command; see `cove help`", status: 2),
+            Refusal("$COVE completions fish", "fish: unknown shell; bash or zsh", status: 2),
+            Refusal("$COVE sync --timeout soon", "--timeout soon: is no time; write it like 30 or 5m", status: 2),
+            Refusal(
+                "$COVE trash empty --older-than x",
+                "--older-than x: is no time; write it like 7d or 12h",
+                status: 2
+            ),
+            Refusal("$COVE info", "PATH: is missing; see `cove help info`", status: 2),
+            Refusal(
+                "$COVE info $src/file",
+                "$src/file: is not inside a Cove mount; name a path below one (`findmnt -t fuse.cove`)"
+            ),
+            Refusal("$COVE ls $tmp/no/thing", "$tmp/no/thing: No such file or directory; check the path"),
+            Refusal(
+                "$COVE stats --state $tmp/none",
+                "$tmp/none: no daemon answers at $tmp/none/cove.sock; mount the account with `cove mount`"
+            ),
+            Refusal("$COVE unmount $mnt", "$mnt: no Cove mount is there; see `findmnt -t fuse.cove`"),
+        ]
+
+        @Test(arguments: mounts + others) func `is refused`(refusal: Refusal) async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                try account.shell(
+                    """
+                    mkdir $src/in $tmp/full $tmp/secret; echo x > $src/file; touch $tmp/full/x; chmod 000 $tmp/secret
+                    ln -s $src $tmp/link
+                    """
+                )
+                let before = try account.everything()
+                // State that a refused mount makes is to be found.
+                let script =
+                    "export XDG_STATE_HOME=$tmp/xdg XDG_RUNTIME_DIR=$tmp XDG_CONFIG_HOME=$tmp; \(refusal.script)"
+                try account.expectRefusal(script, refusal.line, status: refusal.status)
+                #expect(try account.everything() == before)
+            }
+        }
+
+        @Test func `no command at all shows the overview`() async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                let result = try account.start("exec $COVE").wait(deadline: 10)
+                #expect(try result.error == account.cove("help") && result.status == 2 && result.output.isEmpty)
+            }
+        }
+
+        @Test func `items that are not there, or not to be evicted`() async throws {
+            try await mounted { source in
+                for name in ["a", "b"] { try source.save(name, Array("hi\n".utf8)) }
+            } _: { account in
+                for command in ["info", "status", "ls", "download", "evict", "pin", "unpin", "sync"] {
+                    let line = "none: no such item; check the name"
+                    try account.expectRefusal("$COVE \(command) none", line)
+                    let result = try account.start("$COVE \(command) $src").wait(deadline: 10)
+                    #expect(result.status == 1 && result.error.contains("source: is not inside a Cove mount;"))
+                }
+                try account.shell("cat a b")
+                let reader = try account.start("exec 3<a; touch $tmp/open; exec sleep 60")
+                try waitUntil("it is open") { try account.shell("[ ! -e $tmp/open ] || echo y") == "y\n" }
+                try account.expectRefusal("$COVE evict a", "a: a program has it open; close it first")
+                reader.signal(SIGKILL)
+                #expect(reader.hasEnded(within: 10))
+                try account.shell("$COVE pin a; $COVE pause; echo more >> b; echo new > n")
+                try account.expectRefusal("$COVE evict a", "a: it is pinned; run `cove unpin` first")
+                let unsent = "b: its changes are not uploaded yet; run `cove sync --wait` first"
+                try account.expectRefusal("$COVE evict b", unsent)
+                try account.expectRefusal("$COVE evict n", "n: it is only on this device; run `cove sync --wait` first")
+                // One that fails keeps no other from being done.
+                let result = try account.start("$COVE evict --json none a || :; $COVE unpin none a").wait(deadline: 10)
+                #expect(result.output == "[]\n" && result.error.split(separator: "\n").count == 3)
+                #expect(try account.cove("evict a") == "")
+                #expect(try account.shell("cat a b n; $COVE resume") == "hi\nhi\nmore\nnew\n")
+                try account.expectSame()
+            }
+        }
+
+        @Test func `one daemon works on a state directory, and for one source`() async throws {
+            try await mounted { source in
+                try source.save("a", Array("hi\n".utf8))
+            } _: { account in
+                try account.shell("mkdir $tmp/other $tmp/mnt2; cat a")
+                let daemon = try account.statistics().daemonPID
+                let before = try account.everything()
+                try account.expectRefusal(
+                    "exec $COVE mount $src $mnt --state $STATE",
+                    "$mnt: cove:source is mounted there; run `cove unmount $mnt` first"
+                )
+                try account.expectRefusal(
+                    "exec $COVE mount $src $tmp/mnt2 --state $STATE",
+                    "$STATE: a daemon (pid \(daemon)) works on this account already; end it with `cove unmount`, "
+                        + "or choose another directory with --state"
+                )
+                let line = "$STATE: belongs to the source dir://$src; choose another directory with --state"
+                try account.expectRefusal("exec $COVE mount $tmp/other $tmp/mnt2 --state $STATE", line)
+                #expect(try account.everything() == before)
+                try account.shell("cd /; $COVE unmount $mnt")
+                try account.expectRefusal("exec $COVE mount $tmp/other $mnt --state $STATE", line)
+                try account.start()
+                #expect(try account.shell("cat a") == "hi\n" && account.statistics().bytesDownloaded == 0)
+            }
+        }
+
+        @Test func `a state directory of a newer version is left alone`() async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                try account.source.save("a", Array("hi\n".utf8))
+                try account.start()
+                try account.shell("cat a; $COVE pause; echo unsent > b; cd /; $COVE unmount $mnt 2>/dev/null")
+                let version = try account.shell("sqlite3 $STATE/catalog.db 'PRAGMA user_version'").dropLast()
+                try account.shell("sqlite3 $STATE/catalog.db 'PRAGMA user_version = 99'")
+                let content =
+                    "cd $STATE; sqlite3 catalog.db .dump; find content -type f -exec sha256sum {} + | sort"
+                let before = try account.shell(content)
+                try account.expectRefusal(
+                    "exec $COVE mount $src $mnt --state $STATE",
+                    "$STATE/catalog.db: it was written by a newer Cove (schema 99, this one knows \(version)); run that version, "
+                        + "or mount with another --state"
+                )
+                #expect(try account.shell(content) == before)
+                #expect(before.contains("INSERT INTO entries") && before.contains("  content/"))
+                try account.shell("sqlite3 $STATE/catalog.db 'PRAGMA user_version = \(version)'")
+                try account.start()
+                try account.expectSame()
+                #expect(try account.shell("cat a b") == "hi\nunsent\n")
+                try account.end()
+            }
+        }
+
+        @Test(arguments: [
+            "dd if=/dev/urandom of=$STATE/catalog.db bs=4k count=3 conv=notrunc status=none",
+            "echo nonsense > $STATE/catalog.db",
+            // Its first page is whole, and says that there are tables.
+            "dd if=/dev/urandom of=$STATE/catalog.db bs=4k seek=1 count=40 conv=notrunc status=none",
+            "truncate -s 8192 $STATE/catalog.db",
+        ])
+        func `a corrupt catalog is kept aside with what was not sent, and the tree is there again`(
+            damage: String
+        ) async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                for name in ["a", "b"] { try account.source.save(name, Array("hi \(name)\n".utf8)) }
+                try account.start()
+                try account.shell("cat a; $COVE pause; echo unsent work > n; cd /; $COVE unmount $mnt 2>/dev/null")
+                try account.shell(damage)
+                let started = try account.start("cd /; exec $COVE mount $src $mnt --state $STATE").wait(deadline: 60)
+                #expect(started.status == 0 && started.output.isEmpty)
+                let notice = "the catalog was corrupt and the tree was rebuilt; unsent changes may be in "
+                #expect(started.error.hasPrefix("cove: source: \(notice)"))
+                #expect(started.error.split(separator: "\n").count == 1)
+                #expect(try account.shell("cat a b; ls") == "hi a\nhi b\na\nb\n")
+                #expect(try account.shell("grep -rl 'unsent work' $STATE/corrupt-*/content | wc -l") == "1\n")
+                #expect(try account.shell("[ -s $STATE/corrupt-*/catalog.db ] && echo kept") == "kept\n")
+                #expect(try account.cove("status", as: AccountStatus.self).errors.map(\.path) == ["/"])
+                #expect(try account.cove("status").contains("error:      /: \(notice)"))
+                try account.expectSame()
+                try account.end()
+                try account.shell("rm -r $STATE/corrupt-*")
+                try account.shell(
+                    "cd /; $COVE mount $src $mnt --state $STATE 2> $tmp/complaint; [ ! -s $tmp/complaint ]"
+                )
+                #expect(try account.cove("status", as: AccountStatus.self).errors.isEmpty)
+                try account.end()
+            }
+        }
+    }
+}
