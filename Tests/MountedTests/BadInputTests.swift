@@ -39,6 +39,18 @@ extension Mounted {
             Refusal("$COVE mount $src $src", "$src: lies in its source $src; choose a directory outside of it"),
             Refusal("$COVE mount $src $tmp", "$tmp: would hide its source $src; choose another directory"),
             Refusal("cd $tmp; $COVE mount source .", "$tmp: would hide its source $src; choose another directory"),
+            Refusal(
+                "$COVE mount $src $mnt --state $mnt/state",
+                "$mnt/state: the state would lie in the mount point $mnt; choose another directory with --state"
+            ),
+            Refusal(
+                "$COVE mount $src $mnt --state $tmp/link/in/state",
+                "$tmp/link/in/state: the state would lie in the source $src; choose another directory with --state"
+            ),
+            Refusal(
+                "export XDG_STATE_HOME=$src; $COVE mount $src $mnt",
+                "$src/cove/source: the state would lie in the source $src; choose another directory with --state"
+            ),
             Refusal("$COVE mount frob://x $mnt", "frob://: unknown kind of source; known are dir://"),
             Refusal("$COVE mount $src $mnt --account a/b", accountName, status: 2),
             Refusal(

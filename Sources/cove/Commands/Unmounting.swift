@@ -91,14 +91,12 @@ struct MountUsers {
         names(in: "/proc").compactMap { Int32($0) }.compactMap { process in
             let folder = "/proc/\(process)"
             let links = ["cwd", "root", "exe"] + names(in: folder + "/fd").map { "fd/" + $0 }
-            guard links.contains(where: { isInside(target(of: "\(folder)/\($0)"), mountpoint) }) else { return nil }
+            guard links.contains(where: { StatePaths.isInside(target(of: "\(folder)/\($0)"), mountpoint) }) else {
+                return nil
+            }
             let program = target(of: folder + "/exe").split(separator: "/").last.map(String.init)
             return MountUsers(process: process, name: program ?? "a program")
         }
-    }
-
-    private static func isInside(_ path: String, _ directory: String) -> Bool {
-        path == directory || path.hasPrefix(directory + "/")
     }
 
     private static func target(of link: String) -> String {

@@ -68,6 +68,19 @@ struct MountPlan: Sendable {
         } catch {
             throw Failure(line: error.description)
         }
+        try checkState()
+    }
+
+    /// A daemon that keeps its state in its mount waits for itself, and one in its source sends its own state for ever.
+    private func checkState() throws(Failure) {
+        let state = StatePaths.canonical(stateDirectory)
+        let remedy = "choose another directory with --state"
+        if StatePaths.isInside(state, StatePaths.canonical(mountpoint)) {
+            throw Failure(stateDirectory, "the state would lie in the mount point \(mountpoint)", remedy)
+        }
+        if let directory = sourceDirectory, StatePaths.isInside(state, StatePaths.canonical(directory)) {
+            throw Failure(stateDirectory, "the state would lie in the source \(directory)", remedy)
+        }
     }
 
     /// The provider of the source, behind a simulated link where the options ask for one; nothing is started.

@@ -66,6 +66,24 @@ enum StatePaths {
         return "/" + names.joined(separator: "/")
     }
 
+    /// An absolute path without symbolic links, as far as it is there.
+    static func canonical(_ path: String) -> String {
+        var there = path[...]
+        while there.count > 1, let slash = there.lastIndex(of: "/") {
+            if let resolved = realpath(String(there), nil) {
+                defer { free(resolved) }
+                return String(cString: resolved) + path[there.endIndex...]
+            }
+            there = there[..<slash]
+        }
+        return path
+    }
+
+    /// True when a path is a directory or below it.
+    static func isInside(_ path: String, _ directory: String) -> Bool {
+        directory == "/" || path == directory || path.hasPrefix(directory + "/")
+    }
+
     private static var workingDirectory: String {
         guard let directory = getcwd(nil, 0) else { return "" }
         defer { free(directory) }
