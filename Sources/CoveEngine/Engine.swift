@@ -20,6 +20,7 @@ public final class Engine: Sendable {
     let tombstones = Tombstones()
     let departing = Departing()
     let removedDirectories = RemovedDirectories()
+    let lookups = PendingLookups()
     let scratchNames: NamePatterns
     let incoming = IncomingTable()
     let touched = TouchedDirectories()
@@ -111,6 +112,7 @@ public final class Engine: Sendable {
             expireFetches(of: item, now: now)
             endDeadReaders(of: item)
         }
+        lookups.expire(before: now)
         tombstones.expire(before: now)
     }
 

@@ -124,6 +124,26 @@ extension Mounted {
             }
         }
 
+        @Test func `a name the source does not tell in time ends with an error`() async throws {
+            try await mounted(options: "simulate-latency=1h,stall-limit=1s") { account in
+                let result = try account.start("exec stat name").wait(deadline: 20)
+                #expect(result.status == 1 && result.error.contains("timed out"), "\(result.error)")
+                #expect(try account.statistics().parkedRequests == 0)
+            }
+        }
+
+        @Test func `names asked for one by one leave nothing behind`() async throws {
+            try await mounted { account in
+                func ask(_ prefix: String) throws -> Int64 {
+                    let names = "(\"\(prefix)%d\" % n for n in range(4000))"
+                    try account.shell("python3 -c 'import os; [os.path.exists(name) for name in \(names)]'")
+                    return try account.statistics().memoryBytes
+                }
+                let before = try ask("a")
+                #expect(try ask("b") - before < 8 << 20)
+            }
+        }
+
         @Test func `a fetch without progress ends with an error, never with other bytes`() async throws {
             try await mounted(options: "simulate-stall=stuck*,stall-limit=1s") { source in
                 try source.save("stuck", [UInt8](repeating: 65, count: 100_000))

@@ -74,21 +74,15 @@ extension Engine {
     /// The provider's answer for one name, or `EHOSTUNREACH`, `ETIMEDOUT` within the stall limit.
     private func lookUpRemotely(_ parent: ItemID, _ name: [UInt8]) -> Pending<ItemAttributes?> {
         let pending = Pending<ItemAttributes?>()
-        let limit = configuration.stallLimit
         let work = Task { [self] in
             await connected.pass()
             var result: Result<ItemAttributes?, Errno>
             repeat { result = await askForName(parent, name) } while result == .failure(.wouldBlock)
             pending.fulfill(result)
+            lookups.remove(pending)
         }
-        let deadline = Task {
-            try? await Task.sleep(for: limit)
-            if pending.fulfill(.failure(.timedOut)) { work.cancel() }
-        }
-        pending.onCancel {
-            work.cancel()
-            deadline.cancel()
-        }
+        lookups.insert(pending, work, until: System.monotonic() + configuration.stallLimit.nanoseconds)
+        pending.onCancel { work.cancel() }
         return pending
     }
 
