@@ -284,7 +284,8 @@ import Testing
             await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
             let report = await account.engine.waitUntilSettled(nil, timeout: .seconds(30))
             #expect(!report.isSettled)
-            #expect(try source.snapshot().count == 120)
+            // Those that had begun when there were few may have been sent.
+            #expect(try source.snapshot().count >= 120 - 4)
             try await account.settle()
             #expect(try source.snapshot().count == 10)
             await account.stop()

@@ -17,7 +17,7 @@ extension Mounted {
                 )
                 let untar = try account.start("exec tar -xvf $tmp/tree.tar > $tmp/names 2>&1")
                 let names = account.scratch.appending("names")
-                try waitUntil("a third is there", deadline: 60) {
+                try waitUntil("a third is there", deadline: 300) {
                     (try? System.lstat(names).st_size) ?? 0 > 7 * 3300
                 }
                 try account.crash()
