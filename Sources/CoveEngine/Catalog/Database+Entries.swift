@@ -1,14 +1,12 @@
 internal import CoveCore
 
 /// Reading and writing rows of `entries` and of the change feed.
+///
+/// Rows are read in the order of the schema's columns; schema steps only add columns at the end.
 extension Database {
     func entry(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> EntryRow? {
         try first(
-            """
-            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
-                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
-            FROM entries e WHERE e.parent = ? AND e.name = ?
-            """,
+            "SELECT * FROM entries WHERE parent = ? AND name = ?",
             .item(parent),
             .blob(name),
             read: { EntryRow($0) }
@@ -17,11 +15,7 @@ extension Database {
 
     func entry(id: Int64) throws(Errno) -> EntryRow? {
         try first(
-            """
-            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
-                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
-            FROM entries e WHERE e.id = ?
-            """,
+            "SELECT * FROM entries WHERE id = ?",
             .int(id),
             read: { EntryRow($0) }
         )
@@ -30,11 +24,7 @@ extension Database {
     /// The entries of an item: one, unless it has hard links.
     func entries(of item: ItemID) throws(Errno) -> [EntryRow] {
         try all(
-            """
-            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
-                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
-            FROM entries e WHERE e.item = ?
-            """,
+            "SELECT * FROM entries WHERE item = ?",
             .item(item),
             read: { EntryRow($0) }
         )
@@ -42,11 +32,7 @@ extension Database {
 
     func entry(document: DocumentID) throws(Errno) -> EntryRow? {
         try first(
-            """
-            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
-                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
-            FROM entries e WHERE e.document = ?
-            """,
+            "SELECT * FROM entries WHERE document = ?",
             .document(document),
             read: { EntryRow($0) }
         )
@@ -54,11 +40,7 @@ extension Database {
 
     func entry(remoteID: RemoteID) throws(Errno) -> EntryRow? {
         try first(
-            """
-            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
-                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
-            FROM entries e WHERE e.remote_id = ? LIMIT 1
-            """,
+            "SELECT * FROM entries WHERE remote_id = ? LIMIT 1",
             .blob(remoteID.bytes),
             read: { EntryRow($0) }
         )
@@ -67,11 +49,7 @@ extension Database {
     /// The document that the provider, as far as it has acknowledged, holds at a place.
     func entry(remoteParent: ItemID, remoteName: [UInt8]) throws(Errno) -> EntryRow? {
         let moved = try first(
-            """
-            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
-                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
-            FROM entries e WHERE e.remote_parent = ? AND e.remote_name = ?
-            """,
+            "SELECT * FROM entries WHERE remote_parent = ? AND remote_name = ?",
             .item(remoteParent),
             .blob(remoteName),
             read: { EntryRow($0) }
@@ -84,11 +62,7 @@ extension Database {
     /// Visits the entries of a directory in the order of their cookies.
     func eachEntry(of parent: ItemID, after cookie: Int64, _ body: (EntryRow) -> Bool) throws(Errno) {
         try each(
-            """
-            SELECT e.id, e.parent, e.name, e.item, e.document, e.flags, e.remote_id, e.remote_parent, e.remote_name,
-                e.remote_version, e.remote_metadata, e.remote_item, e.remote_generation
-            FROM entries e WHERE e.parent = ? AND e.id > ? ORDER BY e.id
-            """,
+            "SELECT * FROM entries WHERE parent = ? AND id > ? ORDER BY id",
             .item(parent),
             .int(cookie)
         ) { body(EntryRow($0)) }

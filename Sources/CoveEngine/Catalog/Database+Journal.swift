@@ -93,10 +93,7 @@ extension Database {
 
     func journal() throws(Errno) -> [JournalRow] {
         try all(
-            """
-            SELECT j.entry, j.changed, j.attempts, j.retry, j.sent, j.error, e.document
-            FROM journal j JOIN entries e ON e.id = j.entry ORDER BY j.entry
-            """,
+            "SELECT j.*, e.document FROM journal j JOIN entries e ON e.id = j.entry ORDER BY j.entry",
             read: { JournalRow($0) }
         )
     }
@@ -105,8 +102,7 @@ extension Database {
     func eachReady(now: Int64, _ body: (JournalRow) -> Bool) throws(Errno) {
         try each(
             """
-            SELECT j.entry, j.changed, j.attempts, j.retry, j.sent, j.error, e.document
-            FROM journal j JOIN entries e ON e.id = j.entry WHERE j.retry <= ? ORDER BY j.changed, j.entry
+            SELECT j.*, e.document FROM journal j JOIN entries e ON e.id = j.entry WHERE j.retry <= ? ORDER BY j.changed, j.entry
             """,
             .int(now)
         ) { body(JournalRow($0)) }
@@ -123,10 +119,7 @@ extension Database {
 
     func journalRow(_ entry: Int64) throws(Errno) -> JournalRow? {
         try first(
-            """
-            SELECT j.entry, j.changed, j.attempts, j.retry, j.sent, j.error, e.document
-            FROM journal j JOIN entries e ON e.id = j.entry WHERE j.entry = ?
-            """,
+            "SELECT j.*, e.document FROM journal j JOIN entries e ON e.id = j.entry WHERE j.entry = ?",
             .int(entry),
             read: { JournalRow($0) }
         )
@@ -214,9 +207,7 @@ extension Database {
     func readyTrash(now: Int64, limit: Int) throws(Errno) -> [TrashRow] {
         try all(
             """
-            SELECT id, document, path, kind, item, size, deleted, pending, remote_id, remote_parent, remote_name,
-                remote_version, place, attempts, retry, error
-            FROM trash t WHERE pending = 1 AND retry <= ? AND NOT (kind = 1 AND EXISTS
+            SELECT * FROM trash t WHERE pending = 1 AND retry <= ? AND NOT (kind = 1 AND EXISTS
                 (SELECT 1 FROM trash c WHERE c.pending = 1 AND c.remote_parent = t.item)) ORDER BY id LIMIT ?
             """,
             .int(now),
@@ -239,11 +230,7 @@ extension Database {
 
     func trash(pending: Bool?) throws(Errno) -> [TrashRow] {
         try all(
-            """
-            SELECT id, document, path, kind, item, size, deleted, pending, remote_id, remote_parent, remote_name,
-                remote_version, place, attempts, retry, error
-            FROM trash WHERE ?1 IS NULL OR pending = ?1 ORDER BY id
-            """,
+            "SELECT * FROM trash WHERE ?1 IS NULL OR pending = ?1 ORDER BY id",
             .optional(pending.map { $0 ? 1 : 0 }),
             read: { TrashRow($0) }
         )
@@ -261,11 +248,7 @@ extension Database {
 
     func trash(id: Int64) throws(Errno) -> TrashRow? {
         try first(
-            """
-            SELECT id, document, path, kind, item, size, deleted, pending, remote_id, remote_parent, remote_name,
-                remote_version, place, attempts, retry, error
-            FROM trash WHERE id = ?
-            """,
+            "SELECT * FROM trash WHERE id = ?",
             .int(id),
             read: { TrashRow($0) }
         )
@@ -274,11 +257,7 @@ extension Database {
     /// A deletion not yet sent of what the provider has at a place.
     func pendingTrash(remoteParent: ItemID, remoteName: [UInt8]) throws(Errno) -> TrashRow? {
         try first(
-            """
-            SELECT id, document, path, kind, item, size, deleted, pending, remote_id, remote_parent, remote_name,
-                remote_version, place, attempts, retry, error
-            FROM trash WHERE pending = 1 AND remote_parent = ? AND remote_name = ?
-            """,
+            "SELECT * FROM trash WHERE pending = 1 AND remote_parent = ? AND remote_name = ?",
             .item(remoteParent),
             .blob(remoteName),
             read: { TrashRow($0) }
@@ -288,11 +267,7 @@ extension Database {
     /// A deletion not yet sent of an item of the provider, wherever it is.
     func pendingTrash(remoteID: RemoteID) throws(Errno) -> TrashRow? {
         try first(
-            """
-            SELECT id, document, path, kind, item, size, deleted, pending, remote_id, remote_parent, remote_name,
-                remote_version, place, attempts, retry, error
-            FROM trash WHERE pending = 1 AND remote_id = ?
-            """,
+            "SELECT * FROM trash WHERE pending = 1 AND remote_id = ?",
             .blob(remoteID.bytes),
             read: { TrashRow($0) }
         )
@@ -300,11 +275,7 @@ extension Database {
 
     func pendingTrash(document: DocumentID) throws(Errno) -> TrashRow? {
         try first(
-            """
-            SELECT id, document, path, kind, item, size, deleted, pending, remote_id, remote_parent, remote_name,
-                remote_version, place, attempts, retry, error
-            FROM trash WHERE pending = 1 AND document = ?
-            """,
+            "SELECT * FROM trash WHERE pending = 1 AND document = ?",
             .document(document),
             read: { TrashRow($0) }
         )

@@ -90,16 +90,23 @@ extension FolderTree {
     }
 
     /// True while any program has the file open for writing, or mapped so; false where that can't be told.
+    ///
+    /// A process that is being started has its parent's descriptors until it runs its own program: such a moment is waited
+    /// out.
     static func isOpenForWriting(_ directory: Int32, _ name: [UInt8]) -> Bool {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         guard let descriptor = try? System.openat(directory, name, flags) else { return false }
         defer { System.close(descriptor) }
-        do throws(Errno) {
-            try System.takeReadLease(descriptor)
-            System.releaseLease(descriptor)
-            return false
-        } catch {
-            return error == .wouldBlock
+        for attempt in 0..<8 {
+            do throws(Errno) {
+                try System.takeReadLease(descriptor)
+                System.releaseLease(descriptor)
+                return false
+            } catch {
+                guard error == .wouldBlock else { return false }
+            }
+            _ = poll(nil, 0, 1 << min(attempt, 3))
         }
+        return true
     }
 }
