@@ -26,6 +26,8 @@ public final class Engine: Sendable {
     let touched = TouchedDirectories()
     /// What needs the provider waits here for the first attempt to connect.
     let connected = Gate()
+    /// Counts what the provider told: a listing that it overlapped may lack some of it.
+    let takenChanges = Atomic<Int>(0)
     let listings = Mutex<[ItemID: PendingListing]>([:])
     let kernel = Mutex<(any KernelNotifier)?>(nil)
     let announcer = Mutex<(any Announcer)?>(nil)
@@ -72,6 +74,7 @@ public final class Engine: Sendable {
         let sync = SyncEngine(self)
         syncSlot.withLock { $0 = sync }
         Task { await sync.start() }
+        contentQueue.async { [self] in fetchPinned() }
         timer.withLock { timer in
             let source = DispatchSource.makeTimerSource(queue: clock)
             source.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(100))
@@ -79,6 +82,18 @@ public final class Engine: Sendable {
             source.activate()
             timer = source
         }
+    }
+
+    /// What is to be kept here may have been dropped when the machine went down.
+    private func fetchPinned() {
+        let files = try? catalog.read { database throws(Errno) in
+            try database.all(
+                "SELECT i.id FROM entries e JOIN items i ON i.id = e.item WHERE e.flags & ? AND i.kind = 0 AND i.state <> 0",
+                .int(EntryRow.Flags.pinned.rawValue),
+                read: { $0.item(0) }
+            )
+        }
+        for file in files ?? [] { materialize(file) { _ in } }
     }
 
     /// Ends sync, saves what is unsaved and closes the catalog.
@@ -92,6 +107,7 @@ public final class Engine: Sendable {
         syncSlot.withLock { $0 = nil }
         connected.open()
         for item in live.all() { try? save(item, closing: false) }
+        Recovery.seal(catalog, store)
         catalog.close()
         await provider.stop()
     }

@@ -83,7 +83,10 @@ enum Recovery {
             let orphans = try database.orphans()
             for id in orphans { try database.deleteItem(id) }
             try recoverSizes(database, store, log)
-            if isUnclean { try dropUnsynced(database, configuration, log) }
+            if isUnclean {
+                try setAsideUnsynced(database, configuration, log)
+                try dropUnsynced(database, log)
+            }
             try database.setMeta("boot", boot)
             return orphans
         }
@@ -116,10 +119,47 @@ enum Recovery {
         }
     }
 
+    /// After the machine itself went down: changed bytes that were not durable may be anything, so they replace nothing.
+    ///
+    /// They stay as a conflict copy, and the document comes back from the provider.
+    private static func setAsideUnsynced(
+        _ database: Database,
+        _ configuration: EngineConfiguration,
+        _ log: Log
+    ) throws(Errno) {
+        let now = Int64(System.now().rawValue / 1_000_000)
+        let ids = try database.all(
+            """
+            SELECT e.id FROM entries e JOIN items i ON i.id = e.item JOIN journal j ON j.entry = e.id
+            WHERE i.kind = 0 AND i.synced = 0 AND i.state <> 1 AND i.size > 0 AND e.remote_id IS NOT NULL
+                AND (e.remote_item IS NOT i.id OR e.remote_generation IS NOT i.generation)
+            """,
+            read: { $0.int(0) }
+        )
+        for id in ids {
+            guard let entry = try database.entry(id: id) else { continue }
+            // The provider's document is found again when its directory is listed.
+            try database.deleteEntry(entry.id)
+            let name = try Engine.conflictName(entry.parent, entry.name, host: configuration.hostName, database)
+            let copy = EntryRow(parent: entry.parent, name: name, item: entry.item)
+            let made = try database.insert(copy)
+            try database.run("UPDATE items SET state = 0 WHERE id = ?", .item(entry.item))
+            try database.run("DELETE FROM ranges WHERE item = ?", .item(entry.item))
+            try database.enqueue(made, at: now)
+            try database.recordConflict(
+                copy: copy.document,
+                of: entry.document,
+                host: configuration.hostName,
+                at: now
+            )
+            log.notice("entry \(id): its last changes may not have reached the disk; they are kept beside it")
+        }
+        if !ids.isEmpty { try database.setMeta("anchor", nil) }
+    }
+
     /// After the machine itself went down: clean bytes that were not durable are fetched again.
     private static func dropUnsynced(
         _ database: Database,
-        _ configuration: EngineConfiguration,
         _ log: Log
     ) throws(Errno) {
         try database.run(
@@ -133,6 +173,17 @@ enum Recovery {
         )
         try database.run("DELETE FROM ranges WHERE item IN (SELECT id FROM items WHERE state = 1)")
         log.notice("the machine went down since the last mount: content that was not durable is fetched again")
+    }
+
+    /// At a clean end: all content is durable, and the next start, after whatever happens to the machine, may rely on it.
+    static func seal(_ catalog: Catalog, _ store: ContentStore) {
+        guard let directory = try? System.open(store.directory, O_RDONLY | O_DIRECTORY) else { return }
+        defer { System.close(directory) }
+        guard cove_syncfs(directory) == 0 else { return }
+        try? catalog.write(durable: true) { database throws(Errno) in
+            try database.run("UPDATE items SET synced = 1 WHERE synced = 0 AND resident > 0")
+            try database.setMeta("boot", nil)
+        }
     }
 
     /// Names this boot of the machine and of the state disk's mount.

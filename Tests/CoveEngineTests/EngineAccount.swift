@@ -82,13 +82,30 @@ final class EngineAccount: AccountUnderTest {
     }
 
     /// A restart on a copy of the state; the mounted tests kill a real daemon.
-    func crash() async throws {
+    func crash() async throws { try await restart { _ in } }
+
+    /// The machine goes down before the bytes of some content files, which are all zeros afterwards, are durable.
+    func losePower() async throws {
+        try await restart { state in
+            let forget = "UPDATE items SET synced = 0; INSERT OR REPLACE INTO meta VALUES('boot', x'00')"
+            try Command.run("sqlite3", ["\(state)/catalog.db", forget])
+            let content = FileManager.default.enumerator(atPath: "\(state)/content")
+            while let name = content?.nextObject() as? String {
+                let file = "\(state)/content/\(name)"
+                guard let size = try? System.lstat(file), size.st_mode & S_IFMT == S_IFREG else { continue }
+                try Data(count: Int(size.st_size)).write(to: URL(fileURLWithPath: file))
+            }
+        }
+    }
+
+    private func restart(_ change: (String) throws -> Void) async throws {
         let old = root.appending("state\(generation)")
         generation += 1
         let new = root.appending("state\(generation)")
         link.setOffline(true)
         await engine.stop()
         try FileManager.default.copyItem(atPath: old, toPath: new)
+        try change(new)
         crashed.append(engine)
         (engine, link) = try EngineAccount.start(new, source, configure)
         link.setOffline(isOffline)

@@ -72,6 +72,26 @@ extension Database {
         try first("SELECT 1 FROM entries WHERE parent = ? LIMIT 1", .item(parent), read: { _ in true }) ?? false
     }
 
+    /// All names of a directory are here.
+    func markListed(_ directory: ItemID) throws(Errno) {
+        try run(
+            """
+            UPDATE items SET state = 0, nlink = 2 + (SELECT count(*) FROM entries e JOIN items i ON i.id = e.item
+                WHERE e.parent = ?1 AND i.kind = 1)
+            WHERE id = ?1
+            """,
+            .item(directory)
+        )
+    }
+
+    func hasUploadedEntries(_ parent: ItemID) throws(Errno) -> Bool {
+        try first(
+            "SELECT 1 FROM entries WHERE parent = ? AND remote_id IS NOT NULL AND remote_parent IS NULL LIMIT 1",
+            .item(parent),
+            read: { _ in true }
+        ) ?? false
+    }
+
     @discardableResult
     func insert(_ entry: EntryRow) throws(Errno) -> Int64 {
         try run(

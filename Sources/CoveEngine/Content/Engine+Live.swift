@@ -68,6 +68,8 @@ extension Engine {
             residentBytes.add(resident - row.resident, ordering: .relaxed)
             row.resident = resident
             row.used = milliseconds() / 1000
+            // What comes after an fsync is not covered by it.
+            row.isSynced = false
             if durable {
                 if state.descriptor >= 0 { try System.fdatasync(state.descriptor) }
                 row.isSynced = true
@@ -90,6 +92,23 @@ extension Engine {
 
     private func adoptIdentities(of id: ItemID) throws(Errno) {
         try catalog.write { database throws(Errno) in try self.adoptIdentities(of: id, database) }
+    }
+
+    /// The provider calls the bytes of an item that is not all here by another version now.
+    func rebase(_ id: ItemID, from base: ContentVersion, to version: ContentVersion) throws(Errno) {
+        let item = live.retain(id)
+        defer { live.release(id) }
+        try item.state.withLock { state throws(Errno) in
+            try catalog.write { database throws(Errno) in
+                try database.run(
+                    "UPDATE items SET version = ? WHERE id = ? AND version = ? AND state <> 0",
+                    .blob(version.bytes),
+                    .item(id),
+                    .blob(base.bytes)
+                )
+            }
+            if state.row?.version == base { state.row?.version = version }
+        }
     }
 
     /// Notes that bytes of a live item changed.

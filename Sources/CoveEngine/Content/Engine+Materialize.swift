@@ -78,7 +78,7 @@ extension Engine {
         fetch.run(
             Task { [self] in
                 await connected.pass()
-                let result = await fetchFromSource(item.id, row.version, range, into: sink)
+                let result = await fetchFromSource(item, range, into: sink)
                 contentQueue.async { [self] in
                     finish(item, fetch, result)
                     live.release(item.id)
@@ -87,32 +87,31 @@ extension Engine {
         )
     }
 
-    /// Fetches a range, wherever the provider has the item by now: a push may move it, or a directory above it, meanwhile.
+    /// Fetches a range, wherever and under whatever version the provider has the item by now: a push may change both.
     private func fetchFromSource(
-        _ id: ItemID,
-        _ version: ContentVersion?,
+        _ item: LiveItem,
         _ range: Range<Int64>,
         into sink: FetchSink
     ) async -> Result<Void, ProviderError> {
-        var tried: RemotePath?
-        for attempt in 1... {
-            let place = await remotePlace(of: id)
-            guard let place, let version else { return .failure(.versionNoLongerAvailable) }
-            // The same place a second time: it is moving just now, or another device has moved it.
-            if place.path == tried {
-                if attempt > 20 { return .failure(.noSuchItem) }
+        var tried: (path: RemotePath, version: ContentVersion)?
+        for attempt in 1...20 {
+            let version = item.state.withLock { $0.row?.version }
+            guard let place = await remotePlace(of: item.id), let version else { break }
+            // The same a second time: it is moving just now, or another device has moved or changed it.
+            if let tried, tried == (place.path, version) {
                 if attempt == 2 { await sync?.requestPoll() }
                 try? await Task.sleep(for: .milliseconds(100))
             }
-            tried = place.path
+            tried = (place.path, version)
             do throws(ProviderError) {
                 try await provider.fetch(place, version: version, range: range, into: sink)
                 return .success(())
             } catch {
-                guard error == .noSuchItem, !Task.isCancelled else { return .failure(error) }
+                let mayBeElsewhere = error == .noSuchItem || error == .versionNoLongerAvailable && attempt < 5
+                guard mayBeElsewhere, !Task.isCancelled else { return .failure(error) }
             }
         }
-        return .failure(.cancelled)
+        return .failure(tried == nil ? .versionNoLongerAvailable : .noSuchItem)
     }
 
     private func remotePlace(of id: ItemID) async -> RemoteReference? {
@@ -343,6 +342,7 @@ extension Engine {
         guard var row = state.row else { return }
         residentBytes.add(state.ranges.count - row.resident, ordering: .relaxed)
         row.resident = state.ranges.count
+        row.isSynced = false
         let saved = row
         let ranges = state.ranges
         try catalog.write { database throws(Errno) in

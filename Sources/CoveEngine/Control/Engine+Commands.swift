@@ -131,7 +131,9 @@ extension Engine {
             let remaining = status.queuedOperations
             let isSettled = remaining == 0 && !isBusy && status.state == "idle"
             let isOffline = status.state == "offline" && status.reason != nil && timeout == nil
-            let isStuck = status.state == "waiting-for-approval" || status.state == "paused" || isOffline
+            // A look at the source that is going on may find that nothing waits any more.
+            let isWaiting = status.state == "waiting-for-approval" && !isBusy
+            let isStuck = isWaiting || status.state == "paused" || isOffline
             let hasFailed = !isBusy && remaining > 0 && status.errors.contains { $0.retryInSeconds != nil }
             if isSettled || isStuck || hasFailed || System.monotonic() >= deadline {
                 var errors = status.errors.filter { $0.retryInSeconds != nil }

@@ -12,6 +12,15 @@ struct RescuedEntry: Sendable {
 extension Engine {
     /// A free name beside a document for its other content.
     func conflictName(_ parent: ItemID, _ name: [UInt8], _ database: Database) throws(Errno) -> [UInt8] {
+        try Engine.conflictName(parent, name, host: configuration.hostName, database)
+    }
+
+    static func conflictName(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        host: String,
+        _ database: Database
+    ) throws(Errno) -> [UInt8] {
         var seconds = time(nil)
         var parts = tm()
         localtime_r(&seconds, &parts)
@@ -22,7 +31,7 @@ extension Engine {
         var number = 1
         while true {
             let suffix = number == 1 ? "" : " \(number)"
-            let candidate = base.inserting(" (conflict from \(configuration.hostName) \(date)\(suffix))").bytes
+            let candidate = base.inserting(" (conflict from \(host) \(date)\(suffix))").bytes
             let here = try database.entry(parent, candidate)
             let there = try database.entry(remoteParent: parent, remoteName: candidate)
             if here == nil, there == nil { return candidate }

@@ -69,6 +69,7 @@ extension Engine {
 
     private func list(_ id: ItemID, at directory: RemoteReference) async throws(ProviderError) {
         let time = System.monotonic()
+        let told = takenChanges.load(ordering: .acquiring)
         let known = try await onContentQueue { [self] () throws(Errno) in
             try catalog.read { database throws(Errno) -> Set<Int64> in
                 var ids: Set<Int64> = []
@@ -95,17 +96,7 @@ extension Engine {
         let missing = unseen
         let removed = try await onContentQueue { [self] () throws(Errno) -> [RemoteChange] in
             try catalog.write { database throws(Errno) in
-                let subdirectories =
-                    try database.first(
-                        "SELECT count(*) FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND i.kind = 1",
-                        .item(id),
-                        read: { $0.int(0) }
-                    ) ?? 0
-                try database.run(
-                    "UPDATE items SET state = 0, nlink = ? WHERE id = ?",
-                    .int(2 + subdirectories),
-                    .item(id)
-                )
+                try database.markListed(id)
                 var gone: [RemoteChange] = []
                 for entry in missing {
                     guard let row = try database.entry(id: entry), row.parent == id else { continue }
@@ -116,6 +107,8 @@ extension Engine {
         }
         kernel.withLock { $0 }?.invalidateAttributes(of: id)
         events += removed
+        // Changes in a directory not listed yet were let pass.
+        if takenChanges.load(ordering: .acquiring) != told { events.append(.directoryChanged(directory.path)) }
         if !events.isEmpty { sync?.enqueue(events, seen: time) }
     }
 

@@ -104,8 +104,9 @@ extension Engine {
         var keeps = false
         defer { if !keeps { live.release(id) } }
         let rest = configuration.openFileRest.nanoseconds
-        try syncContent(item)
+        // Content must be durable before a provider is told that this device has sent it.
         try save(item, closing: false)
+        try syncContent(item)
         let outcome = try item.state.withLock { state throws(Errno) -> SnapshotOutcome in
             let row = try load(id, &state)
             guard row.residency == .whole else {
@@ -113,16 +114,15 @@ extension Engine {
                 return .incomplete
             }
             if state.writesInFlight > 0 || state.hasUnsavedContent { return .busy(50) }
+            // Copied under the lock, which others wait for: a large file is sent as it lies, and again if it is written to.
             var copiesFirst = false
             if state.writers > 0 {
                 let rested = System.monotonic() - state.lastWrite
                 guard rested >= rest else { return .busy((rest - rested) / 1_000_000 + 1) }
-                copiesFirst = true
+                copiesFirst = row.size <= 64 << 20
             }
             let content = try descriptor(id, &state)
             let token = SnapshotToken()
-            // Content must be durable before a provider is told that this device has sent it.
-            try System.fdatasync(content)
             let source = SnapshotSource(
                 item: item,
                 token: token,

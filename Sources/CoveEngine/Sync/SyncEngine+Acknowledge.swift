@@ -15,11 +15,16 @@ extension SyncEngine {
             engine.counters.contentUpdates.add(1, ordering: .relaxed)
             engine.counters.bytesUploaded.add(bytes, ordering: .relaxed)
         }
-        try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) in
+        let base = plan.entry.remoteVersion
+        let hasChildren = try await engine.onContentQueue { () throws(Errno) -> Bool in
+            // Bytes that are only there are the same, under another version.
+            if generation == nil, let base { try engine.rebase(plan.row.id, from: base, to: remote.contentVersion) }
+            return try engine.catalog.write { database throws(Errno) -> Bool in
                 guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database) else {
-                    return try self.acknowledgeDeparted(plan, remote, database)
+                    try self.acknowledgeDeparted(plan, remote, database)
+                    return false
                 }
+                let isNewDirectory = plan.current == nil && plan.row.kind == .directory
                 engine.acknowledge(
                     remote,
                     &entry,
@@ -37,7 +42,16 @@ extension SyncEngine {
                 let hasContent = current.kind == .file && entry.hasUnsentContent(generation: current.generation)
                 if isUnchanged, !isMovedSince, !hasContent { try database.dequeue(entry.id) }
                 try database.markSent(entry.id, false)
+                guard isNewDirectory, try database.hasUploadedEntries(entry.item) else { return false }
+                // Nothing is in it but what will be found: it need not be listed before it is compared.
+                try database.markListed(entry.item)
+                return true
             }
+        }
+        // It was made again after it was deleted there, with all that was in it.
+        if hasChildren {
+            let path = plan.directory.path.appending(FileName(unchecked: plan.entry.name))
+            enqueue([.directoryChanged(path)], seen: 0)
         }
     }
 

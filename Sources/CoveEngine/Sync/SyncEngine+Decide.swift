@@ -80,7 +80,8 @@ extension SyncEngine {
         }
         if row.kind == .directory {
             if entry.remoteMetadata == remote.metadataVersion, entry.remoteID == remote.id { return .nothing }
-            return .show(Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen))
+            let transition = Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen)
+            return entry.remoteID == remote.id ? .show(transition) : .showReplaced(transition)
         }
         if entry.remoteVersion == remote.contentVersion {
             if entry.remoteMetadata == remote.metadataVersion { return .nothing }

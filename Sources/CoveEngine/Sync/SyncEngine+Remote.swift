@@ -7,6 +7,8 @@ extension SyncEngine {
     enum Decision: Sendable {
         case nothing
         case show(Transition)
+        /// Another directory has the name: what is in it is another's too.
+        case showReplaced(Transition)
         /// A document is being sent: decide when that is over.
         case wait(DocumentID)
         /// It was sent since: what was seen is of no worth.
@@ -57,6 +59,7 @@ extension SyncEngine {
                 }
             }
         }
+        shared.withLock { $0.heldRemovals = 0 }
         var removed: [RemoteChange] = []
         for directory in listed { removed += try await relist(directory) }
         // A file that left one directory may have come up in another: removals last.
@@ -153,6 +156,7 @@ extension SyncEngine {
     func take(_ events: [Seen]) async {
         var removals: [RemotePath] = []
         var listings: [RemotePath] = []
+        if !events.isEmpty { engine.takenChanges.add(1, ordering: .releasing) }
         for event in events {
             if let place = movedPlace(of: event.change) {
                 listings.append(place)
@@ -226,12 +230,16 @@ extension SyncEngine {
                 switch decision {
                 case .nothing: return
                 case .wait(let document): await waitUntilIdle(document)
-                case .removeTree(let entry): await removeTree(entry, seen: seen)
+                case .removeTree(let entry):
+                    guard await mayRemove([entry]) else { return }
+                    await removeTree(entry, seen: seen)
                 case .resurrect(let trash): try await resurrect(trash)
-                case .show(let transition):
+                case .show(let transition), .showReplaced(let transition):
                     if try await show(transition) {
-                        if case .insert(let parent, let name) = transition.kind, remote.kind == .directory {
-                            await listMerged(parent, name, path)
+                        if case .showReplaced = decision {
+                            await listMerged(remote.name, path)
+                        } else if case .insert = transition.kind, remote.kind == .directory {
+                            await listMerged(remote.name, path)
                         }
                         // What had the name was of another kind: now this one can have it.
                         if case .remove = transition.kind { continue }
@@ -285,8 +293,8 @@ extension SyncEngine {
         return answer ?? (nil, nil)
     }
 
-    /// A directory made on both sides became one: what the provider has in it comes in.
-    private func listMerged(_ parent: ItemID, _ name: [UInt8], _ path: RemotePath) async {
+    /// A directory made on both sides, or put in the place of another: what the provider has in it comes in.
+    private func listMerged(_ name: [UInt8], _ path: RemotePath) async {
         await remove(await listAgain(path.appending(FileName(unchecked: name))))
     }
 

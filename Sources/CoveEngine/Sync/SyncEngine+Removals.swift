@@ -8,40 +8,52 @@ extension SyncEngine {
         guard !paths.isEmpty else { return }
         let engine = engine
         let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> ([Int64], documents: Int, total: Int) in
+            try engine.catalog.read { database throws(Errno) -> [Int64] in
                 var entries: [Int64] = []
-                var documents = 0
                 for path in Set(paths) {
                     guard let name = path.name, let parent = try database.directory(atRemotePath: path.parent),
                         let entry = try database.entry(remoteParent: parent, remoteName: name.bytes)
                     else { continue }
                     entries.append(entry.id)
-                    documents += try self.tree(below: entry, database).count
                 }
-                let total = try database.first("SELECT count(*) FROM entries WHERE remote_id IS NOT NULL") { $0.int(0) }
-                return (entries, documents, Int(total ?? 0))
+                return entries
             }
         }
-        guard let (entries, documents, total) = found, !entries.isEmpty else { return }
-        let now = engine.milliseconds()
-        // What goes in portions counts together.
-        if acceptsDeletions { lateRemovals = (now, 0) }
-        if now - lateRemovals.since > SyncEngine.brakeTime { lateRemovals = (now, 0) }
-        let sum = documents + lateRemovals.count
-        if sum > SyncEngine.deletionBrake, sum * 2 > total + lateRemovals.count, !acceptsDeletions {
-            shared.withLock { $0.heldRemovals = documents }
-            engine.log.notice("the source no longer has \(documents) of \(total) documents: waiting for approval")
-            // The next poll lists again, and finds them missing again.
-            mustListAgain = true
-            _ = try? engine.catalog.write { database throws(Errno) in try database.setMeta("anchor", nil) }
-            return
-        }
-        shared.withLock { $0.heldRemovals = 0 }
-        if !acceptsDeletions { lateRemovals.count = sum }
-        acceptsDeletions = false
+        guard let entries = found, !entries.isEmpty, await mayRemove(entries) else { return }
         for entry in entries {
             if let seen = await confirmGone(entry) { await removeTree(entry, seen: seen) }
         }
+    }
+
+    /// The brake: false when so much is gone, at once or in portions, that a person is to be asked.
+    func mayRemove(_ entries: [Int64]) async -> Bool {
+        let engine = engine
+        let counts = try? await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) -> (gone: Int, all: Int) in
+                var gone = 0
+                for id in entries {
+                    guard let entry = try database.entry(id: id) else { continue }
+                    gone += try self.tree(below: entry, database).count
+                }
+                let all = try database.first("SELECT count(*) FROM entries WHERE remote_id IS NOT NULL") { $0.int(0) }
+                return (gone, Int(all ?? 0))
+            }
+        }
+        guard let (gone, all) = counts else { return false }
+        let now = engine.milliseconds()
+        if acceptsDeletions || now - lateRemovals.since > SyncEngine.brakeTime { lateRemovals = (now, 0) }
+        let sum = gone + lateRemovals.count
+        if sum > SyncEngine.deletionBrake, sum * 2 > all + lateRemovals.count, !acceptsDeletions {
+            shared.withLock { $0.heldRemovals = gone }
+            engine.log.notice("the source no longer has \(gone) of \(all) documents: waiting for approval")
+            // The next poll lists again, and finds them missing again.
+            mustListAgain = true
+            _ = try? engine.catalog.write { database throws(Errno) in try database.setMeta("anchor", nil) }
+            return false
+        }
+        shared.withLock { $0.heldRemovals = 0 }
+        if !acceptsDeletions { lateRemovals.count = sum }
+        return true
     }
 
     /// Asks for the name once more: what was sent since the change was noticed is not gone.
@@ -99,8 +111,8 @@ extension SyncEngine {
         }
         for entry in tree ?? [] {
             await waitUntilIdle(entry.document)
-            // What was never sent stays, and keeps its directories.
-            guard entry.isUploaded else { continue }
+            // What was never sent or comes from elsewhere stays, and keeps its directories.
+            guard entry.isUploaded, !entry.isMoved else { continue }
             do throws(ProviderError) {
                 try await show(Transition(kind: .remove(entry: entry.id), remote: nil, seen: seen))
             } catch {

@@ -136,6 +136,7 @@ actor SyncEngine {
         }
         if !isPollingNow, pollRequested || !shared.withLock({ $0.inbox.isEmpty }) {
             isPollingNow = true
+            shared.withLock { $0.isPolling = true }
             Task { await self.pollRound() }
         }
         if hasPolled, !shared.withLock({ $0.isPaused }) { pushReady(now) }
@@ -237,7 +238,9 @@ actor SyncEngine {
                 continue
             }
             pollRequested = false
+            let isAccepting = acceptsDeletions
             await poll()
+            if isAccepting, shared.withLock({ $0.isConnected }) { acceptsDeletions = false }
             hasPolled = true
         }
         isPollingNow = false

@@ -1,0 +1,163 @@
+import CoveCore
+import CoveEngine
+import CoveTestSupport
+import Foundation
+import Testing
+
+/// What becomes of documents whose surroundings change at the provider.
+@Suite struct RemoteChangeTests {
+    private func text(_ string: String) -> [UInt8] { Array(string.utf8) }
+
+    @Test func `the children of a folder renamed here and deleted there go to the trash`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            try source.save("d/a", text("a"))
+            #expect(try account.tree.read("d/a") == text("a"))
+            try await account.setOffline(true)
+            try account.tree.rename("d", "e")
+            try source.remove("d")
+            try await account.setOffline(false)
+            try await account.settle()
+            #expect(try source.snapshot() == ["e": nil])
+            #expect(try account.tree.list("e").isEmpty)
+            #expect(account.engine.trash().map(\.size) == [1])
+            await account.stop()
+        }
+    }
+
+    @Test func `what was moved into a folder survives the folder's deletion there`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            for name in ["c", "d"] { try source.makeDirectory(name) }
+            try source.save("c/x", text("x"))
+            #expect(try account.tree.list("c").count == 1 && account.tree.list("d").isEmpty)
+            try await account.setOffline(true)
+            try account.tree.rename("c/x", "d/x")
+            try source.remove("d")
+            try await account.setOffline(false)
+            try await account.settle()
+            #expect(try account.tree.read("d/x") == text("x"))
+            #expect(try source.snapshot() == ["c": nil, "d": nil, "d/x": text("x")])
+            await account.stop()
+        }
+    }
+
+    @Test func `another folder under the same name brings its own documents`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            try source.save("d/old", text("old"))
+            #expect(try account.tree.list("d").count == 1)
+            try await account.setOffline(true)
+            try source.rename("d", "../elsewhere")
+            try source.makeDirectory("d")
+            try source.save("d/new", text("new"))
+            try await account.setOffline(false)
+            try await account.settle()
+            #expect(try account.tree.list("d") == ["new": .file])
+            try source.save("d/newer", text("newer"))
+            try await account.settle()
+            #expect(try account.tree.read("d/newer") == text("newer"))
+            await account.stop()
+        }
+    }
+
+    @Test func `a folder replaced by a file counts with all that was in it`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            for index in 0..<150 { try source.save("d/\(index)", text("\(index)")) }
+            #expect(try account.tree.list("d").count == 150)
+            try await account.setOffline(true)
+            try source.rename("d", "../elsewhere")
+            try source.save("d", text("file"))
+            try await account.setOffline(false)
+            await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+            _ = await account.engine.waitUntilSettled(nil, timeout: .seconds(30))
+            #expect(account.engine.accountStatus().state == "waiting-for-approval")
+            #expect(try account.tree.list("d").count == 150)
+            try await account.settle()
+            #expect(try account.tree.read("d") == text("file"))
+            await account.stop()
+        }
+    }
+
+    @Test func `approval is for what waits, not for what comes later`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            for index in 0..<150 { try source.save("\(index)", text("\(index)")) }
+            #expect(try account.tree.list("").count == 150)
+            try await account.settle()
+            for _ in 0..<2 {
+                try await account.setOffline(true)
+                for index in 0..<150 { try source.rename("\(index)", "../\(index)") }
+                try await account.setOffline(false)
+                await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+                _ = await account.engine.waitUntilSettled(nil, timeout: .seconds(30))
+                #expect(account.engine.accountStatus().state == "waiting-for-approval")
+                #expect(try account.tree.list("").count == 150)
+                // They come back: nothing waits any more.
+                for index in 0..<150 { try source.rename("../\(index)", "\(index)") }
+                await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+                #expect(await account.engine.waitUntilSettled(nil, timeout: .seconds(30)).isSettled)
+            }
+            await account.stop()
+        }
+    }
+
+    @Test func `a dataless file whose dates were changed here can be read`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try SourceFolder(account.source).save("t", text("bytes"))
+            let id = try account.tree.resolve("t")
+            var change = AttributeChange()
+            change.modificationTime = .at(Timestamp(1_577_836_800_000_000_000))
+            _ = try account.engine.setAttributes(of: id, change, hasHandle: false, account.tree.caller)
+            try await account.settle()
+            #expect(try account.tree.read("t") == text("bytes"))
+            await account.stop()
+        }
+    }
+
+    @Test func `changes during a first listing are not missed`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            for index in 0..<3000 { try source.save("d/\(index)", text("\(index)")) }
+            nonisolated(unsafe) let tree = account.tree
+            let listing = Task.detached { try tree.list("d") }
+            for index in 3000..<3100 { try source.save("d/\(index)", text("\(index)")) }
+            _ = try await listing.value
+            try await account.settle()
+            #expect(try account.tree.list("d").count == 3100)
+            await account.stop()
+        }
+    }
+
+    @Test func `bytes lost with the power replace nothing at the provider`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try account.tree.write("doc", text("base"))
+            try account.tree.write("clean", text("clean"))
+            try await account.settle()
+            try await account.setOffline(true)
+            try account.tree.write("doc", text("edited"))
+            try await account.losePower()
+            try await account.setOffline(false)
+            try await account.settle()
+            #expect(try account.tree.read("clean") == text("clean"))
+            #expect(try account.tree.read("doc") == text("base"))
+            #expect(try source.snapshot().count == 3)
+            #expect(account.engine.conflicts().count == 1)
+            await account.stop()
+        }
+    }
+}
