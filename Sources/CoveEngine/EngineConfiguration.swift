@@ -83,6 +83,4 @@ public enum Announcement: Sendable {
     case removeDirectory(RemotePath)
     /// utimensat(2) of the modification time, not following symbolic links
     case setTimes(RemotePath, Timestamp)
-    /// chmod(2)
-    case setPermissions(RemotePath, UInt16)
 }

@@ -23,7 +23,7 @@ public final class MountSession: Sendable {
         var loopThread: pthread_t?
     }
 
-    /// Threads that serve requests; none waits for the network, but some operations wait up to a second for a claim.
+    /// Threads that serve requests; none waits for the network.
     private static let threadCount: UInt32 = 16
 
     /// Where the account is mounted.

@@ -73,9 +73,11 @@ final class Catalog: Sendable {
             do throws(Errno) {
                 let value = try body(database)
                 try database.run("COMMIT")
+                database.endTransaction(failed: false)
                 return value
             } catch {
                 try? database.run("ROLLBACK")
+                database.endTransaction(failed: true)
                 throw error
             }
         }

@@ -17,6 +17,8 @@ final class Database: @unchecked Sendable {
     private let handle: OpaquePointer
     private var statements: [UnsafeRawPointer: Statement] = [:]
     private let log: Log
+    /// What a transaction did outside the database, to be taken back if it fails.
+    private var undo: [() -> Void] = []
 
     /// Opens a connection; the file is created when missing.
     init(path: String, log: Log) throws(Errno) {
@@ -31,6 +33,15 @@ final class Database: @unchecked Sendable {
         self.log = log
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 10_000)
+    }
+
+    /// Registers what takes something back that is done along with the transaction, in case it fails.
+    func whenRolledBack(_ body: @escaping () -> Void) { undo.append(body) }
+
+    func endTransaction(failed: Bool) {
+        let steps = undo
+        undo = []
+        if failed { for step in steps.reversed() { step() } }
     }
 
     deinit {
@@ -83,8 +94,6 @@ final class Database: @unchecked Sendable {
     /// The rowid the last INSERT gave.
     var lastInsertID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-    /// How many rows the last statement changed.
-    var changedRows: Int { Int(sqlite3_changes(handle)) }
 
     /// How long to wait for locks of other connections; 10 s at first.
     func setPatience(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }

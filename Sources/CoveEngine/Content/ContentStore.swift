@@ -26,9 +26,6 @@ struct ContentStore: Sendable {
         }
     }
 
-    /// The size of an item's content file; nil when there is none.
-    func size(_ id: ItemID) -> Int64? { (try? System.lstat(path(id))).map { Int64($0.st_size) } }
-
     func remove(_ id: ItemID) { try? System.unlink(path(id)) }
 
     /// Copies a file for an upload that must not be ended by later writes: a reflink where the disk can, a copy else.
@@ -62,19 +59,5 @@ struct ContentStore: Sendable {
         guard statvfs(directory, &status) == 0 else { return nil }
         let unit = Int64(status.f_frsize)
         return (Int64(status.f_blocks) * unit, Int64(status.f_bavail) * unit)
-    }
-
-    /// Visits every content file.
-    func forEach(_ body: (ItemID) -> Void) {
-        for index in 0..<256 {
-            guard let stream = opendir("\(directory)/\(String(index, radix: 16))") else { continue }
-            defer { closedir(stream) }
-            while let entry = readdir(stream) {
-                let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-                }
-                if let number = UInt64(name) { body(ItemID(number)) }
-            }
-        }
     }
 }

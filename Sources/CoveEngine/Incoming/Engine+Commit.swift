@@ -7,7 +7,7 @@ internal import Synchronization
 extension Engine {
     /// What is left to do after such a commit.
     private struct Aftermath {
-        var dropped: [(id: ItemID, resident: Int64)] = []
+        var dropped: [ItemID] = []
         var newNames: [(parent: ItemID, name: [UInt8])] = []
     }
 
@@ -31,8 +31,7 @@ extension Engine {
                 return try self.commitMetadata(id, remote, database)
             }
         }
-        for (id, resident) in aftermath.dropped {
-            residentBytes.subtract(resident, ordering: .relaxed)
+        for id in aftermath.dropped {
             live.endDrop(id)
             removeContent(id)
         }
@@ -129,7 +128,7 @@ extension Engine {
             try database.deleteEntry(entry.id)
             try database.addLinks(-1, to: entry.parent)
             try database.run("UPDATE items SET nlink = 0 WHERE id = ?", .item(row.id))
-            aftermath.dropped += try drop(row, database)
+            aftermath.dropped += try dropUnlessTrashed(row, database)
         } else if entry.hasUnsentContent(generation: row.generation) {
             // Deleted there, changed here: the change wins and is sent as a new document.
             forgetRemote(&entry)
@@ -246,18 +245,16 @@ extension Engine {
         _ row: ItemRow,
         home: EntryRow,
         _ database: Database
-    ) throws(Errno) -> [(id: ItemID, resident: Int64)] {
+    ) throws(Errno) -> [ItemID] {
         try database.addLinks(-1, to: row.id)
         guard row.linkCount <= 1 else { return [] }
-        let dropped = try drop(row, database)
+        let dropped = try dropUnlessTrashed(row, database)
         if dropped.isEmpty { try database.setHome(Place(home.parent, home.name), of: row.id) }
         return dropped
     }
 
-    private func drop(_ row: ItemRow, _ database: Database) throws(Errno) -> [(id: ItemID, resident: Int64)] {
+    private func dropUnlessTrashed(_ row: ItemRow, _ database: Database) throws(Errno) -> [ItemID] {
         if try database.isInTrash(row.id) { return [] }
-        guard live.beginDrop(row.id) else { return [] }
-        try database.deleteItem(row.id)
-        return [(row.id, row.resident)]
+        return try drop(row, database) ? [row.id] : []
     }
 }

@@ -40,7 +40,7 @@ extension Engine {
             } else if row.kind == .directory {
                 throw .isDirectory
             }
-            let removal = try self.detach(entry, row, at: now, keepsInTrash: true, database)
+            let removal = try self.detach(entry, row, at: now, database)
             try database.touch(parent, modified: true, at: now)
             return removal
         }
@@ -65,7 +65,6 @@ extension Engine {
         _ entry: EntryRow,
         _ row: ItemRow,
         at now: Timestamp,
-        keepsInTrash: Bool,
         _ database: Database
     ) throws(Errno) -> Removal {
         var removal = Removal()
@@ -73,7 +72,7 @@ extension Engine {
         let isLast = row.kind == .directory || row.linkCount <= 1
         var trashKeepsItem = false
         if entry.isUploaded {
-            trashKeepsItem = isLast && (row.kind == .directory || row.residency == .whole && keepsInTrash)
+            trashKeepsItem = isLast && (row.kind == .directory || row.residency == .whole)
             var trashed = TrashRow(
                 document: entry.document,
                 path: try database.path(of: entry),
@@ -103,13 +102,21 @@ extension Engine {
         if isLast, !trashKeepsItem {
             keepFetchable(row, of: entry)
             removal.orphan = row.id
-            if live.beginDrop(row.id) {
-                try database.deleteItem(row.id)
-                removal.isDropped = true
-                residentBytes.subtract(row.resident, ordering: .relaxed)
-            }
+            removal.isDropped = try drop(row, database)
         }
         return removal
+    }
+
+    /// Deletes an item's rows unless something has it open; after the commit `endDrop` and `removeContent` follow.
+    func drop(_ row: ItemRow, _ database: Database) throws(Errno) -> Bool {
+        guard live.beginDrop(row.id) else { return false }
+        residentBytes.subtract(row.resident, ordering: .relaxed)
+        database.whenRolledBack { [self] in
+            residentBytes.add(row.resident, ordering: .relaxed)
+            live.endDrop(row.id)
+        }
+        try database.deleteItem(row.id)
+        return true
     }
 
     /// Does what must wait for the commit of a removal.

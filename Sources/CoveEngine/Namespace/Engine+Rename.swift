@@ -136,7 +136,7 @@ extension Engine {
         let target = try passOn(target, replaced, database)
         let isSafeSave = !source.isUploaded && row.kind == replaced.kind && row.kind != .directory
         guard isSafeSave else {
-            let removal = try detach(target, replaced, at: now, keepsInTrash: true, database)
+            let removal = try detach(target, replaced, at: now, database)
             try move(source, to: target.parent, target.name, at: now, database)
             var kept = removal
             kept.departed = nil
@@ -162,11 +162,7 @@ extension Engine {
         if replaced.linkCount <= 1 {
             keepFetchable(replaced, of: document)
             removal.orphan = replaced.id
-            if live.beginDrop(replaced.id) {
-                try database.deleteItem(replaced.id)
-                removal.isDropped = true
-                residentBytes.subtract(replaced.resident, ordering: .relaxed)
-            }
+            removal.isDropped = try drop(replaced, database)
         }
         return removal
     }

@@ -66,24 +66,10 @@ struct AnnouncedMount {
             try inParent(of: frame.first) { directory, name throws(Errno) in
                 try System.setModificationTime(directory, name, Timestamp(frame.number))
             }
-        case .setPermissions:
-            try inParent(of: frame.first) { directory, name throws(Errno) in
-                try setPermissions(directory, name, UInt16(truncatingIfNeeded: frame.number))
-            }
         case .syncFileSystem:
             let root = try openRoot(O_RDONLY)
             defer { System.close(root) }
             try System.retry { cove_syncfs(root) }
-        }
-    }
-
-    /// fchmodat(2) follows a symbolic link, whose target is none of the announcer's business.
-    private func setPermissions(_ directory: Int32, _ name: [UInt8], _ permissions: UInt16) throws(Errno) {
-        try System.withCString(name) { name throws(Errno) in
-            var status = stat()
-            try System.retry { fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) }
-            guard status.st_mode & S_IFMT != S_IFLNK else { throw .notSupported }
-            try System.retry { fchmodat(directory, name, mode_t(permissions), 0) }
         }
     }
 

@@ -52,8 +52,6 @@ final class AnnouncerProcess: Announcer {
             case .removeDirectory(let path): AnnouncerFrame(.removeDirectory, first: path.bytes)
             case .setTimes(let path, let time):
                 AnnouncerFrame(.setTimes, number: time.rawValue, first: path.bytes)
-            case .setPermissions(let path, let permissions):
-                AnnouncerFrame(.setPermissions, number: Int64(permissions), first: path.bytes)
             }
         try send(frame, limit: Self.callLimit)
     }
