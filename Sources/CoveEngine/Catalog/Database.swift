@@ -94,7 +94,6 @@ final class Database: @unchecked Sendable {
     /// The rowid the last INSERT gave.
     var lastInsertID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-
     /// How long to wait for locks of other connections; 10 s at first.
     func setPatience(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
