@@ -138,12 +138,18 @@ extension Mounted {
                 #expect(statistics.bytesDownloaded == 3 && statistics.daemonPID > 1 && statistics.fuseRequests > 0)
                 let lines = try account.cove("stats").split(separator: "\n")
                 #expect(lines.contains("bytes_downloaded    3") && lines.count == 21)
-                let findings = try account.cove("doctor", as: [DoctorFinding].self)
+                // Other mounts of this machine may be in any state, which is a problem of theirs.
+                let doctor = try account.start("exec $COVE doctor --json").wait(deadline: 60)
+                let findings = try JSONDecoder().decode([DoctorFinding].self, from: Data(doctor.output.utf8)).filter {
+                    $0.check != "mounts" || $0.message.contains(account.mount)
+                }
+                #expect(findings.contains { $0.check == "mounts" })
                 #expect(findings.allSatisfy { $0.level == "ok" || $0.level == "warning" && $0.remedy != nil })
-                let text = try account.cove("doctor --state $STATE")
+                let text = try account.start("exec $COVE doctor --state $STATE").wait(deadline: 60).output
                 #expect(text.contains("ok       state: \(account.scratch.appending("state"))\n"))
                 // The same without a mount, and what is wrong with none where one is named.
-                #expect(try account.shell("cd /; $COVE doctor").contains("ok       fuse: "))
+                let bare = try account.start("cd /; exec $COVE doctor").wait(deadline: 60)
+                #expect(bare.output.contains("ok       fuse: "))
                 let lost = try account.start("cd /; exec $COVE doctor --state $tmp/none").wait(deadline: 30)
                 #expect(lost.status == 1 && lost.output.contains("problem  daemon: "))
             }

@@ -258,8 +258,7 @@ extension SyncEngine {
             }
         }
         // Sent again and again meanwhile: later.
-        requestPoll()
-        enqueue([.updated(remote, directory: path)], seen: seen)
+        enqueueLater(.updated(remote, directory: path))
     }
 
     /// What the provider has under a name now, and since when; nil when it has nothing.

@@ -86,6 +86,18 @@ extension SyncEngine {
         return nil
     }
 
+    private func remotePath(of id: Int64) async -> RemotePath? {
+        let engine = engine
+        let found = try? await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                try database.entry(id: id).flatMap { entry throws(Errno) in
+                    try database.remoteReference(of: entry)?.path
+                }
+            }
+        }
+        return found ?? nil
+    }
+
     /// The entries of a tree, deepest first.
     private nonisolated func tree(below root: EntryRow, _ database: Database) throws(Errno) -> [EntryRow] {
         var result = [root]
@@ -114,7 +126,8 @@ extension SyncEngine {
             // What was never sent or comes from elsewhere stays, and keeps its directories.
             guard entry.isUploaded, !entry.isMoved else { continue }
             do throws(ProviderError) {
-                try await show(Transition(kind: .remove(entry: entry.id), remote: nil, seen: seen))
+                let isShown = try await show(Transition(kind: .remove(entry: entry.id), remote: nil, seen: seen))
+                if !isShown, let path = await remotePath(of: entry.id) { enqueueLater(.removed(path)) }
             } catch {
                 engine.log.info("removing entry \(entry.id): \(error)")
             }

@@ -125,6 +125,11 @@ actor SyncEngine {
         wake()
     }
 
+    /// Takes a change up again in a while: a push, or the mount, was in its way.
+    func enqueueLater(_ change: RemoteChange) {
+        executor.after(1000) { [weak self] in self?.enqueue([change], seen: 0) }
+    }
+
     /// One look at everything: connects, takes remote changes in, sends what is ready, and sets the next alarm.
     private func round() async {
         wakePending.store(false, ordering: .releasing)
