@@ -57,11 +57,12 @@ enum Recovery {
         }
     }
 
-    /// Makes the root, drops orphans, and gives items that died while they were written their real size.
+    /// Makes the root, drops orphans that nothing has open, and gives items that died while they were written their real size.
     static func prepare(
         _ catalog: Catalog,
         store: ContentStore,
         configuration: EngineConfiguration,
+        live: LiveTable,
         log: Log
     ) throws(Errno) {
         let boot = bootIdentity()
@@ -80,7 +81,7 @@ enum Recovery {
                 root.residency = .dataless
                 _ = try database.insert(root)
             }
-            let orphans = try database.orphans()
+            let orphans = try database.orphans().filter { !live.isOpen($0) }
             for id in orphans { try database.deleteItem(id) }
             try recoverSizes(database, store, log)
             if isUnclean {

@@ -309,7 +309,6 @@ extension Engine {
         }
         statistics.memoryBytes = Engine.residentMemory()
         statistics.daemonPID = Int(getpid())
-        statistics.keeperPID = Int(getpid())
         return statistics
     }
 
