@@ -27,7 +27,10 @@ struct Keeper {
     static func main(_ arguments: [String]) -> Int32 {
         var words = arguments
         var pipe: Int32?
-        if words.first == "--ready" {
+        let hasPipe = words.first == "--ready"
+        // What a careless parent left open would be kept for as long as the mount.
+        _ = cove_close_range(UInt32(KeeperPacket.descriptor) + (hasPipe ? 1 : 0), UInt32.max)
+        if hasPipe {
             words.removeFirst()
             pipe = try? Self.high(KeeperPacket.descriptor)
         }
