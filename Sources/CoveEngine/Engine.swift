@@ -13,6 +13,7 @@ public final class Engine: Sendable {
     let configuration: EngineConfiguration
     let provider: any Provider
     let log: Log
+    let disk: StateDisk
     let catalog: Catalog
     let store: ContentStore
     let live = LiveTable()
@@ -54,9 +55,10 @@ public final class Engine: Sendable {
         } catch {
             throw EngineError("\(state)/content: it can't be made: \(error); check the folder's owner and the disk")
         }
-        catalog = try Recovery.openCatalog(path: state + "/catalog.db", store: store, log: log)
+        disk = StateDisk(directory: state, log: log)
+        let recovery = Recovery(configuration: configuration, store: store, disk: disk, log: log)
+        catalog = try recovery.openCatalog()
         do throws(Errno) {
-            try Recovery.prepare(catalog, store: store, configuration: configuration, log: log)
             let resident = try catalog.read { database throws(Errno) in
                 try database.first("SELECT coalesce(sum(resident), 0) FROM items WHERE resident > 0") { $0.int(0) }
             }
@@ -107,7 +109,7 @@ public final class Engine: Sendable {
         syncSlot.withLock { $0 = nil }
         connected.open()
         for item in live.all() { try? save(item, closing: false) }
-        Recovery.seal(catalog, store)
+        Recovery(configuration: configuration, store: store, disk: disk, log: log).seal(catalog)
         catalog.close()
         await provider.stop()
     }

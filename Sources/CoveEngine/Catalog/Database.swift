@@ -16,20 +16,23 @@ final class Database: @unchecked Sendable {
 
     private let handle: OpaquePointer
     private var statements: [UnsafeRawPointer: Statement] = [:]
+    private let disk: StateDisk
     private let log: Log
     /// What a transaction did outside the database, to be taken back if it fails.
     private var undo: [() -> Void] = []
 
     /// Opens a connection; the file is created when missing.
-    init(path: String, log: Log) throws(Errno) {
+    init(path: String, disk: StateDisk, log: Log) throws(Errno) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
         let code = sqlite3_open_v2(path, &opened, flags, nil)
         guard code == SQLITE_OK, let opened else {
+            let error = Database.errno(for: code, system: opened.map { sqlite3_system_errno($0) } ?? 0)
             if let opened { sqlite3_close_v2(opened) }
-            throw Database.errno(for: code)
+            throw error
         }
         handle = opened
+        self.disk = disk
         self.log = log
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 10_000)
@@ -129,12 +132,18 @@ final class Database: @unchecked Sendable {
     private func check(_ code: Int32, _ sql: String) throws(Errno) {
         guard code != SQLITE_OK else { return }
         log.error("catalog: \(String(cString: sqlite3_errmsg(handle))) (\(code)) in: \(sql.prefix(120))")
-        throw Database.errno(for: code)
+        let error = Database.errno(for: code, system: sqlite3_system_errno(handle))
+        disk.note(error, "the catalog")
+        throw error
     }
 
-    private static func errno(for code: Int32) -> Errno {
+    private static func errno(for code: Int32, system: Int32) -> Errno {
         switch code & 0xFF {
         case SQLITE_FULL: .noSpace
+        case SQLITE_IOERR where system == ENOSPC || system == EDQUOT: .noSpace
+        case SQLITE_IOERR where system == EROFS: .readOnly
+        // SQLITE_IOERR_NOMEM, a macro that Swift can't import.
+        case SQLITE_IOERR where code >> 8 == 12: Errno(ENOMEM)
         case SQLITE_READONLY: .readOnly
         case SQLITE_NOMEM: Errno(ENOMEM)
         case SQLITE_BUSY, SQLITE_LOCKED: .busy

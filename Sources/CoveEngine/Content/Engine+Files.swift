@@ -128,14 +128,16 @@ extension Engine {
                 return (descriptor, nil)
             }
             // Fetched bytes must not land on these: they are recorded before anyone else gets the lock.
-            let written = try body(descriptor)
+            let written = try disk.writing("bytes of a file") { () throws(Errno) in try body(descriptor) }
             noteLocalBytes(item, &state, offset..<(offset + Int64(written)))
             try saveRanges(item, &state)
             completeBase(item, &state)
             return (descriptor, written)
         }
         if let written = early.written { return written }
-        let result = Result { () throws(Errno) in try body(early.descriptor) }
+        let result = Result { () throws(Errno) in
+            try disk.writing("bytes of a file") { () throws(Errno) in try body(early.descriptor) }
+        }
         // The kernel hands on so much at once only to be rid of it: the disk works while it prepares the next.
         if count >= 512 << 10 { System.startWriting(early.descriptor, offset, count) }
         item.state.withLock { state in
@@ -186,14 +188,28 @@ extension Engine {
     }
 
     /// Makes the bytes written so far durable, outside the item's lock: others go on to use it meanwhile.
-    func syncContent(_ item: LiveItem) throws(Errno) {
-        let copy = try item.state.withLock { state throws(Errno) -> Int32 in
-            _ = try load(item.id, &state)
-            return state.descriptor < 0 ? -1 : dup(state.descriptor)
+    ///
+    /// Returns when the last write of those ended, as `LiveItem.State.lastWrite`.
+    @discardableResult
+    func syncContent(_ item: LiveItem) throws(Errno) -> Int64 {
+        let (copy, lastWrite) = try item.state.withLock { state throws(Errno) -> (Int32, Int64) in
+            let row = try load(item.id, &state)
+            guard row.kind == .file, row.residency != .dataless else { return (-1, state.lastWrite) }
+            let descriptor = try descriptor(item.id, &state)
+            return (try System.retry { dup(descriptor) }, state.lastWrite)
         }
-        guard copy >= 0 else { return }
+        guard copy >= 0 else { return lastWrite }
         defer { System.close(copy) }
-        try System.fdatasync(copy)
+        try disk.writing("bytes of a file can't be made durable") { () throws(Errno) in try store.sync(item.id, copy) }
+        return lastWrite
+    }
+
+    /// The same under the item's lock, for what came meanwhile.
+    func syncContent(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) {
+        let row = try load(id, &state)
+        guard row.kind == .file, row.residency != .dataless else { return }
+        let descriptor = try descriptor(id, &state)
+        try disk.writing("bytes of a file can't be made durable") { () throws(Errno) in try store.sync(id, descriptor) }
     }
 
     /// Counts a handle out; an item without a name goes with its last handle.
@@ -227,7 +243,7 @@ extension Engine {
         try mark(id, &state)
         if let caller { try clearPrivileges(id, &state, by: caller) }
         let descriptor = try descriptor(id, &state)
-        try System.ftruncate(descriptor, size)
+        try disk.writing("the size of a file") { () throws(Errno) in try System.ftruncate(descriptor, size) }
         if row.residency != .whole {
             if size < row.size {
                 state.ranges.removeAll(from: size)

@@ -229,11 +229,7 @@ extension SyncEngine {
         if rest > 0 { return .later(rest) }
         let progress = shared.withLock { $0.claims.progress(of: plan.entry.document) } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
-            let outcome = try engine.beginSnapshot(plan.row.id, progress: progress)
-            if case .ready = outcome {
-                try engine.catalog.write { database throws(Errno) in try database.markSent(entry, true) }
-            }
-            return outcome
+            try engine.beginSnapshot(plan.row.id, for: entry, progress: progress)
         }
         switch outcome {
         case .busy(let milliseconds): return .later(max(milliseconds, 20))
