@@ -5,19 +5,23 @@ internal import Glibc
 extension Recovery {
     /// Bytes of changed items reached their files before the catalog heard of their size.
     ///
-    /// After an unclean end a file may also lack bytes that the catalog heard of.
+    /// After an unclean end a file may also lack bytes that the catalog heard of, and what is behind a synced end is cut.
     func recoverSizes(_ database: Database, isUnclean: Bool) throws(Errno) {
         let rows = try database.all(
             """
-            SELECT i.id, i.size, i.mtime FROM items i WHERE i.kind = 0 AND i.state = 0 AND i.id IN
+            SELECT i.id, i.size, i.mtime, i.synced FROM items i WHERE i.kind = 0 AND i.state = 0 AND i.id IN
                 (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry
                 UNION SELECT item FROM entries WHERE flags & 1)
             """,
-            read: { ($0.item(0), $0.int(1), $0.int(2)) }
+            read: { ($0.item(0), $0.int(1), $0.int(2), $0.int(3) != 0) }
         )
-        for (id, size, mtime) in rows {
+        for (id, size, mtime, isSynced) in rows {
             let status = try? System.lstat(store.path(id))
             let actual = Int64(status?.st_size ?? 0)
+            if isUnclean, isSynced, actual > size {
+                try store.cut(id, to: size)
+                continue
+            }
             guard actual > size || isUnclean && actual < size else { continue }
             let written = status.map { Timestamp($0.st_mtim).rawValue } ?? mtime
             try database.run(
@@ -33,7 +37,8 @@ extension Recovery {
 
     /// After an unclean end: changed bytes that were not durable may be anything, so they replace nothing.
     ///
-    /// They stay as a conflict copy, and the document comes back from the provider.
+    /// They stay as a conflict copy, and the document comes back from the provider. Where parts of its base version were
+    /// never here they are no document: they go to the content without items.
     func setAsideUnsynced(_ database: Database) throws(Errno) {
         let now = Int64(System.now().rawValue / 1_000_000)
         let ids = try database.all(
@@ -49,18 +54,16 @@ extension Recovery {
             let item = try database.existingItem(entry.item)
             // The provider's document is found again when its directory is listed.
             try database.deleteEntry(entry.id)
-            if item.size == 0 {
-                // What it was cut for never arrived, and there are no bytes to keep.
+            // What a file was emptied for never arrived.
+            if item.residency == .partial || !store.hasBytes(item.id) {
                 try database.addLinks(-1, to: item.id)
                 if item.linkCount <= 1 { try database.deleteItem(item.id) }
-                log.notice("entry \(id): it was emptied and never filled again; it comes back from the source")
+                log.notice("entry \(id): what was written to it is incomplete; it comes back from the source")
                 continue
             }
             let name = try Engine.conflictName(entry.parent, entry.name, host: configuration.hostName, database)
             let copy = EntryRow(parent: entry.parent, name: name, item: entry.item)
             let made = try database.insert(copy)
-            try database.run("UPDATE items SET state = 0 WHERE id = ?", .item(entry.item))
-            try database.run("DELETE FROM ranges WHERE item = ?", .item(entry.item))
             try database.enqueue(made, at: now)
             try database.recordConflict(
                 copy: copy.document,

@@ -102,12 +102,12 @@ struct Recovery {
             }
             let orphans = try database.orphans()
             for id in orphans { try database.deleteItem(id) }
-            if !wasSealed { try recoverSizes(database, isUnclean: isUnclean) }
             if isUnclean {
                 log.notice("the machine went down since the last mount: content that was not durable is fetched again")
-                try setAsideUnsynced(database)
                 try dropUnsynced(database)
             }
+            if !wasSealed { try recoverSizes(database, isUnclean: isUnclean) }
+            if isUnclean { try setAsideUnsynced(database) }
             try database.setMeta("boot", bootIdentity())
             return orphans
         }

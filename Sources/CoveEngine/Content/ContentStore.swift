@@ -59,6 +59,22 @@ struct ContentStore: Sendable {
         }
     }
 
+    /// Cuts a file that nothing has open.
+    func cut(_ id: ItemID, to size: Int64) throws(Errno) {
+        let descriptor = try System.open(path(id), O_WRONLY)
+        defer { System.close(descriptor) }
+        try System.ftruncate(descriptor, size)
+        try System.fsync(descriptor)
+    }
+
+    /// True when a file holds anything but holes.
+    func hasBytes(_ id: ItemID) -> Bool {
+        guard let descriptor = try? System.open(path(id), O_RDONLY) else { return false }
+        defer { System.close(descriptor) }
+        let seekData: Int32 = 3  // SEEK_DATA
+        return lseek(descriptor, 0, seekData) >= 0
+    }
+
     func remove(_ id: ItemID) { try? System.unlink(path(id)) }
 
     /// Visits the ids of all content files.

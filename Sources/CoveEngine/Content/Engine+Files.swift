@@ -188,20 +188,16 @@ extension Engine {
     }
 
     /// Makes the bytes written so far durable, outside the item's lock: others go on to use it meanwhile.
-    ///
-    /// Returns when the last write of those ended, as `LiveItem.State.lastWrite`.
-    @discardableResult
-    func syncContent(_ item: LiveItem) throws(Errno) -> Int64 {
-        let (copy, lastWrite) = try item.state.withLock { state throws(Errno) -> (Int32, Int64) in
+    func syncContent(_ item: LiveItem) throws(Errno) {
+        let copy = try item.state.withLock { state throws(Errno) -> Int32 in
             let row = try load(item.id, &state)
-            guard row.kind == .file, row.residency != .dataless else { return (-1, state.lastWrite) }
+            guard row.kind == .file, row.residency != .dataless else { return -1 }
             let descriptor = try descriptor(item.id, &state)
-            return (try System.retry { dup(descriptor) }, state.lastWrite)
+            return try System.retry { dup(descriptor) }
         }
-        guard copy >= 0 else { return lastWrite }
+        guard copy >= 0 else { return }
         defer { System.close(copy) }
         try disk.writing("bytes of a file can't be made durable") { () throws(Errno) in try store.sync(item.id, copy) }
-        return lastWrite
     }
 
     /// The same under the item's lock, for what came meanwhile.

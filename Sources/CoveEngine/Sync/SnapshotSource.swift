@@ -110,14 +110,19 @@ extension Engine {
         let rest = configuration.openFileRest.nanoseconds
         // Content must be durable before a provider is told that this device has sent it.
         try save(item, closing: false)
-        let synced = try syncContent(item)
+        try item.state.withLock { state throws(Errno) in _ = try load(id, &state) }
+        let before = item.state.withLock { ($0.row?.residency, $0.lastWrite) }
+        try syncContent(item)
         let outcome = try item.state.withLock { state throws(Errno) -> SnapshotOutcome in
             let row = try load(id, &state)
             guard row.residency == .whole else {
                 if row.kind == .file { completeBase(item, &state) }
                 return .incomplete
             }
-            guard state.writesInFlight == 0, !state.hasUnsavedContent, state.lastWrite == synced else { return .busy(50) }
+            // Bytes written or fetched meanwhile are not durable.
+            guard state.writesInFlight == 0, !state.hasUnsavedContent, before == (.whole, state.lastWrite) else {
+                return .busy(20)
+            }
             // Copied under the lock, which others wait for: a large file is sent as it lies, and again if it is written to.
             var copiesFirst = false
             if state.writers > 0 {
