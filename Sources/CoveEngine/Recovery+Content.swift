@@ -37,8 +37,8 @@ extension Recovery {
 
     /// After an unclean end: changed bytes that were not durable may be anything, so they replace nothing.
     ///
-    /// They stay as a conflict copy, and the document comes back from the provider. Where parts of its base version were
-    /// never here they are no document: they go to the content without items.
+    /// They stay as a conflict copy. Where parts of their base version were never here, or nothing arrived, they are no
+    /// document: what there is goes to the content without items. The document's bytes are the provider's again.
     func setAsideUnsynced(_ database: Database) throws(Errno) {
         let now = Int64(System.now().rawValue / 1_000_000)
         let ids = try database.all(
@@ -50,11 +50,9 @@ extension Recovery {
             read: { $0.int(0) }
         )
         for id in ids {
-            guard let entry = try database.entry(id: id) else { continue }
+            guard var entry = try database.entry(id: id) else { continue }
             let item = try database.existingItem(entry.item)
-            // The provider's document is found again when its directory is listed.
-            try database.deleteEntry(entry.id)
-            // What a file was emptied for never arrived.
+            try standIn(for: item, &entry, database)
             if item.residency == .partial || !store.hasBytes(item.id) {
                 try database.addLinks(-1, to: item.id)
                 if item.linkCount <= 1 { try database.deleteItem(item.id) }
@@ -62,7 +60,7 @@ extension Recovery {
                 continue
             }
             let name = try Engine.conflictName(entry.parent, entry.name, host: configuration.hostName, database)
-            let copy = EntryRow(parent: entry.parent, name: name, item: entry.item)
+            let copy = EntryRow(parent: entry.parent, name: name, item: item.id)
             let made = try database.insert(copy)
             try database.enqueue(made, at: now)
             try database.recordConflict(
@@ -74,6 +72,24 @@ extension Recovery {
             log.notice("entry \(id): its last changes may not have reached the disk; they are kept beside it")
         }
         if !ids.isEmpty { try database.setMeta("anchor", nil) }
+    }
+
+    /// Gives a document an item without bytes, of a version that the provider never has: a look there replaces it.
+    ///
+    /// The entry stays, for the provider may have the document under a name that only a push of it looks for.
+    private func standIn(for item: ItemRow, _ entry: inout EntryRow, _ database: Database) throws(Errno) {
+        var row = item
+        row.residency = .dataless
+        row.resident = 0
+        row.version = ContentVersion([])
+        row.linkCount = 1
+        row.home = nil
+        row.size = max(1, item.size)
+        entry.item = try database.insert(row)
+        entry.remoteVersion = row.version
+        entry.remoteItem = entry.item
+        entry.remoteGeneration = row.generation
+        try database.update(entry)
     }
 
     /// After an unclean end: clean bytes that were not durable are fetched again.

@@ -113,4 +113,19 @@ final class EngineAccount: AccountUnderTest {
     }
 
     func stop() async { await engine.stop() }
+
+    /// The folder of the state, while the engine is stopped.
+    var state: String { root.appending("state\(generation)") }
+
+    /// What a repair of the stopped account finds.
+    func repair() throws -> RepairReport {
+        try CatalogRepair(stateDirectory: state, log: Log(path: nil, echoToStandardError: false)).run()
+    }
+
+    /// Opens the stopped account again.
+    func reopen() throws {
+        crashed.append(engine)
+        (engine, link) = try EngineAccount.start(state, source, configure)
+        tree = EngineTree(engine)
+    }
 }

@@ -94,6 +94,39 @@ final class Database: @unchecked Sendable {
         }
     }
 
+    /// Visits all rows of a query that is made once.
+    func visit(_ sql: String, _ values: [Value] = [], _ body: (Row) -> Void) throws(Errno) {
+        var handle: OpaquePointer?
+        try check(sqlite3_prepare_v2(self.handle, sql, -1, &handle, nil), sql)
+        guard let handle else { throw .invalidArgument }
+        let statement = Statement(handle)
+        statement.bind(values)
+        while true {
+            let code = sqlite3_step(handle)
+            if code == SQLITE_DONE { return }
+            guard code == SQLITE_ROW else { return try check(code, sql) }
+            body(Row(handle))
+        }
+    }
+
+    /// All rows of a query that is made once.
+    func rows<T>(_ sql: String, read: (Row) -> T) throws(Errno) -> [T] {
+        var rows: [T] = []
+        try visit(sql) { rows.append(read($0)) }
+        return rows
+    }
+
+    /// Runs a statement that is made once; how many rows it changed.
+    @discardableResult
+    func change(_ sql: String, _ values: [Value]) throws(Errno) -> Int {
+        let before = sqlite3_total_changes(handle)
+        try visit(sql, values) { _ in }
+        return Int(sqlite3_total_changes(handle) - before)
+    }
+
+    /// Copies the whole log into the database file.
+    func checkpointAll() -> (log: Int32, copied: Int32) { checkpoint(mode: SQLITE_CHECKPOINT_TRUNCATE) }
+
     /// The rowid the last INSERT gave.
     var lastInsertID: Int64 { sqlite3_last_insert_rowid(handle) }
 
@@ -208,6 +241,18 @@ struct Row {
     func text(_ column: Int32) -> String {
         guard let base = sqlite3_column_text(handle, column) else { return "" }
         return String(cString: base)
+    }
+
+    /// All columns as they are.
+    var values: [Database.Value] {
+        (0..<sqlite3_column_count(handle)).map { column in
+            switch sqlite3_column_type(handle, column) {
+            case SQLITE_INTEGER: .int(int(column))
+            case SQLITE_BLOB: .blob(blob(column))
+            case SQLITE_NULL: .null
+            default: .text(text(column))
+            }
+        }
     }
 
     func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }

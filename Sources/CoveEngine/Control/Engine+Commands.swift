@@ -311,9 +311,25 @@ extension Engine {
                     check: "catalog",
                     level: "problem",
                     message: "the catalog is damaged: \(integrity ?? "it can't be read")",
-                    remedy: "unmount and mount again: the damaged catalog is kept aside and the tree rebuilt"
+                    remedy: "unmount, run `cove doctor --repair`, and mount again"
                 )
         )
+        if let notice = disk.notice {
+            findings.append(
+                DoctorFinding(check: "state disk", level: "problem", message: notice.problem, remedy: notice.remedy)
+            )
+        }
+        let found = configuration.stateDirectory + "/" + ContentStore.foundFolder
+        if let names = try? System.names(in: found), !names.isEmpty {
+            findings.append(
+                DoctorFinding(
+                    check: "content",
+                    level: "warning",
+                    message: "\(found) has \(names.count) files that belong to nothing since an unclean end",
+                    remedy: "look through them, then delete the folder"
+                )
+            )
+        }
         let free = store.freeSpace()?.available ?? 0
         findings.append(
             free > 256 << 20

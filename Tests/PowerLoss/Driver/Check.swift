@@ -52,7 +52,7 @@ struct Check {
         }
         tree[path] = words
         guard let first = words.first(where: { $0 != 0 }) else {
-            if !words.isEmpty { violations.append("\(path): \(words.count) words, all zero") }
+            if !words.isEmpty, !mayBeZeros(path) { violations.append("\(path): \(words.count) words, all zero") }
             return
         }
         guard let file = Word.file(first), let states = history.states[file] else {
@@ -82,6 +82,11 @@ struct Check {
         return synced ?? 0 > settled.first ?? 0
     }
 
+    private func mayBeZeros(_ path: String) -> Bool {
+        Check.isConflict(path)
+            || history.states.keys.contains { history.settled[$0] == nil && history.names(of: $0).contains(path) }
+    }
+
     /// What was synced is there: exactly, or under what was written later.
     private mutating func checkSynced(_ file: Int) {
         guard let step = history.synced[file], let states = history.states[file] else { return }
@@ -89,10 +94,18 @@ struct Check {
         guard !names.contains(nil) else { return }
         let since = states[step...]
         let synced = states[step].words
+        // What was emptied since has nothing to lose.
+        guard !since.contains(where: \.words.isEmpty) else { return }
+        let tree = tree
         let candidates = (found[file] ?? []) + tree.filter { $0.value.isEmpty }.map { ($0.key, $0.value) }
         let isThere = candidates.contains { path, words in
-            if since.allSatisfy({ $0.words == synced }) { return words == synced && names.contains(path) }
-            guard names.contains(path) || Check.isConflict(path) else { return false }
+            // Its name may be another's by now: of an upload whose answer got lost.
+            let isTaken = names.contains { name in
+                name.flatMap { tree[$0] }.map { !$0.contains { Word.file($0) == file } } ?? false
+            }
+            let isExact = since.allSatisfy { $0.words == synced }
+            guard names.contains(path) || isTaken || Check.isConflict(path) && !isExact else { return false }
+            if isExact { return words == synced }
             let sizes = since.map(\.words.count)
             guard words.count >= sizes.min() ?? 0, words.count <= sizes.max() ?? 0 else { return false }
             return words.enumerated().allSatisfy { index, word in

@@ -19,7 +19,8 @@ struct Tree {
         configuration.settleTime = .zero
         configuration.tombstoneTime = .zero
         configuration.cacheLimit = 1 << 40
-        let log = Log(path: nil, echoToStandardError: true, minimum: .notice)
+        let isVerbose = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] != nil
+        let log = Log(path: nil, echoToStandardError: true, minimum: isVerbose ? .debug : .notice)
         engine = try Engine(configuration: configuration, provider: FolderProvider(root: source), log: log)
         engine.start(kernel: nil, announcer: nil)
     }
@@ -95,6 +96,13 @@ struct Tree {
     func evict(_ path: String) { _ = try? engine.evict(RemotePath(unchecked: Array(path.utf8))) }
 
     func read(_ path: String) async throws -> [UInt8] {
+        while true {
+            // The kernel walks the path again, too.
+            do { return try await readOnce(path) } catch let error as Errno where error == .stale { continue }
+        }
+    }
+
+    private func readOnce(_ path: String) async throws -> [UInt8] {
         let id = try await resolve(path)
         try await wait(try engine.open(id, flags: O_RDONLY, caller))
         defer { engine.release(id, flags: O_RDONLY) }

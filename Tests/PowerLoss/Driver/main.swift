@@ -38,6 +38,8 @@ func drive() async throws -> Int32 {
     var violations = check.violations
     for finding in await tree.engine.diagnose() where finding.level == "problem" { violations.append(finding.message) }
     await tree.engine.stop()
+    let report = try CatalogRepair(stateDirectory: state, log: Log(path: nil, echoToStandardError: true)).run()
+    for finding in report.findings { violations.append("\(finding)") }
     for violation in violations { print(violation) }
     return violations.isEmpty ? 0 : 2
 }
