@@ -55,7 +55,7 @@ public final class Engine: Sendable {
         } catch {
             throw EngineError("\(state)/content: it can't be made: \(error); check the folder's owner and the disk")
         }
-        disk = StateDisk(directory: state, log: log)
+        disk = StateDisk(directory: state, reserve: configuration.reserve, log: log)
         let recovery = Recovery(configuration: configuration, store: store, disk: disk, log: log)
         catalog = try recovery.openCatalog()
         do throws(Errno) {
@@ -66,6 +66,7 @@ public final class Engine: Sendable {
         } catch {
             throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
         }
+        disk.holdReserve()
         cacheLimit = configuration.cacheLimit ?? max(64 << 20, (store.freeSpace()?.total ?? 0) / 10)
     }
 
@@ -111,6 +112,7 @@ public final class Engine: Sendable {
         for item in live.all() { try? save(item, closing: false) }
         Recovery(configuration: configuration, store: store, disk: disk, log: log).seal(catalog)
         catalog.close()
+        disk.reserve.remove()
         await provider.stop()
     }
 
@@ -129,6 +131,12 @@ public final class Engine: Sendable {
         for item in live.all() {
             expireFetches(of: item, now: now)
             endDeadReaders(of: item)
+        }
+        if disk.look() {
+            wakeSync()
+            Task { await sync?.requestPoll() }
+        } else if disk.isFull {
+            makeRoomOnDisk()
         }
         lookups.expire(before: now)
         tombstones.expire(before: now)

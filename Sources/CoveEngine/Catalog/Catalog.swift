@@ -14,6 +14,8 @@ final class Catalog: Sendable {
     private static let fullLog: Int32 = 4000
     /// How long that may wait for readers, and commits for it, in milliseconds.
     private static let restartPatience: Int32 = 20
+    /// What a commit adds to the log, at most nearly always.
+    private static let commitSize = 64 << 10
     /// Readers kept open; more are made and dropped when all are busy.
     private static let pooledReaders = 8
 
@@ -73,6 +75,7 @@ final class Catalog: Sendable {
         _ body: (Database) throws(Errno) -> T
     ) throws(Errno) -> T {
         try disk.requireSound()
+        try disk.makeRoom(for: Catalog.commitSize, keeps: false)
         let result: T = try writer.withLock { database throws(Errno) -> T in
             if durable { try database.execute("PRAGMA synchronous = FULL") }
             defer { if durable { try? database.execute("PRAGMA synchronous = NORMAL") } }

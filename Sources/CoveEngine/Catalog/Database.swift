@@ -137,7 +137,11 @@ final class Database: @unchecked Sendable {
     func checkpoint(mode: Int32) -> (log: Int32, copied: Int32) {
         var frames: Int32 = 0
         var copied: Int32 = 0
-        sqlite3_wal_checkpoint_v2(handle, nil, mode, &frames, &copied)
+        let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, &frames, &copied)
+        // The log grows on meanwhile; a reader or a writer in the way is no trouble.
+        if code != SQLITE_OK, code & 0xFF != SQLITE_BUSY, code & 0xFF != SQLITE_LOCKED {
+            try? check(code, "a checkpoint")
+        }
         return (frames, copied)
     }
 
@@ -165,16 +169,13 @@ final class Database: @unchecked Sendable {
     private func check(_ code: Int32, _ sql: String) throws(Errno) {
         guard code != SQLITE_OK else { return }
         log.error("catalog: \(String(cString: sqlite3_errmsg(handle))) (\(code)) in: \(sql.prefix(120))")
-        let error = Database.errno(for: code, system: sqlite3_system_errno(handle))
-        disk.note(error, "the catalog")
-        throw error
+        throw disk.note(Database.errno(for: code, system: sqlite3_system_errno(handle)), "the catalog")
     }
 
     private static func errno(for code: Int32, system: Int32) -> Errno {
         switch code & 0xFF {
         case SQLITE_FULL: .noSpace
         case SQLITE_IOERR where system == ENOSPC || system == EDQUOT: .noSpace
-        case SQLITE_IOERR where system == EROFS: .readOnly
         // SQLITE_IOERR_NOMEM, a macro that Swift can't import.
         case SQLITE_IOERR where code >> 8 == 12: Errno(ENOMEM)
         case SQLITE_READONLY: .readOnly

@@ -32,6 +32,8 @@ struct ContentStore: Sendable {
         let flags = O_RDWR | (empty ? O_TRUNC : 0)
         do {
             return try System.open(path(id), flags)
+        } catch .readOnly {
+            return try System.open(path(id), O_RDONLY)
         } catch .noSuchEntry {
             // Also counted when another thread makes it just now: one more sync than needed.
             defer { parts[Int(id.rawValue & 0xFF)].made.add(1, ordering: .releasing) }
@@ -81,7 +83,9 @@ struct ContentStore: Sendable {
     func forEach(_ body: (ItemID) throws(Errno) -> Void) throws(Errno) {
         for part in try System.names(in: directory) {
             for name in try System.names(in: "\(directory)/\(part)") {
-                guard let number = UInt64(name), path(ItemID(number)) == "\(directory)/\(part)/\(name)" else { continue }
+                guard let number = UInt64(name), path(ItemID(number)) == "\(directory)/\(part)/\(name)" else {
+                    continue
+                }
                 try body(ItemID(number))
             }
         }

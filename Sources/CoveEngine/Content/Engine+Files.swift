@@ -31,6 +31,7 @@ extension Engine {
     public func open(_ id: ItemID, flags: Int32, _ caller: Caller) throws(Errno) -> Outcome<Void> {
         let writes = flags & O_ACCMODE != O_RDONLY
         if writes || flags & O_TRUNC != 0 { try requireWritable() }
+        if writes, disk.isFull { throw .noSpace }
         let item = try live.open(id)
         do throws(Errno) {
             try item.state.withLock { state throws(Errno) in
@@ -102,6 +103,7 @@ extension Engine {
                 return .now(ReadResult(descriptor: descriptor, count: Int(end - offset), owner: item))
             }
             counters.readMisses.add(1, ordering: .relaxed)
+            if disk.isFull { throw .noSpace }
             return .later(try waitForBytes(item, &state, offset..<end, thread: thread))
         }
     }
@@ -115,6 +117,8 @@ extension Engine {
         _ body: (Int32) throws(Errno) -> Int
     ) throws(Errno) -> Int {
         guard offset >= 0, offset <= Engine.maximumFileSize - Int64(count) else { throw .fileTooLarge }
+        try disk.requireSound()
+        try disk.makeRoom(for: count, keeps: true)
         let item = live.retain(id)
         defer { live.release(id) }
         let early: (descriptor: Int32, written: Int?) = try item.state.withLock { state throws(Errno) in

@@ -125,6 +125,7 @@ struct FetchSink: ContentSink {
         }
         let finished: [Waiter]
         do throws(Errno) {
+            try engine.disk.requireRoom(forCopy: Int(range.upperBound - range.lowerBound))
             finished = try item.state.withLock { state throws(Errno) in
                 guard !fetch.isEnded, let row = state.row, row.residency != .whole else { throw .cancelled }
                 let inside = range.clamped(to: 0..<max(row.size, 0))

@@ -27,15 +27,35 @@ final class StateDisk: Sendable {
     }
 
     let directory: String
+    let reserve: Reserve
     private let log: Log
     private let state = Mutex(State())
     /// True while writes and uploads are barred.
     private let isBarred = Atomic<Bool>(false)
+    private let isOutOfRoom = Atomic<Bool>(false)
+    /// Content leaves the catalog this much room.
+    private let margin: Int64
+    /// With less room than this the reserve is given back.
+    private let low: Int64
 
-    init(directory: String, log: Log) {
+    /// `reserve`: how large that is to be; nil for as large as the kernel's cache of a mount.
+    init(directory: String, reserve size: Int64? = nil, log: Log) {
         self.directory = directory
         self.log = log
+        let room = StateDisk.room(directory)
+        reserve = Reserve(directory: directory, size: size, disk: room)
+        margin = min(4 << 20, (room?.total ?? 0) / 32)
+        low = max(margin + 1 << 20, min(16 << 20, reserve.size / 2))
     }
+
+    private static func room(_ directory: String) -> (total: Int64, available: Int64)? {
+        var status = statvfs()
+        guard statvfs(directory, &status) == 0 else { return nil }
+        let unit = Int64(status.f_frsize)
+        return (Int64(status.f_blocks) * unit, Int64(status.f_bavail) * unit)
+    }
+
+    private var available: Int64 { StateDisk.room(directory)?.available ?? .max }
 
     private var marker: String { directory + "/damaged" }
 
@@ -47,25 +67,97 @@ final class StateDisk: Sendable {
         if isBarred.load(ordering: .acquiring) { throw .inputOutput }
     }
 
+    /// True while nothing is downloaded and no file is opened for writing.
+    var isFull: Bool { isOutOfRoom.load(ordering: .acquiring) }
+
+    /// True while nothing can be sent: the catalog can't take what becomes of it.
+    var isStuck: Bool { trouble.map { $0 == .readOnly || $0 == .failing } ?? false }
+
+    /// Gives the reserve back when little room is left for what comes; throws when `keeps` and not even that is enough.
+    ///
+    /// Content is refused before its bytes change, while there is still room for the rows of what was accepted.
+    func makeRoom(for count: Int, keeps: Bool) throws(Errno) {
+        // A microsecond; whatever else writes to the disk may fill it between any two writes.
+        var free = available
+        guard free - Int64(count) < low else { return }
+        if reserve.give() {
+            note(.noSpace, "\(free >> 20) MiB are left")
+            free = available
+        }
+        guard keeps, free - Int64(count) < margin else { return }
+        note(.noSpace, "bytes of a file")
+        throw .noSpace
+    }
+
+    /// Throws where a copy of bytes that are elsewhere too would take room that what programs write may need.
+    func requireRoom(forCopy count: Int) throws(Errno) {
+        if hasRoom(for: Int64(count)) { return }
+        note(.noSpace, "a download or a copy for an upload")
+        throw .noSpace
+    }
+
+    /// True when so much can be taken without any need.
+    func hasRoom(for count: Int64) -> Bool { !isFull && available - count >= low }
+
+    /// Takes the reserve at a start.
+    func holdReserve() {
+        if !reserve.take(available: available) { note(.noSpace, "no reserve can be held") }
+    }
+
+    /// Each second: whether trouble that ends by itself has ended. True when some has.
+    func look() -> Bool {
+        switch trouble {
+        case .full:
+            let free = available
+            guard free > low * 2, reserve.take(available: free - low) else { return false }
+            recovered(from: .full)
+            return true
+        case .readOnly:
+            if isReadOnly { return false }
+            recovered(from: .readOnly)
+            return true
+        case .damaged, .failing: return false
+        case nil:
+            let free = available
+            if free < low { note(.noSpace, "\(free >> 20) MiB are left") }
+            return false
+        }
+    }
+
     /// Takes an error that a write, or the catalog, met; what the disk is not to blame for is passed over.
-    func note(_ error: Errno, _ what: String) {
+    ///
+    /// Returns what it was: SQLite does not always tell one failed write from another.
+    @discardableResult
+    func note(_ error: Errno, _ what: String) -> Errno {
+        let error = error == .inputOutput && isReadOnly ? .readOnly : error
         let found: Trouble
         switch error {
         case .noSpace, .quotaExceeded: found = .full
         case .readOnly: found = .readOnly
         case Errno(EUCLEAN): found = .damaged
         case .inputOutput: found = .failing
-        default: return
+        default: return error
         }
         let isNews = state.withLock { state in
             if let known = state.trouble, known >= found { return false }
             state = State(trouble: found, what: "\(what): \(error)")
             return true
         }
+        if found == .full { isOutOfRoom.store(true, ordering: .releasing) }
         if found == .failing { isBarred.store(true, ordering: .releasing) }
-        guard isNews else { return }
+        guard isNews else { return error }
         log.error("state disk: \(what): \(error)")
         if found >= .damaged { mark("\(what): \(error)\n") }
+        return error
+    }
+
+    private var isReadOnly: Bool {
+        do throws(Errno) {
+            System.close(try System.open(directory + "/catalog.db", O_WRONLY))
+            return false
+        } catch {
+            return error == .readOnly
+        }
     }
 
     /// Runs what writes to the disk; notes why it can't.
@@ -86,6 +178,7 @@ final class StateDisk: Sendable {
             state = State()
             return true
         }
+        if ended, trouble == .full { isOutOfRoom.store(false, ordering: .releasing) }
         if ended { log.notice("state disk: it takes writes again") }
     }
 

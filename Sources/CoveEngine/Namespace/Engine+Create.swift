@@ -12,6 +12,7 @@ extension Engine {
         flags: Int32,
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
+        if disk.isFull { throw .noSpace }
         var opened: ItemID?
         do throws(Errno) {
             var made = try make(

@@ -135,6 +135,7 @@ extension Engine {
             let descriptor = try descriptor(id, &state)
             // What a program asks for in vain says nothing of the disk.
             try disk.requireSound()
+            guard punches || disk.hasRoom(for: length) else { throw .noSpace }
             try System.fallocate(descriptor, mode: mode, offset: offset, length: length)
             if !keepsSize, offset + length > row.size {
                 try resize(id, &state, to: offset + length, clearsPrivilegesBy: nil)

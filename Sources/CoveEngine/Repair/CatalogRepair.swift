@@ -87,7 +87,8 @@ public struct CatalogRepair {
             RepairFinding(
                 check: "catalog",
                 count: 1,
-                message: "it was damaged (\(damage)); what could be read (\(total)) is in a new one, the old one is kept"
+                message:
+                    "it was damaged (\(damage)); what could be read (\(total)) is in a new one, the old one is kept"
             )
         )
     }

@@ -46,7 +46,10 @@ struct CatalogSalvage {
         )
         var highest: UInt64 = 0
         try store.forEach { id in highest = max(highest, id.rawValue) }
-        try target.run("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'items'", .int(Int64(clamping: highest)))
+        try target.run(
+            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'items'",
+            .int(Int64(clamping: highest))
+        )
     }
 }
 

@@ -217,7 +217,10 @@ struct ConsistencyCheck {
                 try database.change("DELETE FROM ranges WHERE item = ?", [.item(id)])
             } else if actual < needed, state == 0 {
                 cut += 1
-                try database.change("UPDATE items SET size = ?1, resident = ?1 WHERE id = ?2", [.int(actual), .item(id)])
+                try database.change(
+                    "UPDATE items SET size = ?1, resident = ?1 WHERE id = ?2",
+                    [.int(actual), .item(id)]
+                )
             } else if resident != (state == 0 ? size : state == 2 ? known : 0) {
                 counted += 1
                 let right = state == 0 ? size : state == 2 ? known : 0
@@ -225,7 +228,9 @@ struct ConsistencyCheck {
             }
         }
         if dropped > 0 { found("content", dropped, "files lacked bytes that the source has; they are fetched again") }
-        if cut > 0 { found("content", cut, "files that only this device has lacked bytes at their end; they are shorter now") }
+        if cut > 0 {
+            found("content", cut, "files that only this device has lacked bytes at their end; they are shorter now")
+        }
         if counted > 0 { found("content", counted, "files had a wrong count of the bytes that are here") }
     }
 
@@ -236,6 +241,10 @@ struct ConsistencyCheck {
         try store.forEach { id throws(Errno) in if try database.item(id) == nil { unknown.append(id) } }
         for id in unknown { _ = try store.setAside(id) }
         guard !unknown.isEmpty else { return }
-        found("content", unknown.count, "content files belonged to nothing; they are kept in \(ContentStore.foundFolder)")
+        found(
+            "content",
+            unknown.count,
+            "content files belonged to nothing; they are kept in \(ContentStore.foundFolder)"
+        )
     }
 }

@@ -137,6 +137,7 @@ extension Engine {
             }
             let content = try descriptor(id, &state)
             let token = SnapshotToken()
+            if copiesFirst { try disk.requireRoom(forCopy: Int(row.size)) }
             let source = SnapshotSource(
                 item: item,
                 token: token,

@@ -19,7 +19,7 @@ extension SyncEngine {
     /// Starts pushes of what has settled, oldest change first.
     func pushReady(_ now: Int64) {
         let slots = pushSlots(now)
-        guard activePushes < slots, !engine.configuration.isReadOnly else { return }
+        guard activePushes < slots, !engine.configuration.isReadOnly, !engine.disk.isStuck else { return }
         let settle = engine.configuration.settleTime.milliseconds
         let catalog = engine.catalog
         let held = engine.tombstones.waiting()

@@ -40,7 +40,9 @@ struct Check {
         for (path, words) in self.tree where !Check.isConflict(path) { checkWhole(path, words) }
         guard !violations.isEmpty else { return }
         for (path, words) in self.tree {
-            violations.append("(there is \(path): \(words.count) words of \(words.first.flatMap { Word.file($0) } ?? 0))")
+            violations.append(
+                "(there is \(path): \(words.count) words of \(words.first.flatMap { Word.file($0) } ?? 0))"
+            )
         }
     }
 

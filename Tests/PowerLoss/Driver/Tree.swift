@@ -19,6 +19,7 @@ struct Tree {
         configuration.settleTime = .zero
         configuration.tombstoneTime = .zero
         configuration.cacheLimit = 1 << 40
+        configuration.reserve = 1 << 20
         let isVerbose = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] != nil
         let log = Log(path: nil, echoToStandardError: true, minimum: isVerbose ? .debug : .notice)
         engine = try Engine(configuration: configuration, provider: FolderProvider(root: source), log: log)
@@ -126,7 +127,9 @@ struct Tree {
         var found: [(String, ItemKind)] = []
         try engine.readDirectory(id, after: 0, plus: true) { entry in
             let name = String(decoding: entry.name, as: UTF8.self)
-            if name != ".", name != ".." { found.append((path.isEmpty ? name : "\(path)/\(name)", entry.attributes.kind)) }
+            if name != ".", name != ".." {
+                found.append((path.isEmpty ? name : "\(path)/\(name)", entry.attributes.kind))
+            }
             return true
         }
         var files: [String] = []
