@@ -90,6 +90,8 @@ extension Recovery {
         entry.remoteItem = entry.item
         entry.remoteGeneration = row.generation
         try database.update(entry)
+        // Nothing of it is to be sent but a move or new dates, and a push would be in the way of that look.
+        if !entry.isMoved, !entry.flags.contains(.metadataChanged) { try database.dequeue(entry.id) }
     }
 
     /// After an unclean end: clean bytes that were not durable are fetched again.

@@ -48,7 +48,7 @@ final class Catalog: Sendable {
         if case .tooNew(let version) = outcome { throw .tooNew(version) }
     }
 
-    /// What SQLite finds wrong with the file; nil when it is sound. Reads all of it.
+    /// What SQLite finds wrong with the file, all of which it reads; nil when it is sound.
     func damage() throws(Errno) -> String? {
         let verdict = try read { database throws(Errno) in
             try database.first("PRAGMA quick_check(1)", read: { $0.text(0) })

@@ -104,7 +104,7 @@ final class StateDisk: Sendable {
         if !reserve.take(available: available) { note(.noSpace, "no reserve can be held") }
     }
 
-    /// Each second: whether trouble that ends by itself has ended. True when some has.
+    /// Looks, each second, whether trouble that ends by itself has ended: true when some has.
     func look() -> Bool {
         switch trouble {
         case .full:

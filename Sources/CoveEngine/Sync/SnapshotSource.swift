@@ -109,10 +109,7 @@ extension Engine {
         defer { if !keeps { live.release(id) } }
         let rest = configuration.openFileRest.nanoseconds
         // Content must be durable before a provider is told that this device has sent it.
-        try save(item, closing: false)
-        try item.state.withLock { state throws(Errno) in _ = try load(id, &state) }
-        let before = item.state.withLock { ($0.row?.residency, $0.lastWrite) }
-        try syncContent(item)
+        try syncAhead(of: id)
         let outcome = try item.state.withLock { state throws(Errno) -> SnapshotOutcome in
             let row = try load(id, &state)
             guard row.residency == .whole else {
@@ -120,9 +117,7 @@ extension Engine {
                 return .incomplete
             }
             // Bytes written or fetched meanwhile are not durable.
-            guard state.writesInFlight == 0, !state.hasUnsavedContent, before == (.whole, state.lastWrite) else {
-                return .busy(20)
-            }
+            guard row.isSynced, state.writesInFlight == 0, !state.hasUnsavedContent else { return .busy(20) }
             // Copied under the lock, which others wait for: a large file is sent as it lies, and again if it is written to.
             var copiesFirst = false
             if state.writers > 0 {
@@ -130,11 +125,7 @@ extension Engine {
                 guard rested >= rest else { return .busy((rest - rested) / 1_000_000 + 1) }
                 copiesFirst = row.size <= 64 << 20
             }
-            state.row?.isSynced = true
-            try catalog.write { database throws(Errno) in
-                try database.run("UPDATE items SET synced = 1 WHERE id = ? AND synced = 0", .item(id))
-                try database.markSent(entry, true)
-            }
+            try catalog.write { database throws(Errno) in try database.markSent(entry, true) }
             let content = try descriptor(id, &state)
             let token = SnapshotToken()
             if copiesFirst { try disk.requireRoom(forCopy: Int(row.size)) }
