@@ -24,7 +24,15 @@ final class Reserve: Sendable {
         let disk = disk ?? (0, 0)
         // On a small disk it must not be what fills it.
         let limit = min(disk.total / 50, (disk.available + blocks * 512) / 4)
-        self.size = size ?? max(0, min(Reserve.kernelLimit() + Reserve.catalog, Reserve.most, limit))
+        let wanted = Reserve.isInMemory(directory) ? 0 : min(Reserve.kernelLimit() + Reserve.catalog, Reserve.most, limit)
+        self.size = size ?? max(0, wanted)
+    }
+
+    /// On tmpfs(5) a reserve would take the memory that it is to spare.
+    private static func isInMemory(_ directory: String) -> Bool {
+        guard let descriptor = try? System.open(directory, O_RDONLY | O_DIRECTORY) else { return false }
+        defer { System.close(descriptor) }
+        return System.fileSystemType(descriptor) == 0x0102_1994
     }
 
     /// The most dirty bytes of one mount: vm.dirty_bytes or vm.dirty_ratio, and of these what the mount's device may hold,
