@@ -24,7 +24,8 @@ final class Reserve: Sendable {
         let disk = disk ?? (0, 0)
         // On a small disk it must not be what fills it.
         let limit = min(disk.total / 50, (disk.available + blocks * 512) / 4)
-        let wanted = Reserve.isInMemory(directory) ? 0 : min(Reserve.kernelLimit() + Reserve.catalog, Reserve.most, limit)
+        let isInMemory = Reserve.isInMemory(directory)
+        let wanted = isInMemory ? 0 : min(Reserve.kernelLimit() + Reserve.catalog, Reserve.most, limit)
         self.size = size ?? max(0, wanted)
     }
 
