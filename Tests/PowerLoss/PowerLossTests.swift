@@ -45,7 +45,7 @@ struct PowerLossTests {
             guard work.status == 99 || work.status == 98 && work.output.isEmpty else { throw CommandFailure("\(work)") }
             try disk.unmount()
             try disk.mount()
-            let check = try Command.run(driver, ["check"] + arguments, mayFail: true)
+            let check = try Command.run(driver, ["check"] + arguments, deadline: 150, mayFail: true)
             try disk.unmount()
             guard !check.output.isEmpty else { return "" }
             let steps = (try? String(contentsOfFile: place.appending("steps"), encoding: .utf8)) ?? ""

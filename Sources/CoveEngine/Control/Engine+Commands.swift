@@ -306,7 +306,13 @@ extension Engine {
             state.failures[id] = "\(error)"
         }
         Task {
-            if error.parksAccount { await sync.disconnect(error) } else { await sync.requestPoll() }
+            if error.parksAccount {
+                await sync.disconnect(error)
+            } else {
+                // What a recovery left without a version is found by listing its folder again only.
+                let isStandIn = live.find(id)?.state.withLock { $0.row?.version?.bytes.isEmpty } ?? false
+                await sync.requestPoll(listing: isStandIn)
+            }
         }
     }
 }

@@ -97,9 +97,15 @@ struct Tree {
     func evict(_ path: String) { _ = try? engine.evict(RemotePath(unchecked: Array(path.utf8))) }
 
     func read(_ path: String) async throws -> [UInt8] {
+        var attempt = 0
         while true {
-            // The kernel walks the path again, too.
-            do { return try await readOnce(path) } catch let error as Errno where error == .stale { continue }
+            do {
+                return try await readOnce(path)
+            } catch let error as Errno where error == .stale && attempt < 200 {
+                // The kernel walks the path again, too.
+                attempt += 1
+                try await Task.sleep(for: .milliseconds(50))
+            }
         }
     }
 
