@@ -11,7 +11,8 @@ let settings: [SwiftSetting] = [
 let package = Package(
     name: "cove",
     products: [
-        .executable(name: "cove", targets: ["cove"])
+        .executable(name: "cove", targets: ["cove"]),
+        .executable(name: "cove-keeper", targets: ["cove-keeper"]),
     ],
     targets: [
         .systemLibrary(name: "CLinux", path: "Sources/CLinux"),
@@ -49,6 +50,12 @@ let package = Package(
         .executableTarget(
             name: "cove",
             dependencies: ["CoveCore", "CoveEngine", "CoveProviders", "CoveMount", "CLinux"],
+            exclude: ["README.md"],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "cove-keeper",
+            dependencies: ["CoveCore", "CLinux"],
             exclude: ["README.md"],
             swiftSettings: settings
         ),

@@ -77,3 +77,12 @@ detach_mounts_below() {
         fi
     done
 }
+
+# build_release TOP: builds what is installed; prints the folder that holds it
+build_release() {
+    local program
+    for program in cove cove-keeper; do
+        swift build -c release --static-swift-stdlib --product "$program" --package-path "$1" </dev/null >&2
+    done
+    swift build -c release --static-swift-stdlib --show-bin-path --package-path "$1" </dev/null
+}

@@ -3,6 +3,10 @@
 
 #define FUSE_USE_VERSION 314
 #include <fuse3/fuse_lowlevel.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 // fuse_session_loop_mt is a macro that depends on FUSE_USE_VERSION.
@@ -10,11 +14,76 @@ static inline int cove_fuse_session_loop_mt(struct fuse_session *session, struct
     return fuse_session_loop_mt(session, config);
 }
 
+// What the hooks share. Each Swift file that reaches it has one of its own, hence only Hooks.swift may.
+enum { COVE_FUSE_SERVING = 0, COVE_FUSE_REPLAY = 1, COVE_FUSE_REPLAYING = 2 };
+struct cove_fuse_hooks {
+    int phase;
+    // The INIT request: the one the kernel sent, or the one an earlier daemon of the mount had, which is read again.
+    unsigned char first[4096];
+    size_t first_length;
+};
+static inline struct cove_fuse_hooks *cove_fuse_shared(void) {
+    static struct cove_fuse_hooks shared;
+    return &shared;
+}
+// The number of the request that the thread has read last: libfuse doesn't tell it.
+static inline uint64_t *cove_fuse_number(void) {
+    static __thread uint64_t number;
+    return &number;
+}
+
+// struct fuse_in_header of <linux/fuse.h>.
+struct cove_fuse_header {
+    uint32_t length, opcode;
+    uint64_t unique;
+};
+
 // The hook in which a worker sleeps is C: libfuse cancels its threads there, and a cancelled thread unwinds its stack,
 // on which no Swift frame may be.
 static inline ssize_t cove_fuse_read(int fd, void *buffer, size_t length, void *userdata) {
     (void)userdata;
-    return read(fd, buffer, length);
+    struct cove_fuse_hooks *shared = cove_fuse_shared();
+    int replay = COVE_FUSE_REPLAY;
+    if (__atomic_load_n(&shared->phase, __ATOMIC_ACQUIRE) != COVE_FUSE_SERVING) {
+        if (__atomic_compare_exchange_n(&shared->phase, &replay, COVE_FUSE_REPLAYING, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            memcpy(buffer, shared->first, shared->first_length);
+            return (ssize_t)shared->first_length;
+        }
+        // libfuse refuses everything until it has answered INIT, which takes another thread a moment.
+        struct timespec moment = {.tv_nsec = 50000};
+        while (__atomic_load_n(&shared->phase, __ATOMIC_ACQUIRE) != COVE_FUSE_SERVING) nanosleep(&moment, NULL);
+    }
+    // A kill while the kernel copies a request fails that request with EIO, unless all pages it copies to are there.
+    static __thread void *present;
+    if (present != buffer) {
+        if (mlock(buffer, length) != 0) memset(buffer, 0, length);
+        present = buffer;
+    }
+    ssize_t count = read(fd, buffer, length);
+    if (count >= (ssize_t)sizeof(struct cove_fuse_header)) {
+        const struct cove_fuse_header *header = (const struct cove_fuse_header *)buffer;
+        *cove_fuse_number() = header->unique;
+        if (header->opcode == 26 && count <= (ssize_t)sizeof shared->first) {  // FUSE_INIT
+            memcpy(shared->first, buffer, (size_t)count);
+            shared->first_length = (size_t)count;
+        }
+    }
+    return count;
 }
+
+static inline void cove_fuse_replay(const void *request, size_t length) {
+    memcpy(cove_fuse_shared()->first, request, length);
+    cove_fuse_shared()->first_length = length;
+    __atomic_store_n(&cove_fuse_shared()->phase, COVE_FUSE_REPLAY, __ATOMIC_RELEASE);
+}
+
+static inline void cove_fuse_serve(void) {
+    __atomic_store_n(&cove_fuse_shared()->phase, COVE_FUSE_SERVING, __ATOMIC_RELEASE);
+}
+
+static inline uint64_t cove_fuse_request_number(void) { return *cove_fuse_number(); }
+static inline const void *cove_fuse_first_request(void) { return cove_fuse_shared()->first; }
+static inline size_t cove_fuse_first_request_length(void) { return cove_fuse_shared()->first_length; }
 
 #endif

@@ -112,10 +112,60 @@ static inline int64_t cove_filesystem_type(int fd) {
 // syncfs(2).
 static inline int cove_syncfs(int fd) { return (int)syscall(__NR_syncfs, fd); }
 
+// sendmsg(2) and recvmsg(2) of one packet with descriptors (SCM_RIGHTS): the macros of <sys/socket.h> that lay out control
+// messages can't be imported. At most COVE_MAXIMUM_DESCRIPTORS; received ones are close-on-exec.
+enum { COVE_MAXIMUM_DESCRIPTORS = 8 };
+struct cove_vector {
+    void *base;
+    size_t length;
+};
+struct cove_message {
+    void *name;
+    unsigned int name_length;
+    struct cove_vector *vectors;
+    size_t vector_count;
+    void *control;
+    size_t control_length;
+    int flags;
+};
+struct cove_control {
+    size_t length;
+    int level, type;  // SOL_SOCKET, SCM_RIGHTS: both 1
+    int descriptors[COVE_MAXIMUM_DESCRIPTORS];
+};
+static inline long cove_send_packet(int fd, const void *bytes, size_t length, const int *descriptors, int count) {
+    struct cove_vector vector = {(void *)(uintptr_t)bytes, length};
+    struct cove_control control = {16 + (size_t)count * sizeof(int), 1, 1, {0}};
+    for (int i = 0; i < count; i++) control.descriptors[i] = descriptors[i];
+    struct cove_message message = {0, 0, &vector, 1, count ? &control : 0, count ? (control.length + 7) & ~7ul : 0, 0};
+    return syscall(__NR_sendmsg, fd, &message, 0x4000);  // MSG_NOSIGNAL
+}
+static inline long cove_receive_packet(int fd, void *bytes, size_t length, int *descriptors, int *count) {
+    struct cove_vector vector = {bytes, length};
+    struct cove_control control = {0};
+    struct cove_message message = {0, 0, &vector, 1, &control, sizeof control, 0};
+    long received = syscall(__NR_recvmsg, fd, &message, 0x40000000);  // MSG_CMSG_CLOEXEC
+    *count = 0;
+    if (received >= 0 && message.control_length >= 16 && control.level == 1 && control.type == 1) {
+        *count = (int)((control.length - 16) / sizeof(int));
+        for (int i = 0; i < *count; i++) descriptors[i] = control.descriptors[i];
+    }
+    return received;
+}
+
+// signalfd(2), close-on-exec, for a set of signal numbers up to 64.
+static inline int cove_signalfd(uint64_t signals) { return (int)syscall(__NR_signalfd4, -1, &signals, sizeof signals, 02000000); }
+
+// mlockall(2) of what is and will be used: MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT.
+static inline int cove_lock_memory(void) { return (int)syscall(__NR_mlockall, 7); }
+
 // close_range(2).
 static inline int cove_close_range(unsigned int first, unsigned int last) {
     return (int)syscall(__NR_close_range, first, last, 0u);
 }
+
+// memfd_create(2), close-on-exec.
+static inline int cove_memfd_create(const char *name) { return (int)syscall(__NR_memfd_create, name, 1u); }
 
 // pidfd_open(2): readable once the process has ended.
 static inline int cove_pidfd_open(int process) { return (int)syscall(__NR_pidfd_open, process, 0u); }

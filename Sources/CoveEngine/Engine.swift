@@ -16,7 +16,7 @@ public final class Engine: Sendable {
     let disk: StateDisk
     let catalog: Catalog
     let store: ContentStore
-    let live = LiveTable()
+    let live: LiveTable
     let counters = Counters()
     let tombstones = Tombstones()
     let departing = Departing()
@@ -24,7 +24,7 @@ public final class Engine: Sendable {
     let lookups = PendingLookups()
     let scratchNames: NamePatterns
     let incoming = IncomingTable()
-    let touched = TouchedDirectories()
+    let touched: TouchedDirectories
     /// What needs the provider waits here for the first attempt to connect.
     let connected = Gate()
     /// Counts what the provider told: a listing that it overlapped may lack some of it.
@@ -42,12 +42,31 @@ public final class Engine: Sendable {
     let localChanges = Atomic<Int>(0)
     /// Bytes of content on this disk.
     let residentBytes: Atomic<Int64>
+    /// Which items are open, in memory that outlives this daemon.
+    let ledger: HandleLedger
+    /// The announcer of the daemon that had the ledger before.
+    let formerAnnouncer: Int32
 
     /// Opens the catalog and recovers what an earlier daemon left; does not touch the network.
-    public init(configuration: EngineConfiguration, provider: any Provider, log: Log) throws(EngineError) {
+    ///
+    /// With a ledger that an earlier daemon of the same mount has left, programs go on to use what they have open.
+    public init(
+        configuration: EngineConfiguration,
+        provider: any Provider,
+        log: Log,
+        ledger: HandleLedger? = nil
+    ) throws(EngineError) {
         self.configuration = configuration
         self.provider = provider
         self.log = log
+        do throws(Errno) {
+            if let ledger { self.ledger = ledger } else { self.ledger = try HandleLedger() }
+        } catch {
+            throw EngineError("memory for open files can't be had: \(error); check the limits of memory")
+        }
+        live = LiveTable(ledger: self.ledger)
+        touched = TouchedDirectories(areAll: self.ledger.isInherited)
+        formerAnnouncer = self.ledger.announcer
         let state = configuration.stateDirectory
         scratchNames = NamePatterns(NamePatterns.builtIn + configuration.ignoredNames)
         do throws(Errno) {
@@ -56,18 +75,19 @@ public final class Engine: Sendable {
             throw EngineError("\(state)/content: it can't be made: \(error); check the folder's owner and the disk")
         }
         disk = StateDisk(directory: state, reserve: configuration.reserve, log: log)
-        let recovery = Recovery(configuration: configuration, store: store, disk: disk, log: log)
+        let recovery = Recovery(configuration: configuration, store: store, live: live, disk: disk, log: log)
         catalog = try recovery.openCatalog()
         do throws(Errno) {
             let resident = try catalog.read { database throws(Errno) in
                 try database.first("SELECT coalesce(sum(resident), 0) FROM items WHERE resident > 0") { $0.int(0) }
             }
             residentBytes = Atomic(resident ?? 0)
+            cacheLimit = configuration.cacheLimit ?? max(64 << 20, (store.freeSpace()?.total ?? 0) / 10)
+            try takeOver()
         } catch {
             throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
         }
         disk.holdReserve()
-        cacheLimit = configuration.cacheLimit ?? max(64 << 20, (store.freeSpace()?.total ?? 0) / 10)
     }
 
     /// Starts to sync: connects in the background, sends what waits, follows the provider's changes.
@@ -110,10 +130,15 @@ public final class Engine: Sendable {
         syncSlot.withLock { $0 = nil }
         connected.open()
         for item in live.all() { try? save(item, closing: false) }
-        Recovery(configuration: configuration, store: store, disk: disk, log: log).seal(catalog)
+        Recovery(configuration: configuration, store: store, live: live, disk: disk, log: log).seal(catalog)
         catalog.close()
         disk.reserve.remove()
         await provider.stop()
+    }
+
+    /// Saves what is unsaved for the daemon that takes the mount over; what is on its way to the provider starts again.
+    public func handOver() {
+        for item in live.all() { try? save(item, closing: false) }
     }
 
     /// The sync engine, once started.

@@ -11,7 +11,8 @@ extension Recovery {
             """
             SELECT i.id, i.size, i.mtime, i.synced FROM items i WHERE i.kind = 0 AND i.state = 0 AND i.id IN
                 (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry
-                UNION SELECT item FROM entries WHERE flags & 1 UNION SELECT item FROM trash WHERE item IS NOT NULL)
+                UNION SELECT item FROM entries WHERE flags & 1 UNION SELECT item FROM trash WHERE item IS NOT NULL
+                UNION SELECT id FROM items WHERE nlink = 0)
             """,
             read: { ($0.item(0), $0.int(1), $0.int(2), $0.int(3) != 0) }
         )

@@ -5,6 +5,8 @@ internal import Glibc
 struct Recovery {
     let configuration: EngineConfiguration
     let store: ContentStore
+    /// What programs had open while another daemon took over.
+    let live: LiveTable
     let disk: StateDisk
     let log: Log
 
@@ -85,7 +87,7 @@ struct Recovery {
         return folder
     }
 
-    /// Makes the root, drops orphans, and gives items that died while they were written their real size.
+    /// Makes the root, drops orphans that nothing has open, and gives items that died while they were written their real size.
     private func prepare(_ catalog: Catalog, wasSealed: Bool, isUnclean: Bool) throws(Errno) {
         let orphans = try catalog.write { database throws(Errno) -> [ItemID] in
             if try database.item(.root) == nil {
@@ -100,7 +102,7 @@ struct Recovery {
                 root.residency = .dataless
                 _ = try database.insert(root)
             }
-            let orphans = try database.orphans()
+            let orphans = try database.orphans().filter { !live.isOpen($0) }
             for id in orphans { try database.deleteItem(id) }
             if isUnclean {
                 log.notice("the machine went down since the last mount: content that was not durable is fetched again")

@@ -15,17 +15,24 @@ final class Connection: @unchecked Sendable {
     /// Where cancellations of interrupted requests run, because libfuse calls the interrupt function under a lock.
     let interrupts = DispatchQueue(label: "cove.interrupts")
     private(set) var session: OpaquePointer?
-    private let isInitialized = Atomic(false)
+    /// How the mount was negotiated with the kernel.
+    let negotiation: Negotiation
+    /// True once INIT is answered.
+    let isServing = Atomic(false)
+    /// Runs once, when the first request can be served.
+    let whenServing = Mutex<(@Sendable () -> Void)?>(nil)
     private let whenInitialized: @Sendable () -> Void
 
     /// Makes libfuse's session; throws when an option is unknown to it.
     init(
         engine: Engine,
         options: MountOptions,
+        negotiation: Negotiation,
         log: Log,
         whenInitialized: @escaping @Sendable () -> Void
     ) throws(MountError) {
         self.engine = engine
+        self.negotiation = negotiation
         self.log = log
         self.whenInitialized = whenInitialized
         var arguments = fuse_args()
@@ -52,6 +59,24 @@ final class Connection: @unchecked Sendable {
         if let session { fuse_session_destroy(session) }
     }
 
+    /// Answers INIT on a new mount.
+    func begin(_ answer: () -> Int) -> Int {
+        let result = answer()
+        whenInitialized()
+        return result
+    }
+
+    /// Takes a mount over: the kernel sends again what the earlier daemon has not answered.
+    func resume(_ device: Int32, _ reply: UnsafeRawBufferPointer) {
+        negotiation.check(reply, log)
+        do throws(Errno) {
+            try KernelNotice.resend.write(to: device)
+        } catch {
+            // Before Linux 6.9 whoever waits for such an answer waits on; `cove doctor` tells.
+            log.error("requests that an earlier daemon had can't be sent again: \(error)")
+        }
+    }
+
     /// The connection a request belongs to.
     @inline(__always)
     static func of(_ request: fuse_req_t?) -> Connection {
@@ -59,50 +84,9 @@ final class Connection: @unchecked Sendable {
     }
 }
 
-/// The hooks on /dev/fuse (fuse_session_custom_io).
 extension Connection {
-    /// Takes over reading from and writing to the session's descriptor.
-    func installHooks() throws(MountError) {
-        var hooks = fuse_custom_io()
-        hooks.writev = { descriptor, vector, count, context in
-            if let context {
-                let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
-                if !connection.isInitialized.load(ordering: .relaxed) {
-                    return connection.sendFirst(descriptor, vector, count)
-                }
-            }
-            return writev(descriptor, vector, count)
-        }
-        hooks.read = cove_fuse_read
-        let status = fuse_session_custom_io(session, &hooks, fuse_session_fd(session))
-        guard status == 0 else { throw MountError(.system, "libfuse: \(Errno(-status))") }
-    }
-
-    /// Sends the INIT reply with what libfuse 3.14 can't ask for.
-    private func sendFirst(_ descriptor: Int32, _ vector: UnsafeMutablePointer<iovec>?, _ count: Int32) -> Int {
-        if let vector, count == 2, vector[1].iov_len >= InitReply.size, let reply = vector[1].iov_base {
-            let flags = reply.load(fromByteOffset: InitReply.flags, as: UInt32.self)
-            reply.storeBytes(
-                of: flags | InitReply.handleKillPrivilegesV2,
-                toByteOffset: InitReply.flags,
-                as: UInt32.self
-            )
-        }
-        let result = writev(descriptor, vector, count)
-        if !isInitialized.exchange(true, ordering: .relaxed) { whenInitialized() }
-        return result
-    }
-
-    /// Offsets in `struct fuse_init_out` of <linux/fuse.h>.
-    private enum InitReply {
-        static let size = 64
-        static let flags = 12
-        /// FUSE_HANDLE_KILLPRIV_V2, without which each write(2) costs a GETXATTR; a kernel that doesn't know it ignores it.
-        static let handleKillPrivilegesV2: UInt32 = 1 << 28
-    }
-
     /// Chooses among what the kernel offers (FUSE_CAP_*).
-    static func negotiate(_ information: inout fuse_conn_info) {
+    func negotiate(_ information: inout fuse_conn_info) {
         let wanted =
             FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS
             | FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_ATOMIC_O_TRUNC
@@ -112,7 +96,10 @@ extension Connection {
             FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT
             | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_IOCTL_DIR | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE
             | FUSE_CAP_SPLICE_MOVE
-        information.want |= UInt32(wanted) & information.capable
+        // What was agreed on when the account was mounted stays, whichever version of the program agreed on it. The bits of
+        // what is wanted here are those of the reply.
+        let allowed = negotiation.agreedFlags ?? UInt32.max
+        information.want |= UInt32(wanted) & information.capable & allowed
         information.want &= ~UInt32(unwanted)
         information.max_write = min(information.max_write, 1 << 20)
         information.max_readahead = 1 << 20

@@ -33,33 +33,53 @@ public final class MountSession: Sendable {
     private let state = Mutex(State())
     private let ended = DispatchGroup()
 
-    /// What the engine tells the kernel's caches through; it works as soon as the mount does.
+    /// What the engine tells the kernel's caches through, once the notifications are started.
     public var notifier: any KernelNotifier { notifications }
 
     /// Prepares a mount without touching the mount point; throws when an option is not understood.
-    public init(engine: Engine, mountpoint: String, options: MountOptions, log: Log) throws(MountError) {
+    public init(
+        engine: Engine,
+        mountpoint: String,
+        options: MountOptions,
+        negotiation: Negotiation,
+        log: Log
+    ) throws(MountError) {
         FuseLog.install(log)
         self.mountpoint = mountpoint
-        connection = try Connection(engine: engine, options: options, log: log) {
+        connection = try Connection(engine: engine, options: options, negotiation: negotiation, log: log) {
             BackingDevice.raise(at: mountpoint)
         }
-        notifications = KernelNotifications(connection)
+        notifications = KernelNotifications(log: log)
     }
 
+    /// Takes over the device of a mount that an earlier daemon made; the mount point is not touched.
+    public func resume(device: Int32) throws(MountError) {
+        try Hooks.install(on: connection, device: device)
+        state.withLock { $0.phase = .mounted }
+    }
+
+    /// Sends notifications to the kernel through a carrier.
+    public func startNotifications(_ carrier: any NoticeCarrier) throws(Errno) { try notifications.start(carrier) }
+
     /// Mounts, as root by mount(2), else by fusermount3; requests wait until `run` serves them.
-    public func mount() throws(MountError) {
+    ///
+    /// Returns the device.
+    public func mount() throws(MountError) -> Int32 {
         guard state.withLock({ $0.phase == .new }) else { throw MountError(.system, "\(mountpoint): mounted already") }
         guard fuse_session_mount(connection.session, mountpoint) == 0 else {
             let reason = FuseLog.lastMessage ?? "fusermount3 refused"
             throw MountError(.system, "\(mountpoint): not mounted: \(reason); see `cove doctor`")
         }
-        try connection.installHooks()
-        notifications.start()
+        let device = fuse_session_fd(connection.session)
+        try Hooks.install(on: connection, device: device)
         state.withLock { $0.phase = .mounted }
+        return device
     }
 
     /// Serves requests on threads of libfuse's and blocks the calling one until the mount has ended.
-    public func run() {
+    ///
+    /// `whenServing` runs on one of the threads, once the kernel and this program have agreed on how to talk.
+    public func run(whenServing: @escaping @Sendable () -> Void) {
         let mayRun = state.withLock { state in
             guard state.phase == .mounted else { return false }
             state.phase = .running
@@ -67,6 +87,7 @@ public final class MountSession: Sendable {
             return true
         }
         guard mayRun else { return }
+        connection.whenServing.withLock { $0 = whenServing }
         ended.enter()
         let configuration = fuse_loop_cfg_create()
         fuse_loop_cfg_set_max_threads(configuration, Self.threadCount)
@@ -103,6 +124,15 @@ public final class MountSession: Sendable {
         }
         if ended.wait(timeout: .now() + (isGone ? 5 : 0.5)) == .success { return }
         interruptLoop()
+    }
+
+    /// Makes `run` return while the mount lives on, for another daemon to serve it.
+    public func leave() {
+        let isRunning = state.withLock { state in
+            defer { state.isStopping = true }
+            return !state.isStopping && state.phase == .running
+        }
+        if isRunning { interruptLoop() }
     }
 
     /// Ends a loop whose mount lives on, held by programs or by another mount namespace.

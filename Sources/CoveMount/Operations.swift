@@ -9,8 +9,9 @@ extension fuse_lowlevel_ops {
     /// locks, which are the kernel's own. TMPFILE so becomes EOPNOTSUPP, and STATX a GETATTR.
     static var cove: fuse_lowlevel_ops {
         var table = fuse_lowlevel_ops()
-        table.`init` = { _, information in
-            if let information { Connection.negotiate(&information.pointee) }
+        table.`init` = { context, information in
+            guard let context, let information else { return }
+            Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue().negotiate(&information.pointee)
         }
         table.addNames()
         table.addAttributes()

@@ -131,8 +131,10 @@ extension Request {
 
     consuming func release(_ id: ItemID, flags: Int32) {
         let engine = begin()
-        engine.release(id, flags: flags)
+        engine.finish(id)
+        // Only then: a release that the kernel sends again is not counted twice.
         succeed()
+        engine.release(id, flags: flags)
     }
 
     consuming func fallocate(_ id: ItemID, mode: Int32, offset: Int64, length: Int64) {

@@ -21,10 +21,20 @@ struct Request: ~Copyable, @unchecked Sendable {
         @inline(__always) get { Connection.of(raw) }
     }
 
-    /// Who asks.
+    /// FUSE_UNIQUE_RESEND: the kernel marks a request that it sends again.
+    private static let resentBit: UInt64 = 1 << 63
+
+    /// Who asks; to be read by the thread that got the request, before it parks it.
     var caller: Caller {
         guard let context = fuse_req_ctx(raw) else { return Caller(thread: 0, user: 0, group: 0) }
-        return Caller(thread: context.pointee.pid, user: context.pointee.uid, group: context.pointee.gid)
+        let number = Hooks.requestNumber
+        return Caller(
+            thread: context.pointee.pid,
+            user: context.pointee.uid,
+            group: context.pointee.gid,
+            request: number & ~Self.resentBit,
+            isResent: number & Self.resentBit != 0
+        )
     }
 
     /// Counts the request and gives the engine that serves it.

@@ -13,6 +13,7 @@ extension Mounted {
             var stateDirectory: String
             var socket: String
             var daemonPID: Int32
+            var keeperPID: Int32
         }
 
         private static let top = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -26,6 +27,7 @@ extension Mounted {
                 #expect(started.account == "docs" && started.source == "dir://\(account.source.path)")
                 #expect(started.mountpoint == account.mount && started.socket == started.stateDirectory + "/cove.sock")
                 #expect(try started.daemonPID == pid_t(account.statistics().daemonPID))
+                #expect(try started.keeperPID == pid_t(account.statistics().keeperPID))
                 try account.shell("$COVE pause; echo x > new")
                 let ended = try account.cove("unmount $mnt", as: [String: Int].self)
                 #expect(ended == ["queuedOperations": 1])
@@ -44,7 +46,7 @@ extension Mounted {
                 let daemon = try account.start("exec $COVE mount -f --json $src $mnt --state $STATE")
                 try waitUntil("it is mounted") { daemon.output.hasSuffix("}\n") }
                 let started = try JSONDecoder().decode(Started.self, from: Data(daemon.output.utf8))
-                #expect(started.daemonPID == daemon.process && started.account == "source")
+                #expect(started.keeperPID == daemon.process && started.account == "source")
                 try account.shell("$COVE pause; echo kept > new")
                 daemon.signal(SIGTERM)
                 let result = try daemon.wait(deadline: 30)

@@ -48,9 +48,11 @@ final class MountedAccount: Sendable {
 
     /// Ends every process of the account at once, as a crash does, and takes the dead mount away.
     func crash() throws {
-        let daemon = try pid_t(statistics().daemonPID)
-        let announcers = try String(contentsOfFile: "/proc/\(daemon)/task/\(daemon)/children", encoding: .utf8)
-        let processes = [daemon] + announcers.split(separator: " ").compactMap { pid_t($0) }
+        let statistics = try statistics()
+        let (keeper, daemon) = (pid_t(statistics.keeperPID), pid_t(statistics.daemonPID))
+        let helpers = try String(contentsOfFile: "/proc/\(daemon)/task/\(daemon)/children", encoding: .utf8)
+        // The keeper first, which would start another daemon.
+        let processes = [keeper, daemon] + helpers.split(separator: " ").compactMap { pid_t($0) }
         let handles = processes.map { cove_pidfd_open($0) }
         defer { handles.forEach { System.close($0) } }
         for process in processes where kill(process, SIGKILL) != 0 { throw Errno.current }
@@ -59,6 +61,13 @@ final class MountedAccount: Sendable {
             guard try System.retry({ poll(&entry, 1, 10_000) }) == 1 else { throw Errno.timedOut }
         }
         detach()
+    }
+
+    /// Kills the daemon alone; returns when another one serves the mount.
+    func killDaemon() throws {
+        let daemon = try pid_t(statistics().daemonPID)
+        guard kill(daemon, SIGKILL) == 0 else { throw Errno.current }
+        try waitUntil("another daemon serves") { (try? statistics()).map { pid_t($0.daemonPID) != daemon } ?? false }
     }
 
     private func detach() { _ = try? Command.run("umount", ["-l", mount], deadline: 10, mayFail: true) }

@@ -1,6 +1,7 @@
 import CoveCore
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 extension Mounted {
@@ -24,6 +25,7 @@ extension Mounted {
 /// A mounted account as the model test drives it; a pause stands for a spell offline.
 private final class ModelledMount: AccountUnderTest {
     private let account: MountedAccount
+    private let crashes = Atomic(0)
     let tree: MountedTree
 
     init(_ account: MountedAccount) {
@@ -46,7 +48,9 @@ private final class ModelledMount: AccountUnderTest {
         try account.shell("$COVE \(offline ? "pause" : "resume") --state $STATE")
     }
 
+    /// Half of the time only the daemon dies, and the mount stays.
     func crash() async throws {
+        if crashes.add(1, ordering: .relaxed).newValue.isMultiple(of: 2) { return try account.killDaemon() }
         try account.crash()
         try account.start()
     }

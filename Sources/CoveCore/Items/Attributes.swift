@@ -110,11 +110,17 @@ public struct Caller: Sendable, Hashable {
     public var user: UInt32
     /// File system group id.
     public var group: UInt32
+    /// The request's number, unique as long as the mount lives; 0 for one that does not come from the kernel.
+    public var request: UInt64
+    /// True for a request that an earlier daemon had and may have carried out before it died.
+    public var isResent: Bool
 
     /// Names a caller.
-    public init(thread: Int32, user: UInt32, group: UInt32) {
+    public init(thread: Int32, user: UInt32, group: UInt32, request: UInt64 = 0, isResent: Bool = false) {
         self.thread = thread
         self.user = user
         self.group = group
+        self.request = request
+        self.isResent = isResent
     }
 }

@@ -11,7 +11,7 @@ public final class Log: Sendable {
         public static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
     }
 
-    private let descriptor: Int32
+    private let ownsDescriptor: Bool
     private let echoes: Bool
     private let minimum: Level
 
@@ -19,12 +19,24 @@ public final class Log: Sendable {
     public init(path: String?, echoToStandardError: Bool, minimum: Level = .info) {
         descriptor =
             (try? path.map { path throws(Errno) in try System.open(path, O_WRONLY | O_CREAT | O_APPEND) }) ?? -1
+        ownsDescriptor = true
         echoes = echoToStandardError
         self.minimum = minimum
     }
 
+    /// A log on a descriptor that somebody else owns.
+    public init(descriptor: Int32) {
+        self.descriptor = descriptor
+        ownsDescriptor = false
+        echoes = false
+        minimum = .info
+    }
+
+    /// The file, for whoever is to write to it too; -1 without one.
+    public let descriptor: Int32
+
     deinit {
-        if descriptor >= 0 { System.close(descriptor) }
+        if ownsDescriptor, descriptor >= 0 { System.close(descriptor) }
     }
 
     /// A log that keeps nothing.

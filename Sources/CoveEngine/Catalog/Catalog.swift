@@ -69,8 +69,10 @@ final class Catalog: Sendable {
 
     /// Runs the body in one transaction that is on its way to disk when this returns; throwing rolls it back.
     ///
-    /// With `durable` it is on disk: the write-ahead log is synced.
+    /// With `durable` it is on disk: the write-ahead log is synced. What it does for a request of the kernel is noted with
+    /// that, so that a request sent again after this daemon's death gets its first answer.
     func write<T: Sendable>(
+        for caller: Caller? = nil,
         durable: Bool = false,
         _ body: (Database) throws(Errno) -> T
     ) throws(Errno) -> T {
@@ -80,6 +82,7 @@ final class Catalog: Sendable {
             if durable { try database.execute("PRAGMA synchronous = FULL") }
             defer { if durable { try? database.execute("PRAGMA synchronous = NORMAL") } }
             try database.run("BEGIN IMMEDIATE")
+            database.request = caller.flatMap { $0.request == 0 ? nil : Int64(bitPattern: $0.request) }
             do throws(Errno) {
                 let value = try body(database)
                 try database.run("COMMIT")

@@ -267,11 +267,12 @@ extension Database {
     /// Adds a row to the change feed.
     func note(_ kind: ChangeKind, entry: Int64, item: ItemID, parent: ItemID) throws(Errno) {
         try run(
-            "INSERT INTO changes(kind, entry, item, parent) VALUES(?, ?, ?, ?)",
+            "INSERT INTO changes(kind, entry, item, parent, request) VALUES(?, ?, ?, ?, ?)",
             .int(kind.rawValue),
             .int(entry),
             .item(item),
-            .item(parent)
+            .item(parent),
+            .optional(request)
         )
         // The feed is for those who follow it; one who is further behind than this reads the catalog again.
         let sequence = lastInsertID

@@ -126,6 +126,11 @@ extension Database {
         )
     }
 
+    /// Remembers which document still has the bytes of an open item without a name.
+    func depart(_ item: ItemID, of document: DocumentID) throws(Errno) {
+        try run("INSERT OR REPLACE INTO departing(item, document) VALUES(?, ?)", .item(item), .document(document))
+    }
+
     func ranges(of id: ItemID) throws(Errno) -> RangeSet {
         var set = RangeSet()
         try each("SELECT start, stop FROM ranges WHERE item = ? ORDER BY start", .item(id)) { row in

@@ -20,6 +20,8 @@ final class Database: @unchecked Sendable {
     private let log: Log
     /// What a transaction did outside the database, to be taken back if it fails.
     private var undo: [() -> Void] = []
+    /// The kernel's request that the transaction serves; its changes are noted with it.
+    var request: Int64?
 
     /// Opens a connection; the file is created when missing.
     init(path: String, disk: StateDisk, log: Log) throws(Errno) {
@@ -44,6 +46,7 @@ final class Database: @unchecked Sendable {
     func endTransaction(failed: Bool) {
         let steps = undo
         undo = []
+        request = nil
         if failed { for step in steps.reversed() { step() } }
     }
 

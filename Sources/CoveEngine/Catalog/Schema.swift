@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 2
+    static let version = 3
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -94,6 +94,11 @@ enum Schema {
         CREATE TABLE problems(path BLOB PRIMARY KEY, message TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE changes(sequence INTEGER PRIMARY KEY, kind INTEGER NOT NULL, entry INTEGER NOT NULL,
             item INTEGER NOT NULL, parent INTEGER NOT NULL);
+        """,
+        """
+        ALTER TABLE changes ADD COLUMN request INTEGER;   -- the kernel's request that made the change
+        -- Open items without a name whose bytes are only at the provider, and the document that has them.
+        CREATE TABLE departing(item INTEGER PRIMARY KEY, document BLOB NOT NULL);
         """,
         "CREATE INDEX entries_local ON entries(item) WHERE flags & 1;",
     ]

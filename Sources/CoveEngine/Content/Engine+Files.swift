@@ -32,7 +32,7 @@ extension Engine {
         let writes = flags & O_ACCMODE != O_RDONLY
         if writes || flags & O_TRUNC != 0 { try requireWritable() }
         if writes, disk.isFull { throw .noSpace }
-        let item = try live.open(id)
+        let item = try live.open(id, writes: writes, request: caller.request)
         do throws(Errno) {
             try item.state.withLock { state throws(Errno) in
                 let wasLoaded = state.row != nil
@@ -42,12 +42,11 @@ extension Engine {
                 if wasLoaded, try isReplaced(id) { throw .stale }
                 if row.residency != .whole, flags & O_TRUNC == 0, mayNotMaterialize(caller) { throw .deadlock }
                 if flags & O_TRUNC != 0 {
-                    try resize(id, &state, to: 0, clearsPrivilegesBy: caller.user != 0 ? caller : nil)
+                    try resize(item, &state, to: 0, clearsPrivilegesBy: caller.user != 0 ? caller : nil)
                 }
-                if writes { state.writers += 1 }
             }
         } catch {
-            _ = live.close(id)
+            _ = live.close(id, writes: writes)
             throw error
         }
         return .now(())
@@ -147,7 +146,7 @@ extension Engine {
         item.state.withLock { state in
             state.writesInFlight -= 1
             let written = (try? result.get()) ?? 0
-            noteContentChange(&state) { $0.size = max($0.size, offset + Int64(written)) }
+            noteContentChange(item, &state) { $0.size = max($0.size, offset + Int64(written)) }
         }
         return try result.get()
     }
@@ -212,18 +211,21 @@ extension Engine {
         try disk.writing("bytes of a file can't be made durable") { () throws(Errno) in try store.sync(id, descriptor) }
     }
 
-    /// Counts a handle out; an item without a name goes with its last handle.
-    public func release(_ id: ItemID, flags: Int32) {
-        if let item = live.find(id) {
-            if flags & O_ACCMODE != O_RDONLY { item.state.withLock { $0.writers = max(0, $0.writers - 1) } }
-            do throws(Errno) {
-                try save(item, closing: true)
-            } catch {
-                log.error("item \(id): its last changes can't be saved: \(error)")
-            }
-            if flags & O_ACCMODE != O_RDONLY { wakeSync() }
+    /// Commits what a handle that is about to be released left.
+    public func finish(_ id: ItemID) {
+        guard let item = live.find(id) else { return }
+        do throws(Errno) {
+            try save(item, closing: true)
+        } catch {
+            log.error("item \(id): its last changes can't be saved: \(error)")
         }
-        let closed = live.close(id)
+    }
+
+    /// Counts a handle out, after the kernel has its answer; an item without a name goes with its last handle.
+    public func release(_ id: ItemID, flags: Int32) {
+        let writes = flags & O_ACCMODE != O_RDONLY
+        let closed = live.close(id, writes: writes)
+        if writes { wakeSync() }
         guard closed.last else { return }
         departing.remove(id)
         if closed.isOrphan { dropOrphan(id) }
@@ -231,11 +233,12 @@ extension Engine {
 
     /// Changes an item's size: bytes that are cut are never fetched, bytes that are added are zeros.
     func resize(
-        _ id: ItemID,
+        _ item: LiveItem,
         _ state: inout LiveItem.State,
         to size: Int64,
         clearsPrivilegesBy caller: Caller?
     ) throws(Errno) {
+        let id = item.id
         guard size >= 0 else { throw .invalidArgument }
         guard size <= Engine.maximumFileSize else { throw .fileTooLarge }
         let row = try load(id, &state)
@@ -254,17 +257,17 @@ extension Engine {
             state.hasUnsavedRanges = true
         }
         let isWhole = row.residency == .whole || state.ranges.contains(0..<size)
-        noteContentChange(&state) { row in
+        noteContentChange(item, &state) { row in
             row.size = size
             row.residency = isWhole ? .whole : .partial
         }
         if isWhole { state.ranges = RangeSet() }
         answerWaiters(&state)
         // The size must not be lost between here and a close that may never come.
-        try commitResize(id, &state)
+        try commitResize(item, &state)
     }
 
-    private func commitResize(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) {
+    private func commitResize(_ item: LiveItem, _ state: inout LiveItem.State) throws(Errno) {
         guard var row = state.row else { return }
         let resident = row.residency == .whole ? row.size : state.ranges.count
         residentBytes.add(resident - row.resident, ordering: .relaxed)
@@ -274,12 +277,13 @@ extension Engine {
         let ranges = state.ranges
         try catalog.write { database throws(Errno) in
             try database.saveContent(saved)
-            try database.setRanges(ranges, of: id)
-            try self.enqueueEntries(of: id, .content, database)
+            try database.setRanges(ranges, of: item.id)
+            try self.enqueueEntries(of: item.id, .content, database)
         }
         state.row = saved
         state.hasUnsavedContent = false
         state.hasUnsavedRanges = false
+        item.noteUnsaved(state)
         wakeSync()
     }
 }

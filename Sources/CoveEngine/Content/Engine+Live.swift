@@ -94,6 +94,7 @@ extension Engine {
             state.row = row
             state.hasUnsavedContent = false
             state.hasUnsavedRanges = false
+            item.noteUnsaved(state)
             return isContent
         }
         if changed { wakeSync() }
@@ -121,7 +122,11 @@ extension Engine {
     }
 
     /// Notes that bytes of a live item changed.
-    func noteContentChange(_ state: inout LiveItem.State, _ change: (inout ItemRow) -> Void) {
+    func noteContentChange(
+        _ item: LiveItem,
+        _ state: inout LiveItem.State,
+        _ change: (inout ItemRow) -> Void
+    ) {
         guard var row = state.row else { return }
         let now = System.now()
         row.modificationTime = now
@@ -129,6 +134,7 @@ extension Engine {
         change(&row)
         state.row = row
         state.hasUnsavedContent = true
+        item.noteUnsaved(state)
         state.lastWrite = System.monotonic()
     }
 

@@ -331,7 +331,7 @@ extension Engine {
         guard let row = state.row else { return }
         if range.lowerBound > row.size { state.ranges.insert(row.size..<range.lowerBound) }
         state.ranges.insert(range)
-        noteContentChange(&state) { row in
+        noteContentChange(item, &state) { row in
             row.size = max(row.size, range.upperBound)
             row.residency = .partial
         }
@@ -354,6 +354,7 @@ extension Engine {
         state.row = saved
         state.hasUnsavedRanges = false
         state.hasUnsavedContent = false
+        item.noteUnsaved(state)
     }
 }
 

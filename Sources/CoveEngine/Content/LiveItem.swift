@@ -17,8 +17,6 @@ final class LiveItem: Sendable {
         var hasUnsavedRanges = false
         /// True once the journal knows that bytes changed after the last snapshot.
         var isMarked = false
-        /// Handles open for writing.
-        var writers = 0
         /// Writes that have left the lock and not come back.
         var writesInFlight = 0
         /// Monotonic nanoseconds of the last write.
@@ -31,8 +29,20 @@ final class LiveItem: Sendable {
 
     let id: ItemID
     let state = Mutex(State())
+    /// The address of its record in the ledger while it is open, 0 otherwise.
+    let record = Atomic<UInt>(0)
 
     init(id: ItemID) { self.id = id }
+
+    /// Puts what is not saved where it outlives the daemon; under the item's lock.
+    func noteUnsaved(_ state: borrowing State) {
+        guard let base = UnsafeMutablePointer<UInt64>(bitPattern: record.load(ordering: .relaxed)) else { return }
+        if state.hasUnsavedContent, let row = state.row {
+            LedgerRecord(base).note(row)
+        } else {
+            LedgerRecord(base).noteSaved()
+        }
+    }
 
     deinit {
         let descriptor = state.withLock { $0.descriptor }

@@ -8,7 +8,13 @@ final class LiveTable: Sendable {
     private struct Slot {
         let item: LiveItem
         var handles = 0
+        /// How many of the handles are open for writing.
+        var writers = 0
         var uses = 0
+        /// The request that opened it last.
+        var lastOpen: UInt64 = 0
+        /// Where that outlives the daemon.
+        var record: LedgerRecord?
     }
 
     private struct Shard {
@@ -25,6 +31,30 @@ final class LiveTable: Sendable {
 
     private let shards = (0..<16).map { _ in Lock() }
     private let openCount = Atomic<Int>(0)
+    private let ledger: HandleLedger
+
+    /// Begins with the handles that an earlier daemon of the mount left in the ledger.
+    init(ledger: HandleLedger) {
+        self.ledger = ledger
+        for record in ledger.records() {
+            lock(for: record.item).shard.withLock { shard in
+                var slot = shard.slots[record.item] ?? Slot(item: LiveItem(id: record.item))
+                // Whoever writes to it may just have done so.
+                if record.writers > 0 { slot.item.state.withLock { $0.lastWrite = System.monotonic() } }
+                slot.handles += record.handles
+                slot.writers += record.writers
+                slot.lastOpen = record.lastOpen
+                slot.record = record
+                slot.item.record.store(UInt(bitPattern: record.base), ordering: .relaxed)
+                shard.slots[record.item] = slot
+            }
+            openCount.add(record.handles, ordering: .relaxed)
+        }
+    }
+
+    private static func write(_ slot: Slot) {
+        slot.record?.set(slot.item.id, handles: slot.handles, writers: slot.writers, lastOpen: slot.lastOpen)
+    }
 
     private func lock(for id: ItemID) -> Lock { shards[Int(truncatingIfNeeded: id.rawValue) & 15] }
 
@@ -32,30 +62,75 @@ final class LiveTable: Sendable {
     var handleCount: Int { openCount.load(ordering: .relaxed) }
 
     /// Counts a handle in; `ESTALE` when the item is on its way out.
-    func open(_ id: ItemID) throws(Errno) -> LiveItem {
+    ///
+    /// A request that is sent again after the death of a daemon which had counted it is not counted twice.
+    func open(_ id: ItemID, writes: Bool, request: UInt64) throws(Errno) -> LiveItem {
         let item: LiveItem? = lock(for: id).shard.withLock { shard in
             if shard.dropping.contains(id) { return nil }
-            let item = shard.slots[id]?.item ?? LiveItem(id: id)
-            shard.slots[id, default: Slot(item: item)].handles += 1
-            return item
+            var slot = shard.slots[id] ?? Slot(item: LiveItem(id: id))
+            if request != 0, slot.handles > 0, slot.lastOpen == request { return slot.item }
+            slot.handles += 1
+            if writes { slot.writers += 1 }
+            slot.lastOpen = request
+            if slot.record == nil, let record = ledger.allocate() {
+                slot.record = record
+                slot.item.record.store(UInt(bitPattern: record.base), ordering: .relaxed)
+            }
+            Self.write(slot)
+            shard.slots[id] = slot
+            openCount.add(1, ordering: .relaxed)
+            return slot.item
         }
         guard let item else { throw .stale }
-        openCount.add(1, ordering: .relaxed)
         return item
     }
 
     /// Counts a handle out; says whether it was the last one, and whether the item lost its name meanwhile.
-    func close(_ id: ItemID) -> (last: Bool, isOrphan: Bool) {
-        let (counted, last, isOrphan) = lock(for: id).shard.withLock { shard in
-            guard var slot = shard.slots[id], slot.handles > 0 else { return (false, false, false) }
+    func close(_ id: ItemID, writes: Bool) -> (last: Bool, isOrphan: Bool) {
+        lock(for: id).shard.withLock { shard in
+            guard var slot = shard.slots[id], slot.handles > 0 else { return (false, false) }
             slot.handles -= 1
-            let isLast = slot.handles == 0
-            shard.slots[id] = isLast && slot.uses == 0 ? nil : slot
-            return (true, isLast, isLast && shard.orphans.remove(id) != nil)
+            if writes { slot.writers = max(0, slot.writers - 1) }
+            openCount.subtract(1, ordering: .relaxed)
+            return closed(&slot, &shard)
         }
-        if counted { openCount.subtract(1, ordering: .relaxed) }
-        return (last, isOrphan)
     }
+
+    private func closed(_ slot: inout Slot, _ shard: inout Shard) -> (last: Bool, isOrphan: Bool) {
+        let id = slot.item.id
+        guard slot.handles == 0 else {
+            Self.write(slot)
+            shard.slots[id] = slot
+            return (false, false)
+        }
+        slot.item.record.store(0, ordering: .relaxed)
+        if let record = slot.record { ledger.free(record) }
+        slot.record = nil
+        slot.writers = 0
+        slot.lastOpen = 0
+        shard.slots[id] = slot.uses == 0 ? nil : slot
+        return (true, shard.orphans.remove(id) != nil)
+    }
+
+    /// The kernel has no more use for an item; true when it has no name either, so that nothing can come back to it.
+    ///
+    /// Handles of it that are still counted are none: their request was sent to two daemons.
+    func forget(_ id: ItemID) -> Bool {
+        lock(for: id).shard.withLock { shard in
+            guard shard.orphans.contains(id), var slot = shard.slots[id] else { return false }
+            openCount.subtract(slot.handles, ordering: .relaxed)
+            slot.handles = 0
+            return closed(&slot, &shard).isOrphan
+        }
+    }
+
+    /// Open items that have no name: their rows go with their last handle.
+    func addOrphans(_ ids: [ItemID]) {
+        for id in ids { lock(for: id).shard.withLock { shard in _ = shard.orphans.insert(id) } }
+    }
+
+    /// True while a program has the item open for writing.
+    func isWritable(_ id: ItemID) -> Bool { lock(for: id).shard.withLock { ($0.slots[id]?.writers ?? 0) > 0 } }
 
     /// Uses an item for a moment, without a handle.
     func use<T>(_ id: ItemID, _ body: (LiveItem) throws(Errno) -> T) throws(Errno) -> T {

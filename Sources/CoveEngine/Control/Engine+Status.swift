@@ -314,7 +314,6 @@ extension Engine {
         }
         statistics.memoryBytes = Engine.residentMemory()
         statistics.daemonPID = Int(getpid())
-        statistics.keeperPID = Int(getpid())
         return statistics
     }
 

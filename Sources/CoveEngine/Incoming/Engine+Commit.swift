@@ -11,8 +11,8 @@ extension Engine {
         var newNames: [(parent: ItemID, name: [UInt8])] = []
     }
 
-    func commit(_ transition: Transition, staged: ItemID?) throws(Errno) {
-        let aftermath = try catalog.write { database throws(Errno) -> Aftermath in
+    func commit(_ transition: Transition, staged: ItemID?, for caller: Caller? = nil) throws(Errno) {
+        let aftermath = try catalog.write(for: caller) { database throws(Errno) -> Aftermath in
             try self.checkTime(of: transition, database)
             self.log.debug("taking in \(transition.kind)")
             switch transition.kind {
@@ -65,8 +65,10 @@ extension Engine {
         _ = try liveDirectory(parent, database)
         if let occupant = try database.entry(parent, name) {
             let row = try database.existingItem(occupant.item)
-            if row.kind == .directory, remote.kind == .directory, !occupant.isUploaded {
-                // The same directory was made on both sides: they are one, and it is listed again.
+            if try merges(remote, occupant, database) {
+                // Made here just now: no other directory may be moved over it.
+                guard staged == nil else { throw .busy }
+                // They are one, and it is listed again.
                 var merged = occupant
                 acknowledge(remote, &merged, item: row.id, generation: row.generation)
                 try database.update(merged)

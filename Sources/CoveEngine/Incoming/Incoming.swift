@@ -127,13 +127,13 @@ extension Engine {
         guard let announced = incoming.current, announcer.withLock({ $0 })?.isAnnouncer(caller.thread) == true,
             case .metadata = announced.transition.kind
         else { return false }
-        if !announced.isCommitted { try? commit(announced) }
+        if !announced.isCommitted { try? commit(announced, for: caller) }
         return true
     }
 
     /// Commits an announced transition; `EBUSY` when the tree has changed since it was decided.
-    func commit(_ announced: Announced) throws(Errno) {
-        try commit(announced.transition, staged: announced.staged)
+    func commit(_ announced: Announced, for caller: Caller? = nil) throws(Errno) {
+        try commit(announced.transition, staged: announced.staged, for: caller)
         announced.setCommitted()
     }
 
@@ -143,6 +143,8 @@ extension Engine {
     func show(_ transition: Transition) throws(Errno) {
         let place = try catalog.read { database throws(Errno) in try self.place(of: transition, database) }
         guard let place else { return }
+        // Programs that are in a directory stay in it.
+        if place.isMerge { return try commit(transition, staged: nil) }
         let announcer = self.announcer.withLock { $0 }
         guard let announcer, touched.contains(place.parent), place.isListed else {
             try commit(transition, staged: nil)
@@ -224,6 +226,8 @@ struct TransitionPlace {
     var item: ItemID
     var isListed: Bool
     var isDirectory: Bool
+    /// True for a directory that was made on both sides: it stays, and becomes the provider's too.
+    var isMerge = false
     var target: (parent: ItemID, name: [UInt8])?
     var targetPath: RemotePath?
     var modificationTime: Timestamp?
@@ -241,6 +245,12 @@ struct TransitionPlace {
 }
 
 extension Engine {
+    /// True when what the provider has at a place and what was made there here are one directory.
+    func merges(_ remote: RemoteItem?, _ occupant: EntryRow, _ database: Database) throws(Errno) -> Bool {
+        guard remote?.kind == .directory, !occupant.isUploaded else { return false }
+        return try database.existingItem(occupant.item).kind == .directory
+    }
+
     /// Finds out where a transition happens; nil when there is nothing to do any more.
     private func place(of transition: Transition, _ database: Database) throws(Errno) -> TransitionPlace? {
         func listed(_ directory: ItemID) throws(Errno) -> Bool {
@@ -249,6 +259,10 @@ extension Engine {
         switch transition.kind {
         case .insert(let parent, let name):
             guard let directory = try database.path(ofDirectory: parent) else { return nil }
+            var isMerge = false
+            if let occupant = try database.entry(parent, name) {
+                isMerge = try merges(transition.remote, occupant, database)
+            }
             return TransitionPlace(
                 parent: parent,
                 name: name,
@@ -256,6 +270,7 @@ extension Engine {
                 item: parent,
                 isListed: try listed(parent),
                 isDirectory: transition.remote?.kind == .directory,
+                isMerge: isMerge,
                 change: transition.kind
             )
         case .replace(let id), .remove(let id), .metadata(let id), .move(let id, _, _):

@@ -47,6 +47,8 @@ extension Engine {
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
         if takeAnnouncedAttributes(caller, id) { return try attributes(of: id) }
+        // Of others it may be carried out twice.
+        if caller.thread == formerAnnouncer, try earlierResult(caller) != nil { return try attributes(of: id) }
         try requireWritable()
         let item = live.retain(id)
         defer { live.release(id) }
@@ -56,13 +58,13 @@ extension Engine {
             if let size = change.size {
                 if size == state.row?.size {
                     // ftruncate(2) to the same size changes only dates.
-                    if change.clearsPrivileges { try resize(id, &state, to: size, clearsPrivilegesBy: caller) }
+                    if change.clearsPrivileges { try resize(item, &state, to: size, clearsPrivilegesBy: caller) }
                 } else {
                     let loser = change.clearsPrivileges ? caller : nil
-                    try resize(id, &state, to: size, clearsPrivilegesBy: loser)
+                    try resize(item, &state, to: size, clearsPrivilegesBy: loser)
                 }
             }
-            try apply(change, to: id, &state, hasHandle: hasHandle, caller)
+            try apply(change, to: item, &state, hasHandle: hasHandle, caller)
         }
         wakeSync()
         return try attributes(of: id)
@@ -78,11 +80,12 @@ extension Engine {
 
     private func apply(
         _ change: AttributeChange,
-        to id: ItemID,
+        to item: LiveItem,
         _ state: inout LiveItem.State,
         hasHandle: Bool,
         _ caller: Caller
     ) throws(Errno) {
+        let id = item.id
         let now = System.now()
         guard var row = state.row else { throw .stale }
         let before = row
@@ -98,6 +101,7 @@ extension Engine {
         if change.onlyTimes, hasHandle, state.hasUnsavedContent {
             row.changeTime = change.changeTime ?? now
             state.row = row
+            item.noteUnsaved(state)
             return
         }
         let saved = try catalog.write { database throws(Errno) -> ItemRow? in

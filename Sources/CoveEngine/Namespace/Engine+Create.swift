@@ -12,6 +12,11 @@ extension Engine {
         flags: Int32,
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
+        let writes = flags & O_ACCMODE != O_RDONLY
+        if let made = try earlierResult(caller) {
+            _ = try live.open(made, writes: writes, request: caller.request)
+            return try attributes(of: made)
+        }
         if disk.isFull { throw .noSpace }
         var opened: ItemID?
         do throws(Errno) {
@@ -23,13 +28,12 @@ extension Engine {
                 caller,
                 whenInserted: { row throws(Errno) in
                     // Before the commit: nobody knows the item yet, and its first upload must find it open.
-                    let item = try live.open(row.id)
+                    let item = try live.open(row.id, writes: writes, request: caller.request)
                     opened = row.id
                     item.state.withLock { state in
                         state.row = row
                         // Its journal row is made with it.
                         state.isMarked = true
-                        if flags & O_ACCMODE != O_RDONLY { state.writers += 1 }
                     }
                 }
             ).attributes
@@ -37,7 +41,7 @@ extension Engine {
             made.blocks = 1
             return made
         } catch {
-            if let opened { _ = live.close(opened) }
+            if let opened { _ = live.close(opened, writes: writes) }
             throw error
         }
     }
@@ -105,6 +109,9 @@ extension Engine {
     ) throws(Errno) -> ItemRow {
         try requireWritable()
         try checkNewName(name)
+        if let made = try earlierResult(caller) {
+            return try catalog.read { database throws(Errno) in try database.existingItem(made) }
+        }
         let now = System.now()
         var row = ItemRow(
             kind: kind,
@@ -114,7 +121,7 @@ extension Engine {
             now: now
         )
         configure(&row)
-        let made = try catalog.write { database throws(Errno) -> ItemRow in
+        let made = try catalog.write(for: caller) { database throws(Errno) -> ItemRow in
             let directory = try self.liveDirectory(parent, database)
             guard try database.entry(parent, name) == nil else { throw .exists }
             if directory.permissions & 0o2000 != 0 {
@@ -140,8 +147,9 @@ extension Engine {
     ) throws(Errno) -> ItemAttributes {
         try requireWritable()
         try checkNewName(name)
+        if let linked = try earlierResult(caller) { return try attributes(of: linked) }
         let now = System.now()
-        let row = try catalog.write { database throws(Errno) -> ItemRow in
+        let row = try catalog.write(for: caller) { database throws(Errno) -> ItemRow in
             _ = try self.liveDirectory(parent, database)
             var row = try database.existingItem(id)
             guard row.kind != .directory else { throw .notPermitted }

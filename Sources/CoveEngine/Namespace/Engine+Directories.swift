@@ -138,10 +138,10 @@ extension Engine {
             guard punches || disk.hasRoom(for: length) else { throw .noSpace }
             try System.fallocate(descriptor, mode: mode, offset: offset, length: length)
             if !keepsSize, offset + length > row.size {
-                try resize(id, &state, to: offset + length, clearsPrivilegesBy: nil)
+                try resize(item, &state, to: offset + length, clearsPrivilegesBy: nil)
             }
             guard punches || zeroes else { return }
-            noteContentChange(&state) { _ in }
+            noteContentChange(item, &state) { _ in }
             if row.residency != .whole {
                 noteLocalBytes(item, &state, offset..<min(offset + length, max(row.size, offset)))
                 try saveRanges(item, &state)

@@ -48,8 +48,9 @@ extension Engine {
             throw name.count > 255 ? .range : .invalidArgument
         }
         guard value.count <= Engine.maximumValue else { throw .argumentListTooLong }
+        if try earlierResult(caller) != nil { return }
         let now = System.now()
-        try catalog.write { database throws(Errno) in
+        try catalog.write(for: caller) { database throws(Errno) in
             let row = try database.existingItem(id)
             // user.* belongs to files and directories only; see xattr(7).
             if name.starts(with: Engine.userPrefix), row.kind != .file, row.kind != .directory { throw .notPermitted }
@@ -71,8 +72,9 @@ extension Engine {
         guard name.starts(with: Engine.userPrefix) || name.starts(with: Engine.trustedPrefix) else {
             throw .notSupported
         }
+        if try earlierResult(caller) != nil { return }
         let now = System.now()
-        try catalog.write { database throws(Errno) in
+        try catalog.write(for: caller) { database throws(Errno) in
             _ = try database.existingItem(id)
             guard try database.extendedAttribute(name, of: id) != nil else { throw .noData }
             try database.run("DELETE FROM xattrs WHERE item = ? AND name = ?", .item(id), .blob(name))

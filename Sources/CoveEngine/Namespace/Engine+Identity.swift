@@ -98,8 +98,9 @@ extension Engine {
     }
 
     /// An open item loses its last name: its document stays at the provider as it is while bytes of it are needed.
-    func keepFetchable(_ row: ItemRow, of document: EntryRow) {
+    func keepFetchable(_ row: ItemRow, of document: EntryRow, _ database: Database) throws(Errno) {
         guard row.kind == .file, document.isUploaded, live.isOpen(row.id), let item = live.find(row.id) else { return }
+        try database.depart(row.id, of: document.document)
         departing.add(row.id, of: document.document)
         contentQueue.async { [self] in
             let isWhole = item.state.withLock { state in

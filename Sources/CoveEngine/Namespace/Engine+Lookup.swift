@@ -51,7 +51,7 @@ extension Engine {
             }
             var attributes = merged.attributes
             // What a writer has in the kernel's cache is not known here.
-            if merged.size == 0, state.writers > 0 { attributes.blocks = 1 }
+            if merged.size == 0, live.isWritable(row.id) { attributes.blocks = 1 }
             return attributes
         }
     }
@@ -62,7 +62,13 @@ extension Engine {
     }
 
     /// The kernel knows an item no more.
-    public func forget(_ id: ItemID) { removedDirectories.remove(id) }
+    public func forget(_ id: ItemID) {
+        removedDirectories.remove(id)
+        if live.forget(id) {
+            departing.remove(id)
+            dropOrphan(id)
+        }
+    }
 
     /// Where a symbolic link points.
     public func readLink(_ id: ItemID) throws(Errno) -> [UInt8] {

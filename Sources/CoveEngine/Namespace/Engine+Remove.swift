@@ -8,9 +8,9 @@ extension Engine {
     /// Removes a name; an uploaded document goes to the trash.
     public func unlink(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
         guard name.count <= FileName.maximumLength else { throw .nameTooLong }
-        if let announced = takeAnnounced(caller, removing: parent, name) { return try commit(announced) }
+        if let announced = takeAnnounced(caller, removing: parent, name) { return try commit(announced, for: caller) }
         try requireWritable()
-        try remove(parent, name, directory: false)
+        try remove(parent, name, directory: false, caller)
     }
 
     /// Removes an empty directory.
@@ -21,17 +21,18 @@ extension Engine {
                 guard let entry = try database.entry(parent, name) else { return nil }
                 return try database.item(entry.item)
             }
-            try commit(announced)
+            try commit(announced, for: caller)
             if let row, row.kind == .directory { removedDirectories.insert(row, at: System.now()) }
             return
         }
         try requireWritable()
-        try remove(parent, name, directory: true)
+        try remove(parent, name, directory: true, caller)
     }
 
-    private func remove(_ parent: ItemID, _ name: [UInt8], directory: Bool) throws(Errno) {
+    private func remove(_ parent: ItemID, _ name: [UInt8], directory: Bool, _ caller: Caller) throws(Errno) {
+        if try earlierResult(caller) != nil { return }
         let now = System.now()
-        let removal = try catalog.write { database throws(Errno) -> Removal in
+        let removal = try catalog.write(for: caller) { database throws(Errno) -> Removal in
             guard let entry = try database.entry(parent, name) else { throw .noSuchEntry }
             let row = try database.existingItem(entry.item)
             if directory {
@@ -100,7 +101,7 @@ extension Engine {
             try database.touch(row.id, modified: false, at: now)
         }
         if isLast, !trashKeepsItem {
-            keepFetchable(row, of: entry)
+            try keepFetchable(row, of: entry, database)
             removal.orphan = row.id
             removal.isDropped = try drop(row, database)
         }

@@ -17,16 +17,17 @@ extension Engine {
         _ caller: Caller
     ) throws(Errno) {
         if let announced = takeAnnounced(caller, moving: parent, name, to: newParent, newName) {
-            return try commit(announced)
+            return try commit(announced, for: caller)
         }
         try requireWritable()
         guard name.count <= FileName.maximumLength else { throw .nameTooLong }
         try checkNewName(newName)
+        if try earlierResult(caller) != nil { return }
         let exchange = UInt32(RENAME_EXCHANGE)
         let noReplace = UInt32(RENAME_NOREPLACE)
         guard flags & ~(exchange | noReplace) == 0, flags != exchange | noReplace else { throw .invalidArgument }
         let now = System.now()
-        let removal = try catalog.write { database throws(Errno) -> Removal? in
+        let removal = try catalog.write(for: caller) { database throws(Errno) -> Removal? in
             guard let source = try database.entry(parent, name) else { throw .noSuchEntry }
             _ = try self.liveDirectory(newParent, database)
             let target = try database.entry(newParent, newName)
@@ -160,7 +161,7 @@ extension Engine {
         try database.touch(replaced.id, modified: false, at: now)
         var removal = Removal()
         if replaced.linkCount <= 1 {
-            keepFetchable(replaced, of: document)
+            try keepFetchable(replaced, of: document, database)
             removal.orphan = replaced.id
             removal.isDropped = try drop(replaced, database)
         }

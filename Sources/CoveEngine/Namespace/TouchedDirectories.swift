@@ -3,7 +3,11 @@ internal import Synchronization
 
 /// The directories the kernel may have cached names of since the mount: one bit each.
 final class TouchedDirectories: Sendable {
+    /// True when an earlier daemon of the mount may have told the kernel any of them.
+    private let areAll: Bool
     private let bits = Mutex<[UInt64]>([])
+
+    init(areAll: Bool) { self.areAll = areAll }
 
     func insert(_ id: ItemID) {
         let word = Int(id.rawValue >> 6)
@@ -14,6 +18,7 @@ final class TouchedDirectories: Sendable {
     }
 
     func contains(_ id: ItemID) -> Bool {
+        if areAll { return true }
         let word = Int(id.rawValue >> 6)
         return bits.withLock { word < $0.count && $0[word] & (1 << (id.rawValue & 63)) != 0 }
     }

@@ -120,7 +120,7 @@ extension Engine {
             guard row.isSynced, state.writesInFlight == 0, !state.hasUnsavedContent else { return .busy(20) }
             // Copied under the lock, which others wait for: a large file is sent as it lies, and again if it is written to.
             var copiesFirst = false
-            if state.writers > 0 {
+            if live.isWritable(id) {
                 let rested = System.monotonic() - state.lastWrite
                 guard rested >= rest else { return .busy((rest - rested) / 1_000_000 + 1) }
                 copiesFirst = row.size <= 64 << 20

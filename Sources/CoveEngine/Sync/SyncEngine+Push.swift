@@ -61,7 +61,7 @@ extension SyncEngine {
         let engine = engine
         let entry = try? engine.catalog.read { database throws(Errno) in try database.entry(key.parent, key.name) }
         guard let found = entry, !found.isUploaded else { return false }
-        return engine.live.find(found.item)?.state.withLock { $0.writers > 0 } ?? false
+        return engine.live.isWritable(found.item)
     }
 
     private func push(_ journal: JournalRow) async {

@@ -11,10 +11,10 @@ struct AccountConnection {
     static func open(_ arguments: Arguments) throws(Failure) -> AccountConnection {
         if let directory = arguments.value("state") {
             let path = StatePaths.absolute(directory)
-            return try AccountConnection(socket: StatePaths.socket(inState: path), name: directory)
+            return try AccountConnection(socket: StatePaths.socket(inState: path), state: path, name: directory)
         }
         if let account = arguments.value("account") {
-            return try AccountConnection(socket: StatePaths.socket(of: account), name: account)
+            return try AccountConnection(account: account)
         }
         if let here = try? ItemLocation.find([0x2E]) {
             return try AccountConnection(socket: here.socket, name: ".")
@@ -26,20 +26,38 @@ struct AccountConnection {
         guard accounts.count == 1 else {
             throw .usage("--account", "is needed", "choose one of \(accounts.joined(separator: ", "))")
         }
-        return try AccountConnection(socket: StatePaths.socket(of: only), name: only)
+        return try AccountConnection(account: only)
     }
 
-    /// Connects to a socket.
-    init(socket: String, name: String) throws(Failure) {
+    private init(account: String) throws(Failure) {
+        try self.init(socket: StatePaths.socket(of: account), state: StatePaths.state(of: account), name: account)
+    }
+
+    /// Connects to a socket; while the state directory's account has a keeper, its next daemon is waited for.
+    init(socket: String, state: String? = nil, name: String) throws(Failure) {
         self.name = name
         do throws(VarlinkClient.Failure) {
-            client = try VarlinkClient(path: socket)
+            client = try Self.connect(socket, state)
         } catch .connection(let error) where error == .noSuchEntry || error == Errno(ECONNREFUSED) {
             throw Failure(name, "no daemon answers at \(socket)", "mount the account with `cove mount`")
         } catch .connection(let error) where error == .accessDenied {
             throw Failure(name, "the daemon at \(socket) belongs to another user", "ask them, or use sudo")
         } catch {
             throw Failure(name, "\(socket): \(error.description)", "see `cove doctor`")
+        }
+    }
+
+    private static func connect(_ socket: String, _ state: String?) throws(VarlinkClient.Failure) -> VarlinkClient {
+        let deadline = ContinuousClock().now + .seconds(5)
+        while true {
+            do throws(VarlinkClient.Failure) {
+                return try VarlinkClient(path: socket)
+            } catch .connection(let error) where error == .noSuchEntry || error == Errno(ECONNREFUSED) {
+                guard let state, StateLock.isHeld(state), ContinuousClock().now < deadline else {
+                    throw .connection(error)
+                }
+            }
+            _ = poll(nil, 0, 20)
         }
     }
 

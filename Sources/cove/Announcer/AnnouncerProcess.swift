@@ -16,6 +16,8 @@ final class AnnouncerProcess: Announcer {
     private let mountpoint: String
     private let device: UInt64
     private let log: Log
+    /// Hears of each process that is started.
+    private let whenStarted: @Sendable (pid_t) -> Void
     private let state = Mutex(State())
     /// The process id now, for `isAnnouncer`, which must not wait for an announcement going on.
     private let process = Atomic<Int32>(0)
@@ -23,7 +25,8 @@ final class AnnouncerProcess: Announcer {
     /// How long one system call may take.
     private static let callLimit: Int32 = 10_000
 
-    init(mountpoint: String, device: UInt64, log: Log) {
+    init(mountpoint: String, device: UInt64, log: Log, whenStarted: @escaping @Sendable (pid_t) -> Void) {
+        self.whenStarted = whenStarted
         self.mountpoint = mountpoint
         self.device = device
         self.log = log
@@ -110,12 +113,13 @@ final class AnnouncerProcess: Announcer {
         do throws(Errno) {
             state.process = try ChildProcess.start(
                 ["announcer"],
-                descriptor: pair[1],
+                descriptors: [pair[1]],
                 standardError: .inherited,
                 group: .own
             )
             state.socket = pair[0]
             process.store(state.process, ordering: .relaxed)
+            whenStarted(state.process)
             try Self.exchange(
                 AnnouncerFrame(.greet, number: Int64(bitPattern: device), first: Array(mountpoint.utf8)),
                 pair[0],

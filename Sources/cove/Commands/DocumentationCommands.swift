@@ -67,4 +67,11 @@ extension CommandTable {
         isForAccount: false,
         isHidden: true
     ) { _ in AnnouncerMain.run() }
+
+    static let notifier = Command(
+        name: "notifier",
+        summary: "write the daemon's notifications to the kernel",
+        isForAccount: false,
+        isHidden: true
+    ) { _ in NotifierMain.run() }
 }

@@ -50,63 +50,90 @@ extension CommandTable {
             """
     ) { arguments throws(Failure) in
         let plan = try MountPlan(arguments)
-        if arguments.has("foreground") {
-            return try Daemon.run(plan, echoesLog: true) { notice in
-                tell(notice, plan)
-                guard arguments.has("json") else { return }
-                try? JSONOutput.write(MountedAccount(plan, process: getpid()))
-            }
-        }
         try plan.recoverMountPoint()
         try plan.check()
-        let process = try startDaemon(plan)
-        if arguments.has("json") { try JSONOutput.write(MountedAccount(plan, process: process)) }
+        if arguments.has("foreground") { try becomeKeeper(plan, arguments) }
+        let (keeper, daemon) = try startKeeper(plan)
+        guard arguments.has("json") else { return 0 }
+        try JSONOutput.write(MountedAccount(plan, daemon: daemon, keeper: keeper))
         return 0
     }
 
-    /// The daemon in the background, as `mount` starts it.
+    /// The daemon, as the keeper starts it.
     static let daemon = Command(
         name: "daemon",
-        summary: "serve a mount in the background",
+        summary: "serve a mount for its keeper",
         operands: mountOperands,
         options: mountOptions,
         isHidden: true
     ) { arguments throws(Failure) in
         ProcessSettings.setName("cove")
-        ProcessSettings.detach()
+        let isInForeground = arguments.has("foreground")
+        if !isInForeground { ProcessSettings.detach() }
         ProcessSettings.closeInherited(above: ReadyPipe.descriptor)
         do throws(Failure) {
-            return try Daemon.run(try MountPlan(arguments), echoesLog: false) { ReadyPipe.tellReady($0) }
+            let plan = try MountPlan(daemon: arguments)
+            return try Daemon.run(plan, echoesLog: isInForeground) { notice in
+                guard isInForeground else { return ReadyPipe.tellReady(notice) }
+                tell(notice, plan)
+                guard arguments.has("json") else { return }
+                try? JSONOutput.write(MountedAccount(plan, daemon: getpid(), keeper: getppid()))
+            }
         } catch {
-            ReadyPipe.tell(error)
-            return error.exitCode
+            guard isInForeground else {
+                ReadyPipe.tell(error)
+                return error.exitCode
+            }
+            throw error
         }
     }
 
-    private static func startDaemon(_ plan: MountPlan) throws(Failure) -> pid_t {
+    /// Goes on as the keeper, in the foreground.
+    private static func becomeKeeper(_ plan: MountPlan, _ arguments: Arguments) throws(Failure) -> Never {
+        let program = try KeeperLink.program()
+        var words = [program, ownPath, "daemon", "--foreground"]
+        if arguments.has("json") { words.append("--json") }
+        let list = (words + plan.daemonArguments).map { strdup($0) } + [nil]
+        execv(program, list)
+        throw Failure(program, "\(Errno.current)", "install Cove again")
+    }
+
+    /// Starts the keeper in the background, and waits for its daemon; the process ids of both.
+    private static func startKeeper(_ plan: MountPlan) throws(Failure) -> (keeper: pid_t, daemon: pid_t) {
+        let program = try KeeperLink.program()
         var ends: [Int32] = [-1, -1]
         let process: pid_t
         do throws(Errno) {
             try System.retry { pipe(&ends) }
             for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
             process = try ChildProcess.start(
-                ["daemon"] + plan.daemonArguments,
-                descriptor: ends[1],
+                ["--ready", ownPath, "daemon"] + plan.daemonArguments,
+                program: program,
+                descriptors: [ends[1]],
                 standardError: .null,
-                group: .inherited
+                group: .own
             )
         } catch {
-            throw Failure(nil, "the daemon can't be started: \(error)", "check the limits of processes and memory")
+            throw Failure(program, "it can't be started: \(error)", "check the limits of processes and memory")
         }
         System.close(ends[1])
         defer { System.close(ends[0]) }
         do throws(Failure) {
-            tell(try ReadyPipe.wait(on: ends[0], limit: .seconds(60), log: plan.stateDirectory + "/log"), plan)
+            let ready = try ReadyPipe.wait(on: ends[0], limit: .seconds(60), log: plan.stateDirectory + "/log")
+            tell(ready.notice, plan)
+            return (process, ready.daemon)
         } catch {
             kill(process, SIGTERM)
             throw error
         }
-        return process
+    }
+
+    /// This program, by a name that another process can use.
+    static var ownPath: String {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let length = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+        guard length > 0 else { return "/proc/self/exe" }
+        return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     /// Tells what there is to know of a mount that was made.
@@ -125,6 +152,16 @@ extension CommandTable {
     ) { arguments throws(Failure) in
         try Unmounting.run(arguments)
     }
+
+    static let upgrade = Command(
+        name: "upgrade",
+        summary: "replace the daemon by this program, without unmounting",
+        options: [.json],
+        details: "Programs that use the mount wait for a moment and notice nothing. Where the new daemon can't serve "
+            + "the mount, the former one is started again."
+    ) { arguments throws(Failure) in
+        try Upgrade.run(arguments)
+    }
 }
 
 /// What `cove mount --json` says.
@@ -135,13 +172,15 @@ private struct MountedAccount: Encodable {
     var stateDirectory: String
     var socket: String
     var daemonPID: Int32
+    var keeperPID: Int32
 
-    init(_ plan: MountPlan, process: pid_t) {
+    init(_ plan: MountPlan, daemon: pid_t, keeper: pid_t) {
         account = plan.account
         source = plan.shownSource
         mountpoint = plan.mountpoint
         stateDirectory = plan.stateDirectory
         socket = plan.socket
-        daemonPID = process
+        daemonPID = daemon
+        keeperPID = keeper
     }
 }

@@ -1,15 +1,19 @@
 internal import CoveCore
 internal import CoveEngine
+internal import Glibc
 
 /// What `io.cove.Account` does.
 enum AccountService {
     /// The most list members in one reply, well below the longest message.
     static let batch = 500
 
-    /// The interface for an engine; `unmount` unmounts, lazily or not, and tells how many changes still wait.
+    /// The interface for an engine; `unmount` unmounts, lazily or not, and tells how many changes still wait, `upgrade` has
+    /// a program take over.
     static func interface(
         engine: Engine,
-        unmount: @escaping @Sendable (Bool) async throws(VarlinkError) -> Int
+        keeper: pid_t,
+        unmount: @escaping @Sendable (Bool) async throws(VarlinkError) -> Int,
+        upgrade: @escaping @Sendable (String) async throws(VarlinkError) -> Void
     ) -> VarlinkInterface {
         typealias Account = AccountInterface
         return VarlinkInterface(
@@ -20,7 +24,9 @@ enum AccountService {
                     Account.StatusReply(status: engine.accountStatus())
                 },
                 "Statistics": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
-                    Account.StatisticsReply(statistics: engine.statistics())
+                    var statistics = engine.statistics()
+                    statistics.keeperPID = Int(keeper)
+                    return Account.StatisticsReply(statistics: statistics)
                 },
                 "Sync": VarlinkMethod { (request: Account.SyncRequest, invocation) async throws(VarlinkError) in
                     try await sync(engine, request, invocation)
@@ -56,6 +62,10 @@ enum AccountService {
                 },
                 "Diagnose": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
                     Account.DiagnoseReply(findings: await engine.diagnose())
+                },
+                "Upgrade": VarlinkMethod { (request: Account.UpgradeRequest, _) async throws(VarlinkError) in
+                    try await upgrade(request.program)
+                    return VarlinkNothing()
                 },
                 "Unmount": VarlinkMethod { (request: Account.UnmountRequest, _) async throws(VarlinkError) in
                     Account.UnmountReply(queuedOperations: try await unmount(request.lazy ?? false))

@@ -9,19 +9,21 @@ enum ChildProcess {
     /// Which process group the child belongs to, and so which terminal signals it gets.
     enum Group { case inherited, own }
 
-    /// posix_spawn(3) of Cove's own executable; the descriptor becomes number 3.
+    /// posix_spawn(3) of Cove's own executable, or of another; the descriptors become the numbers from 3 on.
     static func start(
         _ arguments: [String],
-        descriptor: Int32? = nil,
+        program: String = "/proc/self/exe",
+        descriptors: [Int32] = [],
         standardError: StandardError,
         group: Group
     ) throws(Errno) -> pid_t {
-        try spawn("/proc/self/exe", ["cove"] + arguments, descriptor, standardError, group)
+        let name = program.hasPrefix("/proc/") ? "cove" : program
+        return try spawn(program, [name] + arguments, descriptors, standardError, group)
     }
 
     /// Runs a system program to its end; its exit status, or nil when it had to be ended at the time limit.
     static func run(_ program: String, _ arguments: [String], limit: Duration) throws(Errno) -> Int32? {
-        let child = try spawn(program, [program] + arguments, nil, .null, .own)
+        let child = try spawn(program, [program] + arguments, [], .null, .own)
         let clock = ContinuousClock()
         let deadline = clock.now + limit
         while true {
@@ -40,7 +42,7 @@ enum ChildProcess {
     private static func spawn(
         _ program: String,
         _ arguments: [String],
-        _ descriptor: Int32?,
+        _ descriptors: [Int32],
         _ standardError: StandardError,
         _ group: Group
     ) throws(Errno) -> pid_t {
@@ -50,7 +52,16 @@ enum ChildProcess {
         for number in Int32(0)...(standardError == .null ? 2 : 1) {
             posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
         }
-        if let descriptor { posix_spawn_file_actions_adddup2(&actions, descriptor, 3) }
+        // Through numbers that are free, for one may be another's target.
+        let first = Int32(3)
+        let spare = Int32(100)
+        for (index, descriptor) in descriptors.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, spare + Int32(index))
+        }
+        for index in descriptors.indices {
+            posix_spawn_file_actions_adddup2(&actions, spare + Int32(index), first + Int32(index))
+            posix_spawn_file_actions_addclose(&actions, spare + Int32(index))
+        }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

@@ -2,71 +2,129 @@ internal import CoveCore
 internal import CoveEngine
 internal import CoveMount
 internal import Glibc
+internal import Synchronization
 
 /// One account's daemon: engine, mount, announcer and control socket, from their start to their end.
 final class Daemon: Sendable {
     private let plan: MountPlan
+    private let keeper: KeeperLink
     private let log: Log
     private let engine: Engine
     private let session: MountSession
     private let announcer: AnnouncerProcess
+    private let notifier: NotifierProcess
+    /// True once another daemon is to take the mount over.
+    private let isReplaced = Atomic(false)
+    /// When the daemon was first told to end, monotonic nanoseconds.
+    private let firstEnd = Atomic<Int64>(0)
 
     /// Runs a daemon on the calling thread, which is the process's first, until it is unmounted; the exit code.
     ///
     /// `whenReady` is called once the mount can be used, with what a person is to know. Throws when it can't start.
-    static func run(_ plan: MountPlan, echoesLog: Bool, whenReady: (String?) -> Void) throws(Failure) -> Int32 {
+    static func run(
+        _ plan: MountPlan,
+        echoesLog: Bool,
+        whenReady: @escaping @Sendable (String?) -> Void
+    ) throws(Failure) -> Int32 {
         ProcessSettings.blockEndingSignals()
         ProcessSettings.raiseLimits()
         ProcessSettings.closeToOthers()
-        try plan.recoverMountPoint()
-        try plan.check()
-        let lock = try StateLock(plan)
-        return try withExtendedLifetime(lock) { () throws(Failure) in
-            let log = Log(
-                path: plan.stateDirectory + "/log",
-                echoToStandardError: echoesLog,
-                minimum: plan.options.logLevel
-            )
-            let daemon = try Daemon(plan, log)
-            try daemon.serve(whenReady)
-            return 0
+        let keeper = try KeeperLink()
+        let lock: StateLock
+        if keeper.isTakeover, let inherited = keeper[.lock] {
+            // Nothing here may ask the mount point anything: it answers when this process does.
+            lock = try StateLock(inherited: inherited)
+        } else {
+            try plan.recoverMountPoint()
+            try plan.check()
+            lock = try StateLock(plan)
+            try keeper.keep(.lock, lock.descriptor)
         }
+        let log = Log(
+            path: plan.stateDirectory + "/log",
+            echoToStandardError: echoesLog,
+            minimum: plan.options.logLevel
+        )
+        if log.descriptor >= 0 { try keeper.keep(.log, log.descriptor) }
+        let daemon = try Daemon(plan, keeper, log)
+        try daemon.serve(whenReady)
+        if daemon.isReplaced.load(ordering: .acquiring) { return DaemonExit.replaced }
+        lock.release()
+        return DaemonExit.over
     }
 
-    /// Opens the account and mounts it; nothing is served yet.
-    private init(_ plan: MountPlan, _ log: Log) throws(Failure) {
+    /// Opens the account and mounts it, or takes its mount over; nothing is served yet.
+    private init(_ plan: MountPlan, _ keeper: KeeperLink, _ log: Log) throws(Failure) {
         self.plan = plan
+        self.keeper = keeper
         self.log = log
+        let (ledger, negotiation) = try Self.memory(keeper)
         let provider = try plan.provider(log: log)
         do throws(EngineError) {
-            engine = try Engine(configuration: Self.configuration(plan), provider: provider, log: log)
+            engine = try Engine(
+                configuration: Self.configuration(plan),
+                provider: provider,
+                log: log,
+                ledger: ledger
+            )
         } catch {
             throw Failure(line: error.description)
         }
+        let device: Int32
         do throws(MountError) {
             session = try MountSession(
                 engine: engine,
                 mountpoint: plan.mountpoint,
                 options: Self.mountOptions(plan),
+                negotiation: negotiation,
                 log: log
             )
-            try session.mount()
+            if let inherited = keeper[.device] {
+                device = inherited
+                try session.resume(device: device)
+            } else {
+                device = try session.mount()
+            }
         } catch {
             let engine = engine
             BlockingThread.wait { await engine.stop() }
             throw Failure(line: error.description)
         }
-        announcer = AnnouncerProcess(mountpoint: plan.mountpoint, device: Self.device(of: plan), log: log)
+        if !keeper.isTakeover { try keeper.keep(.device, device) }
+        announcer = AnnouncerProcess(mountpoint: plan.mountpoint, device: Self.device(of: plan), log: log) {
+            ledger.announcer = $0
+        }
+        notifier = NotifierProcess(device: device, log: log)
     }
 
-    private func serve(_ whenReady: (String?) -> Void) throws(Failure) {
+    /// The memory that outlives this daemon.
+    private static func memory(_ keeper: KeeperLink) throws(Failure) -> (HandleLedger, Negotiation) {
+        let remedy = keeper.isTakeover ? "unmount and mount again" : "check the limits of memory"
+        let memory = try Failure.explaining(nil, "the mount's memory can't be had", remedy: remedy) {
+            () throws(Errno) in
+            (
+                try HandleLedger(inherited: keeper.isTakeover ? keeper[.handles] : nil),
+                try Negotiation(inherited: keeper.isTakeover ? keeper[.negotiation] : nil)
+            )
+        }
+        if !keeper.isTakeover {
+            try keeper.keep(.handles, memory.0.descriptor)
+            try keeper.keep(.negotiation, memory.1.descriptor)
+        }
+        return memory
+    }
+
+    private func serve(_ whenReady: @escaping @Sendable (String?) -> Void) throws(Failure) {
         let server = VarlinkServer(
             product: "Cove",
             version: Tool.version,
             interfaces: [
-                AccountService.interface(engine: engine) { [self] isLazy async throws(VarlinkError) in
-                    try await unmount(isLazy: isLazy)
-                },
+                AccountService.interface(
+                    engine: engine,
+                    keeper: keeper.process,
+                    unmount: { [self] isLazy async throws(VarlinkError) in try await unmount(isLazy: isLazy) },
+                    upgrade: { [self] program async throws(VarlinkError) in try await upgrade(to: program) }
+                ),
                 ItemService.interface(engine: engine),
             ]
         )
@@ -76,10 +134,15 @@ final class Daemon: Sendable {
             end(server)
             throw error
         }
-        log.notice("\(plan.account): \(plan.shownSource) mounted at \(plan.mountpoint)")
-        whenReady(engine.rebuildNotice())
-        SystemdNotice.ready()
-        session.run()
+        session.run { [self] in
+            // A daemon that dies before this leaves nothing that another one could take over.
+            keeper.tellReady()
+            guard keeper.generation == 0 else { return }
+            log.notice("\(plan.account): \(plan.shownSource) mounted at \(plan.mountpoint)")
+            whenReady(engine.rebuildNotice())
+            SystemdNotice.ready()
+        }
+        if isReplaced.load(ordering: .acquiring) { return handOver(server) }
         SystemdNotice.stopping()
         end(server)
         log.notice("\(plan.account): ended")
@@ -87,9 +150,11 @@ final class Daemon: Sendable {
 
     private func start(_ server: VarlinkServer) throws(Failure) {
         do throws(Errno) {
+            try notifier.start()
+            try session.startNotifications(notifier)
             try announcer.start()
         } catch {
-            throw Failure(nil, "the announcer process can't be started: \(error)", "check the limit of processes")
+            throw Failure(nil, "a helper process can't be started: \(error)", "check the limit of processes")
         }
         if !plan.isStateNamed { try StatePaths.makePrivate(StatePaths.sockets) }
         do throws(Errno) {
@@ -102,6 +167,7 @@ final class Daemon: Sendable {
         engine.start(kernel: session.notifier, announcer: announcer)
         do throws(Errno) {
             try BlockingThread.start { [self] in endOnSignal() }
+            try BlockingThread.start { [self] in followKeeper() }
         } catch {
             throw Failure(nil, "no thread can be started: \(error)", "check the limit of processes")
         }
@@ -113,20 +179,49 @@ final class Daemon: Sendable {
         let engine = engine
         BlockingThread.wait { await engine.stop() }
         announcer.stop()
+        notifier.stop()
         server.stop()
     }
 
-    /// The signal thread: a first signal unmounts, a second one leaves at once.
+    /// Leaves everything to the next daemon: what programs did is in the catalog, what they ask now is sent again.
+    private func handOver(_ server: VarlinkServer) {
+        log.notice("\(plan.account): another daemon takes over")
+        engine.handOver()
+        announcer.stop()
+        server.stop()
+    }
+
+    /// The signal thread.
     private func endOnSignal() {
-        let signal = ProcessSettings.waitForEndingSignal()
-        log.notice("signal \(signal): unmounting")
-        try? BlockingThread.start { [self] in
-            flush(limit: .seconds(10))
-            session.stop()
+        while true {
+            let signal = ProcessSettings.waitForEndingSignal()
+            log.notice("signal \(signal): unmounting")
+            beginEnd()
         }
-        _ = ProcessSettings.waitForEndingSignal()
-        log.notice("a second signal: leaving at once; what was not written back is lost")
-        _exit(1)
+    }
+
+    /// The thread that hears what the keeper says.
+    private func followKeeper() {
+        while keeper.waitForEnd() {
+            log.notice("unmounting")
+            beginEnd()
+        }
+        log.error("the keeper has ended: this mount does not survive its daemon any more; unmount and mount again")
+    }
+
+    /// Unmounts the first time, and leaves at once the second time, unless one signal has come on two ways.
+    private func beginEnd() {
+        let now = System.monotonic()
+        let first = firstEnd.compareExchange(expected: 0, desired: now, ordering: .acquiringAndReleasing)
+        if first.exchanged {
+            try? BlockingThread.start { [self] in
+                flush(limit: .seconds(10))
+                session.stop()
+            }
+        } else if now - first.original > 500_000_000 {
+            log.notice("a second signal: leaving at once; what was not written back is lost")
+            _exit(DaemonExit.left)
+        }
     }
 
     /// Has the kernel write back what programs wrote; through the announcer, for this process would wait for itself.
@@ -161,5 +256,21 @@ final class Daemon: Sendable {
             )
         }
         return engine.accountStatus().queuedOperations
+    }
+
+    /// What `Upgrade` does: this daemon ends, and the keeper starts the program in its place.
+    private func upgrade(to path: String) async throws(VarlinkError) {
+        let isStarted: Result<Void, Errno> = await OffPool.run { [self] in
+            Result { () throws(Errno) in
+                let program = try System.open(path, System.pathOnly)
+                defer { System.close(program) }
+                try keeper.replace(with: program)
+            }
+        }
+        if case .failure(let error) = isStarted {
+            throw .failed("\(path): \(error)", errno: error, interface: AccountInterface.name)
+        }
+        isReplaced.store(true, ordering: .releasing)
+        try? BlockingThread.start { [self] in session.leave() }
     }
 }

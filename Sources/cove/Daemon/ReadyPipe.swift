@@ -1,13 +1,13 @@
 internal import CoveCore
 internal import Glibc
 
-/// The pipe through which a daemon in the background tells the command that started it how its start went.
+/// The pipe through which a daemon in the background tells the command that started its keeper how its start went.
 enum ReadyPipe {
     /// The descriptor the daemon finds it at.
-    static let descriptor: Int32 = 3
+    static let descriptor = KeeperPacket.descriptor + 1
 
     /// The daemon's side: it is mounted, and what a person is to know of it.
-    static func tellReady(_ notice: String?) { tell([UInt8(ascii: "R")] + (notice ?? "").utf8) }
+    static func tellReady(_ notice: String?) { tell([UInt8(ascii: "R")] + "\(getpid())\n\(notice ?? "")".utf8) }
 
     /// The daemon's side: it can't start, for a reason that fits one line.
     static func tell(_ failure: Failure) { tell([failure.exitCode == 2 ? 0x32 : 0x31] + failure.line.utf8) }
@@ -17,10 +17,12 @@ enum ReadyPipe {
         System.close(descriptor)
     }
 
-    /// The command's side: waits for what the daemon tells, its notice if it has one.
+    /// The command's side: waits for what the daemon tells, its process id and its notice if it has one.
     ///
     /// Throws the daemon's failure.
-    static func wait(on descriptor: Int32, limit: Duration, log: String) throws(Failure) -> String? {
+    static func wait(on descriptor: Int32, limit: Duration, log: String) throws(Failure) -> (
+        daemon: pid_t, notice: String?
+    ) {
         let remedy = "see \(log)"
         var told: [UInt8] = []
         let deadline = ContinuousClock().now + limit
@@ -40,7 +42,8 @@ enum ReadyPipe {
             told += bytes
         }
         if told.first == UInt8(ascii: "R") {
-            return told.count > 1 ? String(decoding: told.dropFirst(), as: UTF8.self) : nil
+            let lines = String(decoding: told.dropFirst(), as: UTF8.self).split(separator: "\n", maxSplits: 1)
+            return (lines.first.flatMap { pid_t($0) } ?? 0, lines.count > 1 ? String(lines[1]) : nil)
         }
         guard let first = told.first else { throw Failure(nil, "the daemon ended before it was ready", remedy) }
         var failure = Failure(line: String(decoding: told.dropFirst(), as: UTF8.self))

@@ -3,12 +3,19 @@ internal import Glibc
 
 /// Makes sure that one daemon works on a state directory, and that the directory belongs to the account's source.
 final class StateLock {
-    private let descriptor: Int32
+    /// The lock; it holds as long as any copy of the descriptor is open, or until `release`.
+    let descriptor: Int32
 
     /// What `account.json` in the state directory says.
     private struct Record: Codable, Equatable {
         var account: String
         var source: String
+    }
+
+    /// Takes over the lock that an earlier daemon of the mount had.
+    init(inherited: Int32) throws(Failure) {
+        descriptor = inherited
+        try Self.write(descriptor, "\(getpid())")
     }
 
     /// Locks the directory, which is made when missing.
@@ -37,6 +44,16 @@ final class StateLock {
             throw error
         }
     }
+
+    /// True while a keeper or a daemon works on a state directory.
+    static func isHeld(_ directory: String) -> Bool {
+        guard let file = try? System.open(directory + "/lock", O_RDONLY) else { return false }
+        defer { System.close(file) }
+        return flock(file, LOCK_SH | LOCK_NB) != 0
+    }
+
+    /// Gives the directory free, whoever has a copy.
+    func release() { flock(descriptor, LOCK_UN) }
 
     deinit { System.close(descriptor) }
 

@@ -22,8 +22,17 @@ struct MountPlan: Sendable {
 
     /// Reads the command line of `cove mount`.
     init(_ arguments: Arguments) throws(Failure) {
+        try self.init(arguments, mountpoint: Self.resolved(arguments.operand(1) ?? ""))
+    }
+
+    /// Reads the command line of `cove daemon`, without asking the mount point anything.
+    init(daemon arguments: Arguments) throws(Failure) {
+        try self.init(arguments, mountpoint: arguments.operand(1) ?? "")
+    }
+
+    private init(_ arguments: Arguments, mountpoint: String) throws(Failure) {
         source = try Self.absoluteSource(arguments.operand(0) ?? "")
-        mountpoint = Self.resolved(arguments.operand(1) ?? "")
+        self.mountpoint = mountpoint
         options = try AccountOptions(arguments.values("o") + (arguments.has("read-only") ? ["ro"] : []))
         account = try Self.checked(arguments.value("account")) ?? Self.accountName(of: source)
         if let directory = arguments.value("state") {

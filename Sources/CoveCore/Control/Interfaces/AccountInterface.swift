@@ -136,6 +136,9 @@ public enum AccountInterface {
         # closes the connection when it has ended.
         method Unmount(lazy: ?bool) -> (queuedOperations: int)
 
+        # Has the executable at the path serve the mount instead of the daemon, which ends; programs wait for a moment.
+        method Upgrade(program: string) -> ()
+
         # What happened; what to do. errno is set where a system call would have failed so.
         error Failed (message: string, errno: ?int, path: ?string, path_base64: ?string)
 

@@ -130,4 +130,12 @@ extension AccountInterface {
         /// Makes a reply.
         public init(queuedOperations: Int) { self.queuedOperations = queuedOperations }
     }
+
+    /// What `Upgrade` takes.
+    public struct UpgradeRequest: Codable, Sendable {
+        /// The executable's absolute path.
+        public var program: String
+        /// Makes a request.
+        public init(program: String) { self.program = program }
+    }
 }

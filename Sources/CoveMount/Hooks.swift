@@ -1,0 +1,61 @@
+internal import CFuse
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// The hooks on /dev/fuse (fuse_session_custom_io): what libfuse 3.14 can't ask for in the INIT reply, a mount that an
+/// earlier daemon had, and the number of each request.
+///
+/// The only file that may use the shim's shared variables.
+enum Hooks {
+    /// The number which the kernel gave the request which this thread has read last.
+    @inline(never)
+    static var requestNumber: UInt64 { cove_fuse_request_number() }
+
+    /// Takes over reading from and writing to a mount's descriptor; a mount of an earlier daemon is resumed.
+    static func install(on connection: Connection, device: Int32) throws(MountError) {
+        var hooks = fuse_custom_io()
+        hooks.read = cove_fuse_read
+        hooks.writev = { descriptor, vector, count, context in
+            if let context {
+                let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
+                if !connection.isServing.load(ordering: .relaxed) {
+                    return Hooks.answerFirst(connection, descriptor, vector, count)
+                }
+            }
+            return writev(descriptor, vector, count)
+        }
+        if let request = connection.negotiation.request {
+            request.withUnsafeBytes { cove_fuse_replay($0.baseAddress, $0.count) }
+        }
+        let status = fuse_session_custom_io(connection.session, &hooks, device)
+        guard status == 0 else { throw MountError(.system, "libfuse: \(Errno(-status))") }
+    }
+
+    /// Sends the INIT reply of a new mount, or swallows that of a resumed one.
+    private static func answerFirst(
+        _ connection: Connection,
+        _ descriptor: Int32,
+        _ vector: UnsafeMutablePointer<iovec>?,
+        _ count: Int32
+    ) -> Int {
+        defer {
+            connection.isServing.store(true, ordering: .relaxed)
+            cove_fuse_serve()
+            connection.whenServing.withLock { $0 }?()
+        }
+        guard let vector, count == 2, vector[1].iov_len >= Negotiation.replySize, let reply = vector[1].iov_base else {
+            // A refusal, of a kernel that is too old.
+            return writev(descriptor, vector, count)
+        }
+        let bytes = UnsafeMutableRawBufferPointer(start: reply, count: vector[1].iov_len)
+        if connection.negotiation.request != nil {
+            connection.resume(descriptor, UnsafeRawBufferPointer(bytes))
+            return vector[0].iov_len + vector[1].iov_len
+        }
+        Negotiation.amend(bytes)
+        let request = UnsafeRawBufferPointer(start: cove_fuse_first_request(), count: cove_fuse_first_request_length())
+        connection.negotiation.record(request: request, reply: UnsafeRawBufferPointer(bytes))
+        return connection.begin { writev(descriptor, vector, count) }
+    }
+}

@@ -1,0 +1,93 @@
+internal import CLinux
+public import CoveCore
+internal import Glibc
+
+/// What daemon and kernel agreed on when the account was mounted, in memory that outlives the daemon: the INIT request
+/// and its reply.
+///
+/// Layout: a header of three words of 32 bits (version, lengths of request and reply), request, reply.
+public final class Negotiation: Sendable {
+    private static let version: UInt32 = 1
+    private static let headerSize = 12
+
+    /// The memory's descriptor, for whoever keeps it.
+    public let descriptor: Int32
+    /// The INIT request of an earlier daemon of the mount; nil for a new mount.
+    let request: [UInt8]?
+    private let earlierReply: [UInt8]
+
+    /// Makes an empty record, or reads the one in a descriptor.
+    ///
+    /// Throws EPROTO for one that is not understood.
+    public init(inherited: Int32? = nil) throws(Errno) {
+        if let inherited {
+            descriptor = inherited
+        } else {
+            descriptor = try System.retry { cove_memfd_create("cove-negotiation") }
+        }
+        guard inherited != nil, let (request, reply) = try Self.read(descriptor) else {
+            request = nil
+            earlierReply = []
+            return
+        }
+        self.request = request
+        earlierReply = reply
+    }
+
+    deinit { System.close(descriptor) }
+
+    private static func read(_ descriptor: Int32) throws(Errno) -> (request: [UInt8], reply: [UInt8])? {
+        var bytes = [UInt8](repeating: 0, count: 8192)
+        let count = try bytes.withUnsafeMutableBytes { buffer in
+            Result { () throws(Errno) in try System.pread(descriptor, buffer, 0) }
+        }.get()
+        // Mounted, and killed before the kernel said its first word.
+        if count == 0 { return nil }
+        let header = bytes.withUnsafeBytes { buffer in
+            (0..<3).map { Int(buffer.loadUnaligned(fromByteOffset: $0 * 4, as: UInt32.self)) }
+        }
+        guard count >= headerSize, header[0] == version, headerSize + header[1] + header[2] == count else {
+            throw Errno(EPROTO)
+        }
+        let start = headerSize + header[1]
+        return (Array(bytes[headerSize..<start]), Array(bytes[start..<count]))
+    }
+
+    /// Keeps a new mount's request and reply; before the reply is sent.
+    func record(request: UnsafeRawBufferPointer, reply: UnsafeRawBufferPointer) {
+        let header = [Self.version, UInt32(request.count), UInt32(reply.count)]
+        let bytes = header.withUnsafeBytes { Array($0) } + Array(request) + Array(reply)
+        bytes.withUnsafeBytes { try? System.pwriteAll(descriptor, $0, 0) }
+    }
+
+    /// The flags that were agreed on; nil for a new mount.
+    var agreedFlags: UInt32? {
+        guard request != nil, earlierReply.count >= Self.replySize else { return nil }
+        return earlierReply.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: Self.flagsOffset, as: UInt32.self) }
+    }
+
+    /// Says so when another version of the program would have agreed on something else.
+    func check(_ reply: UnsafeRawBufferPointer, _ log: Log) {
+        let flags = reply.loadUnaligned(fromByteOffset: Self.flagsOffset, as: UInt32.self)
+        guard let agreed = agreedFlags, agreed & ~Self.handleKillPrivilegesV2 != flags else { return }
+        log.error("the mount was made with flags \(String(agreed, radix: 16)), not \(String(flags, radix: 16))")
+    }
+
+    /// True when the kernel sends again what an earlier daemon did not answer (FUSE_HAS_RESEND, Linux 6.9).
+    public static func canResend(release: String) -> Bool {
+        let parts = release.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+        return parts.count == 2 && (parts[0], parts[1]) >= (6, 9)
+    }
+
+    // Offsets in `struct fuse_init_out` of <linux/fuse.h>.
+    static let replySize = 64
+    private static let flagsOffset = 12
+    /// FUSE_HANDLE_KILLPRIV_V2, without which each write(2) costs a GETXATTR; a kernel that doesn't know it ignores it.
+    private static let handleKillPrivilegesV2: UInt32 = 1 << 28
+
+    /// Puts into a reply what libfuse 3.14 can't ask for.
+    static func amend(_ reply: UnsafeMutableRawBufferPointer) {
+        let flags = reply.loadUnaligned(fromByteOffset: flagsOffset, as: UInt32.self)
+        reply.storeBytes(of: flags | handleKillPrivilegesV2, toByteOffset: flagsOffset, as: UInt32.self)
+    }
+}

@@ -1,0 +1,4 @@
+internal import Glibc
+
+// cove-keeper [--ready] EXECUTABLE WORD...
+exit(Keeper.main(Array(CommandLine.arguments.dropFirst())))

@@ -1,0 +1,88 @@
+internal import CLinux
+internal import CoveCore
+internal import Glibc
+
+/// The daemon's side of the keeper process that has started it.
+final class KeeperLink: Sendable {
+    /// What the keeper has kept from an earlier daemon, by name.
+    private let kept: [String: Int32]
+    /// How many daemons of the mount there were before.
+    let generation: Int
+    /// The keeper's process id.
+    let process: pid_t
+    private let socket = KeeperPacket.descriptor
+
+    /// Names of what is kept.
+    enum Name: String {
+        /// The mount's /dev/fuse.
+        case device
+        /// What was agreed on with the kernel.
+        case negotiation
+        /// Which items are open.
+        case handles
+        /// The lock on the state directory.
+        case lock
+        /// The account's log, in which the keeper writes too.
+        case log
+    }
+
+    /// Waits for the keeper's greeting.
+    init() throws(Failure) {
+        let remedy = "it is started by `cove mount`"
+        let greeting = try Failure.explaining(nil, "the keeper can't be heard", remedy: remedy) { () throws(Errno) in
+            try KeeperPacket.receive(on: KeeperPacket.descriptor)
+        }
+        guard let greeting, greeting.kind == .greeting else { throw Failure(nil, "there is no keeper", remedy) }
+        let lines = greeting.text.split(separator: "\n").map(String.init)
+        guard let version = lines.first.flatMap({ Int($0) }), (1...KeeperPacket.version).contains(version) else {
+            throw Failure(nil, "the keeper is of a version that this program doesn't know", "unmount and mount again")
+        }
+        kept = Dictionary(zip(lines.dropFirst(), greeting.descriptors)) { $1 }
+        generation = Int(greeting.number)
+        process = getppid()
+    }
+
+    /// What was kept under a name; the caller owns it.
+    subscript(_ name: Name) -> Int32? { kept[name.rawValue] }
+
+    /// True when the mount was made by an earlier daemon.
+    var isTakeover: Bool { self[.device] != nil }
+
+    /// Has the keeper keep a copy of a descriptor.
+    func keep(_ name: Name, _ descriptor: Int32) throws(Failure) {
+        try Failure.explaining(nil, "the keeper does not answer", remedy: "unmount and mount again") {
+            () throws(Errno) in
+            try KeeperPacket(.keep, text: name.rawValue, descriptors: [descriptor]).send(on: socket)
+        }
+    }
+
+    /// Tells the keeper that the mount is served.
+    func tellReady() { try? KeeperPacket(.ready).send(on: socket) }
+
+    /// Has the keeper start a program when this daemon ends with `DaemonExit.replaced`.
+    func replace(with program: Int32) throws(Errno) {
+        try KeeperPacket(.replace, descriptors: [program]).send(on: socket)
+    }
+
+    /// Waits until the keeper has been told to end; false when it is gone.
+    func waitForEnd() -> Bool {
+        while true {
+            guard let packet = try? KeeperPacket.receive(on: socket) else { return false }
+            if packet.kind == .end { return true }
+        }
+    }
+
+    /// The keeper's program: beside this one, or where it is installed.
+    static func program() throws(Failure) -> String {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let length = readlink("/proc/self/exe", &buffer, buffer.count - 1)
+        let bytes = buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }
+        let own = String(decoding: bytes, as: UTF8.self)
+        let folder = own.lastIndex(of: "/").map { String(own[..<$0]) } ?? ""
+        let places = [folder + "/cove-keeper", folder + "/../libexec/cove-keeper"]
+        guard let found = places.first(where: { access($0, X_OK) == 0 }) else {
+            throw Failure(places[0], "it is missing", "install Cove again")
+        }
+        return found
+    }
+}

@@ -1,0 +1,78 @@
+internal import CoveCore
+internal import CoveMount
+internal import Glibc
+internal import Synchronization
+
+/// The daemon's side of the notifier process: starts it, and starts it again when it dies.
+final class NotifierProcess: NoticeCarrier {
+    private struct State {
+        var socket: Int32 = -1
+        var process: pid_t = 0
+    }
+
+    private let device: Int32
+    private let log: Log
+    private let state = Mutex(State())
+
+    init(device: Int32, log: Log) {
+        self.device = device
+        self.log = log
+    }
+
+    /// Starts the process.
+    func start() throws(Errno) {
+        let outcome: Result<Void, Errno> = state.withLock { state in
+            Result { () throws(Errno) in try self.spawn(&state) }
+        }
+        try outcome.get()
+    }
+
+    /// Ends the process; a thread of it that waits in the kernel ends when the mount does.
+    func stop() { state.withLock { end(&$0) } }
+
+    func carry(_ notice: [UInt8]) {
+        state.withLock { state in
+            if send(notice, state) { return }
+            end(&state)
+            do throws(Errno) {
+                try spawn(&state)
+                log.notice("the notifier process ended; it is started again")
+            } catch {
+                return log.error("the notifier process can't be started: \(error); the kernel's caches may be stale")
+            }
+            _ = send(notice, state)
+        }
+    }
+
+    private func send(_ notice: [UInt8], _ state: borrowing State) -> Bool {
+        let socket = state.socket
+        let sent = try? System.retry { Glibc.send(socket, notice, notice.count, Int32(MSG_NOSIGNAL)) }
+        return sent == notice.count
+    }
+
+    private func spawn(_ state: inout State) throws(Errno) {
+        var pair: [Int32] = [-1, -1]
+        let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        try System.retry { socketpair(AF_UNIX, type, 0, &pair) }
+        defer { System.close(pair[1]) }
+        do throws(Errno) {
+            state.process = try ChildProcess.start(
+                ["notifier"],
+                descriptors: [pair[1], device],
+                standardError: .inherited,
+                group: .own
+            )
+            state.socket = pair[0]
+        } catch {
+            System.close(pair[0])
+            throw error
+        }
+    }
+
+    private func end(_ state: inout State) {
+        if state.socket >= 0 { System.close(state.socket) }
+        state.socket = -1
+        if state.process > 0 { waitpid(state.process, nil, WNOHANG) }
+        state.process = 0
+    }
+}
