@@ -66,6 +66,19 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(name: "CoveCoreTests", dependencies: ["CoveCore", "CoveTestSupport"], swiftSettings: settings),
+        .executableTarget(
+            name: "PowerLossDriver",
+            dependencies: ["CoveCore", "CoveEngine", "CoveProviders", "CoveTestSupport"],
+            path: "Tests/PowerLoss/Driver",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "PowerLoss",
+            dependencies: ["PowerLossDriver", "CoveCore", "CoveTestSupport"],
+            path: "Tests/PowerLoss",
+            exclude: ["Driver", "power.c"],
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "CoveEngineTests",
             dependencies: ["CoveEngine", "CoveProviders", "CoveTestSupport", "CLinux"],

@@ -50,6 +50,9 @@ static inline int cove_sync_file_range(int fd, int64_t offset, int64_t length, u
     return (int)syscall(__NR_sync_file_range, fd, offset, length, flags);
 }
 
+// statx(2): asks for a mount's id that is never used again (Linux 6.8).
+enum { COVE_STATX_MNT_ID_UNIQUE = 0x4000 };
+
 // open(2) flags hidden without _GNU_SOURCE.
 enum {
     COVE_O_PATH = 010000000,

@@ -13,6 +13,7 @@ public final class Engine: Sendable {
     let configuration: EngineConfiguration
     let provider: any Provider
     let log: Log
+    let disk: StateDisk
     let catalog: Catalog
     let store: ContentStore
     let live: LiveTable
@@ -73,9 +74,10 @@ public final class Engine: Sendable {
         } catch {
             throw EngineError("\(state)/content: it can't be made: \(error); check the folder's owner and the disk")
         }
-        catalog = try Recovery.openCatalog(path: state + "/catalog.db", store: store, log: log)
+        disk = StateDisk(directory: state, reserve: configuration.reserve, log: log)
+        let recovery = Recovery(configuration: configuration, store: store, live: live, disk: disk, log: log)
+        catalog = try recovery.openCatalog()
         do throws(Errno) {
-            try Recovery.prepare(catalog, store: store, configuration: configuration, live: live, log: log)
             let resident = try catalog.read { database throws(Errno) in
                 try database.first("SELECT coalesce(sum(resident), 0) FROM items WHERE resident > 0") { $0.int(0) }
             }
@@ -85,6 +87,7 @@ public final class Engine: Sendable {
         } catch {
             throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
         }
+        disk.holdReserve()
     }
 
     /// Starts to sync: connects in the background, sends what waits, follows the provider's changes.
@@ -127,8 +130,9 @@ public final class Engine: Sendable {
         syncSlot.withLock { $0 = nil }
         connected.open()
         for item in live.all() { try? save(item, closing: false) }
-        Recovery.seal(catalog, store)
+        Recovery(configuration: configuration, store: store, live: live, disk: disk, log: log).seal(catalog)
         catalog.close()
+        disk.reserve.remove()
         await provider.stop()
     }
 
@@ -152,6 +156,12 @@ public final class Engine: Sendable {
         for item in live.all() {
             expireFetches(of: item, now: now)
             endDeadReaders(of: item)
+        }
+        if disk.look() {
+            wakeSync()
+            Task { await sync?.requestPoll() }
+        } else if disk.isFull {
+            makeRoomOnDisk()
         }
         lookups.expire(before: now)
         tombstones.expire(before: now)

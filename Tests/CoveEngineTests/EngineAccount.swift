@@ -14,16 +14,23 @@ final class EngineAccount: AccountUnderTest {
     private var generation = 0
     private var isOffline = false
     private let configure: (inout EngineConfiguration) -> Void
+    /// The folder that the state folders are in.
+    private let states: String
     /// Kept: they hold nothing but their own state folder, which nobody else uses any more.
     private var crashed: [Engine] = []
 
-    init(configure: @escaping (inout EngineConfiguration) -> Void = { _ in }) throws {
+    /// `states`: where the state is to be, when it is not beside the source.
+    init(
+        states: String? = nil,
+        configure: @escaping (inout EngineConfiguration) -> Void = { _ in }
+    ) throws {
         root = try TemporaryDirectory("cove-engine")
+        self.states = states ?? root.path
         source = root.appending("source")
         try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: true)
-        try FileManager.default.createDirectory(atPath: root.appending("state0"), withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(atPath: "\(self.states)/state0", withIntermediateDirectories: true)
         self.configure = configure
-        (engine, link) = try EngineAccount.start(root.appending("state0"), source, configure)
+        (engine, link) = try EngineAccount.start("\(self.states)/state0", source, configure)
         tree = EngineTree(engine)
     }
 
@@ -41,6 +48,7 @@ final class EngineAccount: AccountUnderTest {
         )
         configuration.settleTime = .zero
         configuration.cacheLimit = 1 << 40
+        configuration.reserve = 1 << 20
         configure(&configuration)
         let link = SimulatedLink(base: FolderProvider(root: source), latency: .zero, bandwidth: nil, stall: nil)
         let level: Log.Level = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] == nil ? .error : .debug
@@ -99,9 +107,9 @@ final class EngineAccount: AccountUnderTest {
     }
 
     private func restart(_ change: (String) throws -> Void) async throws {
-        let old = root.appending("state\(generation)")
+        let old = "\(states)/state\(generation)"
         generation += 1
-        let new = root.appending("state\(generation)")
+        let new = "\(states)/state\(generation)"
         link.setOffline(true)
         await engine.stop()
         try FileManager.default.copyItem(atPath: old, toPath: new)
@@ -113,4 +121,19 @@ final class EngineAccount: AccountUnderTest {
     }
 
     func stop() async { await engine.stop() }
+
+    /// The folder of the state, while the engine is stopped.
+    var state: String { "\(states)/state\(generation)" }
+
+    /// What a repair of the stopped account finds.
+    func repair() throws -> RepairReport {
+        try CatalogRepair(stateDirectory: state, log: Log(path: nil, echoToStandardError: false)).run()
+    }
+
+    /// Opens the stopped account again.
+    func reopen() throws {
+        crashed.append(engine)
+        (engine, link) = try EngineAccount.start(state, source, configure)
+        tree = EngineTree(engine)
+    }
 }

@@ -16,6 +16,7 @@ import Testing
             let model = ModelTest(account, seed: seed &+ UInt64(part))
             try await model.run(steps: steps)
             await account.stop()
+            #expect(try account.repair() == RepairReport())
         }
     }
 }

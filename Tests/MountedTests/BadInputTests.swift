@@ -248,5 +248,34 @@ extension Mounted {
                 try account.end()
             }
         }
+
+        @Test func `doctor mends the catalog of an account that is not mounted, and says what it did`() async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                for name in ["a", "b"] { try account.source.save(name, Array("hi \(name)\n".utf8)) }
+                try account.start()
+                try account.shell("cat a b; $COVE pause; echo unsent work > n")
+                let refused = try account.shell("$COVE doctor --repair --state $STATE 2>&1 || echo $?")
+                #expect(refused.contains("a daemon works on this account; end it with `cove unmount`\n1\n"))
+                try account.shell("cd /; $COVE unmount $mnt 2>/dev/null")
+                let sound = try account.shell("cd /; $COVE doctor --repair --state $STATE")
+                #expect(sound.hasPrefix("ok       /") && sound.hasSuffix(": nothing is wrong\n"))
+                try account.shell(
+                    "sqlite3 $STATE/catalog.db 'DELETE FROM journal; INSERT INTO ranges VALUES(99, 0, 9)'"
+                )
+                let said = try account.shell("cd /; $COVE doctor --repair --state $STATE")
+                #expect(said.contains("mended   unsent: 1: ") && said.contains("mended   ranges: 1: "))
+                #expect(said.split(separator: "\n").count == 2)
+                let json = try account.shell("cd /; $COVE doctor --repair --json --state $STATE")
+                #expect(json == "{\"findings\":[]}\n")
+                let usage = try account.shell("cd /; $COVE doctor --repair 2>&1 || echo $?")
+                #expect(usage.hasSuffix("name it with --account or --state\n2\n"))
+                try account.start()
+                try account.shell("$COVE resume")
+                try account.expectSame()
+                #expect(try account.shell("cat $src/n") == "unsent work\n")
+                try account.end()
+            }
+        }
     }
 }

@@ -80,3 +80,13 @@ extension System {
         return FileStatus(raw)
     }
 }
+
+extension System {
+    /// The mount that a path lies in, by the id that is never used again in one boot (Linux 6.8), or else the usual one.
+    public static func mountID(_ path: String) throws(Errno) -> UInt64 {
+        var raw = statx()
+        let mask = UInt32(COVE_STATX_MNT_ID_UNIQUE) | UInt32(STATX_MNT_ID)
+        try retry { cove_statx(AT_FDCWD, path, 0, mask, &raw) }
+        return raw.stx_mnt_id
+    }
+}

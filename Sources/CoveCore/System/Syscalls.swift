@@ -109,6 +109,20 @@ public enum System {
     /// fsync(2).
     public static func fsync(_ descriptor: Int32) throws(Errno) { try retry { Glibc.fsync(descriptor) } }
 
+    /// fsync(2) of a directory: its names are durable afterwards.
+    public static func syncDirectory(_ path: String) throws(Errno) {
+        let directory = try open(path, O_RDONLY | O_DIRECTORY)
+        defer { close(directory) }
+        try fsync(directory)
+    }
+
+    /// syncfs(2): all that was written to the disk of a path is durable afterwards.
+    public static func syncFileSystem(_ path: String) throws(Errno) {
+        let directory = try open(path, O_RDONLY | O_DIRECTORY)
+        defer { close(directory) }
+        try retry { cove_syncfs(directory) }
+    }
+
     /// unlink(2).
     public static func unlink(_ path: String) throws(Errno) { try retry { Glibc.unlink(path) } }
 

@@ -14,11 +14,14 @@ final class Catalog: Sendable {
     private static let fullLog: Int32 = 4000
     /// How long that may wait for readers, and commits for it, in milliseconds.
     private static let restartPatience: Int32 = 20
+    /// What a commit adds to the log, at most nearly always.
+    private static let commitSize = 64 << 10
     /// Readers kept open; more are made and dropped when all are busy.
     private static let pooledReaders = 8
 
     let path: String
     private let log: Log
+    private let disk: StateDisk
     private let writer: Mutex<Database>
     private let readers = Mutex<[Database]>([])
     private let checkpointer: Mutex<Database>
@@ -27,29 +30,34 @@ final class Catalog: Sendable {
     private let afterSync = Mutex<[@Sendable () -> Void]>([])
 
     /// Opens or makes the catalog and brings its schema up to date.
-    init(path: String, log: Log) throws(CatalogOpenError) {
+    init(path: String, disk: StateDisk, log: Log) throws(CatalogOpenError) {
         self.path = path
+        self.disk = disk
         self.log = log
         let outcome: SchemaOutcome
-        let verdict: String?
         do throws(Errno) {
-            let database = try Catalog.connect(path, log)
+            let database = try Catalog.connect(path, disk, log)
             outcome = try Schema.migrate(database)
-            // A corrupt file shows itself at the latest here.
-            verdict = try database.first("PRAGMA quick_check(1)", read: { $0.text(0) })
             writer = Mutex(database)
-            let other = try Catalog.connect(path, log)
+            let other = try Catalog.connect(path, disk, log)
             other.setPatience(milliseconds: Catalog.restartPatience)
             checkpointer = Mutex(other)
         } catch {
             throw error == Errno(EUCLEAN) ? .corrupt("\(error)") : .failed(error)
         }
         if case .tooNew(let version) = outcome { throw .tooNew(version) }
-        if verdict != "ok" { throw .corrupt(verdict ?? "no answer") }
     }
 
-    private static func connect(_ path: String, _ log: Log) throws(Errno) -> Database {
-        let database = try Database(path: path, log: log)
+    /// What SQLite finds wrong with the file, all of which it reads; nil when it is sound.
+    func damage() throws(Errno) -> String? {
+        let verdict = try read { database throws(Errno) in
+            try database.first("PRAGMA quick_check(1)", read: { $0.text(0) })
+        }
+        return verdict == "ok" ? nil : verdict ?? "no answer"
+    }
+
+    private static func connect(_ path: String, _ disk: StateDisk, _ log: Log) throws(Errno) -> Database {
+        let database = try Database(path: path, disk: disk, log: log)
         try database.execute(
             """
             PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
@@ -68,6 +76,8 @@ final class Catalog: Sendable {
         durable: Bool = false,
         _ body: (Database) throws(Errno) -> T
     ) throws(Errno) -> T {
+        try disk.requireSound()
+        try disk.makeRoom(for: Catalog.commitSize, keeps: false)
         let result: T = try writer.withLock { database throws(Errno) -> T in
             if durable { try database.execute("PRAGMA synchronous = FULL") }
             defer { if durable { try? database.execute("PRAGMA synchronous = NORMAL") } }
@@ -92,7 +102,7 @@ final class Catalog: Sendable {
     func read<T>(_ body: (Database) throws(Errno) -> T) throws(Errno) -> T {
         let pooled = readers.withLock { $0.popLast() }
         let reader: Database
-        if let pooled { reader = pooled } else { reader = try Catalog.connect(path, log) }
+        if let pooled { reader = pooled } else { reader = try Catalog.connect(path, disk, log) }
         defer { readers.withLock { if $0.count < Catalog.pooledReaders { $0.append(reader) } } }
         return try body(reader)
     }
@@ -113,15 +123,17 @@ final class Catalog: Sendable {
             return waiting.count == 1
         }
         guard first else { return }
-        checkpointQueue.asyncAfter(deadline: .now() + .milliseconds(500)) { [self] in runDurable() }
+        checkpointQueue.asyncAfter(deadline: .now() + .milliseconds(500)) { [self] in try? runDurable() }
     }
 
     /// Makes every commit so far durable and runs what waited for that.
-    func synchronize() {
-        checkpointQueue.sync { runDurable() }
+    func synchronize() throws(Errno) {
+        try checkpointQueue.sync { Result { () throws(Errno) in try runDurable() } }.get()
     }
 
-    private func runDurable() {
+    /// What waits goes on waiting when the log can't be synced.
+    private func runDurable() throws(Errno) {
+        try disk.requireSound()
         let waiting = afterSync.withLock { list in
             defer { list = [] }
             return list
@@ -133,9 +145,9 @@ final class Catalog: Sendable {
         } catch {
             // Without a log everything is in the database file, which its last checkpoint synced.
             if error != .noSuchEntry {
-                log.error("catalog: the log can't be synced: \(error)")
-                afterSync.withLock { $0.append(contentsOf: waiting) }
-                return
+                disk.note(error, "the catalog's log can't be synced")
+                afterSync.withLock { $0.insert(contentsOf: waiting, at: 0) }
+                throw error
             }
         }
         for body in waiting { body() }
@@ -154,7 +166,7 @@ final class Catalog: Sendable {
 
     /// Copies the whole log into the database file.
     func close() {
-        synchronize()
+        try? synchronize()
         checkpointQueue.sync {
             _ = checkpointer.withLock { $0.checkpoint(mode: SQLITE_CHECKPOINT_TRUNCATE) }
         }

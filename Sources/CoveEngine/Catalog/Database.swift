@@ -16,6 +16,7 @@ final class Database: @unchecked Sendable {
 
     private let handle: OpaquePointer
     private var statements: [UnsafeRawPointer: Statement] = [:]
+    private let disk: StateDisk
     private let log: Log
     /// What a transaction did outside the database, to be taken back if it fails.
     private var undo: [() -> Void] = []
@@ -23,15 +24,17 @@ final class Database: @unchecked Sendable {
     var request: Int64?
 
     /// Opens a connection; the file is created when missing.
-    init(path: String, log: Log) throws(Errno) {
+    init(path: String, disk: StateDisk, log: Log) throws(Errno) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
         let code = sqlite3_open_v2(path, &opened, flags, nil)
         guard code == SQLITE_OK, let opened else {
+            let error = Database.errno(for: code, system: opened.map { sqlite3_system_errno($0) } ?? 0)
             if let opened { sqlite3_close_v2(opened) }
-            throw Database.errno(for: code)
+            throw error
         }
         handle = opened
+        self.disk = disk
         self.log = log
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 10_000)
@@ -94,6 +97,39 @@ final class Database: @unchecked Sendable {
         }
     }
 
+    /// Visits all rows of a query that is made once.
+    func visit(_ sql: String, _ values: [Value] = [], _ body: (Row) -> Void) throws(Errno) {
+        var handle: OpaquePointer?
+        try check(sqlite3_prepare_v2(self.handle, sql, -1, &handle, nil), sql)
+        guard let handle else { throw .invalidArgument }
+        let statement = Statement(handle)
+        statement.bind(values)
+        while true {
+            let code = sqlite3_step(handle)
+            if code == SQLITE_DONE { return }
+            guard code == SQLITE_ROW else { return try check(code, sql) }
+            body(Row(handle))
+        }
+    }
+
+    /// All rows of a query that is made once.
+    func rows<T>(_ sql: String, read: (Row) -> T) throws(Errno) -> [T] {
+        var rows: [T] = []
+        try visit(sql) { rows.append(read($0)) }
+        return rows
+    }
+
+    /// Runs a statement that is made once; how many rows it changed.
+    @discardableResult
+    func change(_ sql: String, _ values: [Value]) throws(Errno) -> Int {
+        let before = sqlite3_total_changes(handle)
+        try visit(sql, values) { _ in }
+        return Int(sqlite3_total_changes(handle) - before)
+    }
+
+    /// Copies the whole log into the database file.
+    func checkpointAll() -> (log: Int32, copied: Int32) { checkpoint(mode: SQLITE_CHECKPOINT_TRUNCATE) }
+
     /// The rowid the last INSERT gave.
     var lastInsertID: Int64 { sqlite3_last_insert_rowid(handle) }
 
@@ -104,7 +140,11 @@ final class Database: @unchecked Sendable {
     func checkpoint(mode: Int32) -> (log: Int32, copied: Int32) {
         var frames: Int32 = 0
         var copied: Int32 = 0
-        sqlite3_wal_checkpoint_v2(handle, nil, mode, &frames, &copied)
+        let code = sqlite3_wal_checkpoint_v2(handle, nil, mode, &frames, &copied)
+        // The log grows on meanwhile; a reader or a writer in the way is no trouble.
+        if code != SQLITE_OK, code & 0xFF != SQLITE_BUSY, code & 0xFF != SQLITE_LOCKED {
+            try? check(code, "a checkpoint")
+        }
         return (frames, copied)
     }
 
@@ -132,12 +172,15 @@ final class Database: @unchecked Sendable {
     private func check(_ code: Int32, _ sql: String) throws(Errno) {
         guard code != SQLITE_OK else { return }
         log.error("catalog: \(String(cString: sqlite3_errmsg(handle))) (\(code)) in: \(sql.prefix(120))")
-        throw Database.errno(for: code)
+        throw disk.note(Database.errno(for: code, system: sqlite3_system_errno(handle)), "the catalog")
     }
 
-    private static func errno(for code: Int32) -> Errno {
+    private static func errno(for code: Int32, system: Int32) -> Errno {
         switch code & 0xFF {
         case SQLITE_FULL: .noSpace
+        case SQLITE_IOERR where system == ENOSPC || system == EDQUOT: .noSpace
+        // SQLITE_IOERR_NOMEM, a macro that Swift can't import.
+        case SQLITE_IOERR where code >> 8 == 12: Errno(ENOMEM)
         case SQLITE_READONLY: .readOnly
         case SQLITE_NOMEM: Errno(ENOMEM)
         case SQLITE_BUSY, SQLITE_LOCKED: .busy
@@ -202,6 +245,18 @@ struct Row {
     func text(_ column: Int32) -> String {
         guard let base = sqlite3_column_text(handle, column) else { return "" }
         return String(cString: base)
+    }
+
+    /// All columns as they are.
+    var values: [Database.Value] {
+        (0..<sqlite3_column_count(handle)).map { column in
+            switch sqlite3_column_type(handle, column) {
+            case SQLITE_INTEGER: .int(int(column))
+            case SQLITE_BLOB: .blob(blob(column))
+            case SQLITE_NULL: .null
+            default: .text(text(column))
+            }
+        }
     }
 
     func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }

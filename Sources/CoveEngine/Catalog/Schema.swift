@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 2
+    static let version = 3
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -100,6 +100,7 @@ enum Schema {
         -- Open items without a name whose bytes are only at the provider, and the document that has them.
         CREATE TABLE departing(item INTEGER PRIMARY KEY, document BLOB NOT NULL);
         """,
+        "CREATE INDEX entries_local ON entries(item) WHERE flags & 1;",
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

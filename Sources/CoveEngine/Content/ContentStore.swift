@@ -1,15 +1,24 @@
 internal import CLinux
 internal import CoveCore
 internal import Glibc
+internal import Synchronization
 
 /// The content files: one sparse file an item, named by its id.
 struct ContentStore: Sendable {
+    /// How many names came into a part of the folder, and how many of them are durable; what was there counts as one.
+    private final class Part: Sendable {
+        let made = Atomic<Int>(1)
+        let durable = Mutex(0)
+    }
+
     let directory: String
+    private let parts = (0..<256).map { _ in Part() }
 
     /// Makes the folder; its 256 parts are made when first needed.
     init(directory: String) throws(Errno) {
         self.directory = directory
         try System.makeDirectories(directory)
+        try System.syncDirectory(directory + "/..")
     }
 
     private func part(_ id: ItemID) -> String { "\(directory)/\(String(id.rawValue & 0xFF, radix: 16))" }
@@ -17,16 +26,87 @@ struct ContentStore: Sendable {
     func path(_ id: ItemID) -> String { "\(part(id))/\(id.rawValue)" }
 
     /// Opens an item's content file for reading and writing; it is made when missing.
-    func open(_ id: ItemID) throws(Errno) -> Int32 {
+    ///
+    /// With `empty`, whatever an earlier life of the file left in it goes: nothing of it is known to be here.
+    func open(_ id: ItemID, empty: Bool = false) throws(Errno) -> Int32 {
+        let flags = O_RDWR | (empty ? O_TRUNC : 0)
         do {
-            return try System.open(path(id), O_RDWR | O_CREAT, 0o600)
+            return try System.open(path(id), flags)
+        } catch .readOnly {
+            return try System.open(path(id), O_RDONLY)
         } catch .noSuchEntry {
-            try System.makeDirectories(part(id))
-            return try System.open(path(id), O_RDWR | O_CREAT, 0o600)
+            // Also counted when another thread makes it just now: one more sync than needed.
+            defer { parts[Int(id.rawValue & 0xFF)].made.add(1, ordering: .releasing) }
+            do {
+                return try System.open(path(id), flags | O_CREAT, 0o600)
+            } catch .noSuchEntry {
+                try System.makeDirectories(part(id))
+                return try System.open(path(id), flags | O_CREAT, 0o600)
+            }
         }
     }
 
+    /// Makes an item's bytes durable, and the name of its content file.
+    func sync(_ id: ItemID, _ descriptor: Int32) throws(Errno) {
+        try System.fdatasync(descriptor)
+        let part = parts[Int(id.rawValue & 0xFF)]
+        let needed = part.made.load(ordering: .acquiring)
+        try part.durable.withLock { durable throws(Errno) in
+            guard durable < needed else { return }
+            let made = part.made.load(ordering: .acquiring)
+            try System.syncDirectory(self.part(id))
+            // Its part may be new too.
+            if durable == 0 { try System.syncDirectory(directory) }
+            durable = made
+        }
+    }
+
+    /// Cuts a file that nothing has open.
+    func cut(_ id: ItemID, to size: Int64) throws(Errno) {
+        let descriptor = try System.open(path(id), O_WRONLY)
+        defer { System.close(descriptor) }
+        try System.ftruncate(descriptor, size)
+        try System.fsync(descriptor)
+    }
+
+    /// True when a file holds anything but holes.
+    func hasBytes(_ id: ItemID) -> Bool {
+        guard let descriptor = try? System.open(path(id), O_RDONLY) else { return false }
+        defer { System.close(descriptor) }
+        let seekData: Int32 = 3  // SEEK_DATA
+        return lseek(descriptor, 0, seekData) >= 0
+    }
+
     func remove(_ id: ItemID) { try? System.unlink(path(id)) }
+
+    /// Visits the ids of all content files.
+    func forEach(_ body: (ItemID) throws(Errno) -> Void) throws(Errno) {
+        for part in try System.names(in: directory) {
+            for name in try System.names(in: "\(directory)/\(part)") {
+                guard let number = UInt64(name), path(ItemID(number)) == "\(directory)/\(part)/\(name)" else {
+                    continue
+                }
+                try body(ItemID(number))
+            }
+        }
+    }
+
+    /// Keeps a content file that no item knows in the folder of found files; it is never deleted by the program.
+    func setAside(_ id: ItemID) throws(Errno) -> String {
+        let folder = directory + "/../" + ContentStore.foundFolder
+        try System.makeDirectories(folder)
+        var name = "\(id.rawValue)"
+        var count = 1
+        while (try? System.lstat("\(folder)/\(name)")) != nil {
+            count += 1
+            name = "\(id.rawValue)-\(count)"
+        }
+        try System.rename(path(id), "\(folder)/\(name)")
+        return name
+    }
+
+    /// Where content that no item knows is kept, in the state directory.
+    static let foundFolder = "lost+found"
 
     /// Copies a file for an upload that must not be ended by later writes: a reflink where the disk can, a copy else.
     func copy(_ source: Int32, size: Int64) throws(Errno) -> Int32 {

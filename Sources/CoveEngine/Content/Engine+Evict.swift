@@ -136,6 +136,16 @@ extension Engine {
         }
     }
 
+    /// While the disk is full, clean content goes until the reserve fits again.
+    func makeRoomOnDisk() {
+        guard residentBytes.load(ordering: .relaxed) > 0 else { return }
+        guard !counters.isEvicting.exchange(true, ordering: .acquiring) else { return }
+        contentQueue.async { [self] in
+            defer { counters.isEvicting.store(false, ordering: .releasing) }
+            evictLeastRecentlyUsed(until: residentBytes.load(ordering: .relaxed) - max(disk.reserve.size, 16 << 20))
+        }
+    }
+
     private func evictLeastRecentlyUsed(until target: Int64) {
         var cursor: Int64 = -1
         var tried: Set<ItemID> = []

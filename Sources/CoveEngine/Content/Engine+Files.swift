@@ -31,6 +31,7 @@ extension Engine {
     public func open(_ id: ItemID, flags: Int32, _ caller: Caller) throws(Errno) -> Outcome<Void> {
         let writes = flags & O_ACCMODE != O_RDONLY
         if writes || flags & O_TRUNC != 0 { try requireWritable() }
+        if writes, disk.isFull { throw .noSpace }
         let item = try live.open(id, writes: writes, request: caller.request)
         do throws(Errno) {
             try item.state.withLock { state throws(Errno) in
@@ -101,6 +102,7 @@ extension Engine {
                 return .now(ReadResult(descriptor: descriptor, count: Int(end - offset), owner: item))
             }
             counters.readMisses.add(1, ordering: .relaxed)
+            if disk.isFull { throw .noSpace }
             return .later(try waitForBytes(item, &state, offset..<end, thread: thread))
         }
     }
@@ -114,6 +116,8 @@ extension Engine {
         _ body: (Int32) throws(Errno) -> Int
     ) throws(Errno) -> Int {
         guard offset >= 0, offset <= Engine.maximumFileSize - Int64(count) else { throw .fileTooLarge }
+        try disk.requireSound()
+        try disk.makeRoom(for: count, keeps: true)
         let item = live.retain(id)
         defer { live.release(id) }
         let early: (descriptor: Int32, written: Int?) = try item.state.withLock { state throws(Errno) in
@@ -127,14 +131,16 @@ extension Engine {
                 return (descriptor, nil)
             }
             // Fetched bytes must not land on these: they are recorded before anyone else gets the lock.
-            let written = try body(descriptor)
+            let written = try disk.writing("bytes of a file") { () throws(Errno) in try body(descriptor) }
             noteLocalBytes(item, &state, offset..<(offset + Int64(written)))
             try saveRanges(item, &state)
             completeBase(item, &state)
             return (descriptor, written)
         }
         if let written = early.written { return written }
-        let result = Result { () throws(Errno) in try body(early.descriptor) }
+        let result = Result { () throws(Errno) in
+            try disk.writing("bytes of a file") { () throws(Errno) in try body(early.descriptor) }
+        }
         // The kernel hands on so much at once only to be rid of it: the disk works while it prepares the next.
         if count >= 512 << 10 { System.startWriting(early.descriptor, offset, count) }
         item.state.withLock { state in
@@ -187,12 +193,22 @@ extension Engine {
     /// Makes the bytes written so far durable, outside the item's lock: others go on to use it meanwhile.
     func syncContent(_ item: LiveItem) throws(Errno) {
         let copy = try item.state.withLock { state throws(Errno) -> Int32 in
-            _ = try load(item.id, &state)
-            return state.descriptor < 0 ? -1 : dup(state.descriptor)
+            let row = try load(item.id, &state)
+            guard row.kind == .file, row.residency != .dataless else { return -1 }
+            let descriptor = try descriptor(item.id, &state)
+            return try System.retry { dup(descriptor) }
         }
         guard copy >= 0 else { return }
         defer { System.close(copy) }
-        try System.fdatasync(copy)
+        try disk.writing("bytes of a file can't be made durable") { () throws(Errno) in try store.sync(item.id, copy) }
+    }
+
+    /// The same under the item's lock, for what came meanwhile.
+    func syncContent(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) {
+        let row = try load(id, &state)
+        guard row.kind == .file, row.residency != .dataless else { return }
+        let descriptor = try descriptor(id, &state)
+        try disk.writing("bytes of a file can't be made durable") { () throws(Errno) in try store.sync(id, descriptor) }
     }
 
     /// Commits what a handle that is about to be released left.
@@ -230,7 +246,7 @@ extension Engine {
         try mark(id, &state)
         if let caller { try clearPrivileges(id, &state, by: caller) }
         let descriptor = try descriptor(id, &state)
-        try System.ftruncate(descriptor, size)
+        try disk.writing("the size of a file") { () throws(Errno) in try System.ftruncate(descriptor, size) }
         if row.residency != .whole {
             if size < row.size {
                 state.ranges.removeAll(from: size)

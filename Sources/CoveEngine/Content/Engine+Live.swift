@@ -18,21 +18,26 @@ extension Engine {
 
     /// The descriptor of the content file, opened when first needed.
     func descriptor(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> Int32 {
-        if state.descriptor < 0 { state.descriptor = try store.open(id) }
+        if state.descriptor < 0 {
+            let row = try load(id, &state)
+            state.descriptor = try store.open(id, empty: row.residency == .dataless && state.ranges.isEmpty)
+        }
         return state.descriptor
     }
 
     /// Makes the journal know, before a byte changes, that the item's bytes differ from what the provider has.
     ///
-    /// A snapshot that streams now is ended. An item that a remote change replaced takes a conflict name.
+    /// A snapshot that streams now is ended. An item that a remote change replaced takes a conflict name. Where the
+    /// catalog on the disk says that these very bytes are durable, it must not say so after the power fails.
     func mark(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) {
         if state.isMarked { return }
         state.snapshot?.abort()
         state.snapshot = nil
         var row = try load(id, &state)
+        let wasSynced = row.isSynced
         row.generation += 1
         row.isSynced = false
-        let rescued = try catalog.write { database throws(Errno) -> RescuedEntry? in
+        let rescued = try catalog.write(durable: wasSynced) { database throws(Errno) -> RescuedEntry? in
             let fresh = try database.existingItem(id)
             try database.saveContent(row)
             if let home = fresh.home { return try self.rescue(id, home: home, database) }
@@ -71,14 +76,18 @@ extension Engine {
             // What comes after an fsync is not covered by it.
             row.isSynced = false
             if durable {
-                if state.descriptor >= 0 { try System.fdatasync(state.descriptor) }
-                row.isSynced = true
+                try syncContent(item.id, &state)
+                row.isSynced = row.kind == .file && row.residency != .dataless
             }
             let isContent = state.hasUnsavedContent
-            let ranges: RangeSet? = state.hasUnsavedRanges || row.residency == .partial ? state.ranges : nil
+            var ranges: RangeSet?
+            if state.hasUnsavedRanges || row.residency == .partial {
+                ranges = row.residency == .whole ? RangeSet() : state.ranges
+            }
             try catalog.write(durable: durable) { database throws(Errno) in
                 try database.saveContent(row)
-                if let ranges { try database.setRanges(row.residency == .whole ? RangeSet() : ranges, of: item.id) }
+                // Bytes may come in after the last name and the last handle went.
+                if let ranges, try database.item(item.id) != nil { try database.setRanges(ranges, of: item.id) }
                 if isContent { try self.enqueueEntries(of: item.id, .content, database) }
                 if closing { try self.adoptIdentities(of: item.id, database) }
             }

@@ -235,6 +235,7 @@ extension Engine {
                     state.hasUnsavedRanges = true
                     return true
                 }
+                if disk.isFull { throw .noSpace }
                 state.fetching.wantsAll = true
                 state.fetching.waiters.append(
                     Waiter(

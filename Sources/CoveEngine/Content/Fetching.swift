@@ -81,7 +81,9 @@ struct FetchSink: ContentSink {
         try take(offset..<(offset + Int64(bytes.count))) { descriptor, gap throws(Errno) in
             let start = Int(gap.lowerBound - offset)
             let part = UnsafeRawBufferPointer(rebasing: bytes[start..<(start + Int(gap.upperBound - gap.lowerBound))])
-            try System.pwriteAll(descriptor, part, gap.lowerBound)
+            try engine.disk.writing("downloaded bytes") { () throws(Errno) in
+                try System.pwriteAll(descriptor, part, gap.lowerBound)
+            }
         }
     }
 
@@ -89,18 +91,29 @@ struct FetchSink: ContentSink {
         try take(offset..<(offset + Int64(count))) { descriptor, gap throws(Errno) in
             var position = gap.lowerBound
             while position < gap.upperBound {
-                let done = try System.copyFileRange(
-                    from: source,
-                    at: position,
-                    to: descriptor,
-                    at: position,
-                    count: Int(gap.upperBound - position)
-                )
+                let done = try copyOnce(from: source, to: descriptor, position..<gap.upperBound)
                 guard done > 0 else { throw .inputOutput }
                 position += Int64(done)
             }
         }
         return count
+    }
+
+    private func copyOnce(from source: Int32, to target: Int32, _ range: Range<Int64>) throws(Errno) -> Int {
+        try engine.disk.requireSound()
+        do throws(Errno) {
+            return try System.copyFileRange(
+                from: source,
+                at: range.lowerBound,
+                to: target,
+                at: range.lowerBound,
+                count: Int(range.upperBound - range.lowerBound)
+            )
+        } catch {
+            // An error of a disk may be the source's.
+            if error != .inputOutput { engine.disk.note(error, "downloaded bytes") }
+            throw error
+        }
     }
 
     private func take(
@@ -112,11 +125,14 @@ struct FetchSink: ContentSink {
         }
         let finished: [Waiter]
         do throws(Errno) {
+            try engine.disk.requireRoom(forCopy: Int(range.upperBound - range.lowerBound))
             finished = try item.state.withLock { state throws(Errno) in
                 guard !fetch.isEnded, let row = state.row, row.residency != .whole else { throw .cancelled }
                 let inside = range.clamped(to: 0..<max(row.size, 0))
                 let descriptor = try engine.descriptor(item.id, &state)
-                for gap in state.ranges.missing(in: inside) { try write(descriptor, gap) }
+                for gap in state.ranges.missing(in: inside) {
+                    try write(descriptor, gap)
+                }
                 state.ranges.insert(inside)
                 state.hasUnsavedRanges = true
                 fetch.lastProgress.store(System.monotonic(), ordering: .relaxed)

@@ -276,6 +276,11 @@ extension Engine {
                     retryInSeconds: nil
                 )
             }
+            if let notice = self.disk.notice {
+                errors.append(
+                    ItemError(path: "/", message: "\(notice.problem); \(notice.remedy)", retryInSeconds: nil)
+                )
+            }
             if let notice = try self.rebuildNotice(database) {
                 errors.append(ItemError(path: "/", message: notice, retryInSeconds: nil))
             }

@@ -17,6 +17,7 @@ extension Engine {
             _ = try live.open(made, writes: writes, request: caller.request)
             return try attributes(of: made)
         }
+        if disk.isFull { throw .noSpace }
         var opened: ItemID?
         do throws(Errno) {
             var made = try make(

@@ -133,6 +133,9 @@ extension Engine {
             guard row.kind == .file else { throw Errno(ENODEV) }
             try mark(id, &state)
             let descriptor = try descriptor(id, &state)
+            // What a program asks for in vain says nothing of the disk.
+            try disk.requireSound()
+            guard punches || disk.hasRoom(for: length) else { throw .noSpace }
             try System.fallocate(descriptor, mode: mode, offset: offset, length: length)
             if !keepsSize, offset + length > row.size {
                 try resize(item, &state, to: offset + length, clearsPrivilegesBy: nil)

@@ -98,22 +98,26 @@ extension Engine {
         return max(0, min(rest, configuration.openFileRest.nanoseconds) / 1_000_000)
     }
 
-    /// Takes a consistent snapshot of an item for an upload; the caller ends it with `endSnapshot`.
-    func beginSnapshot(_ id: ItemID, progress: PushProgress) throws(Errno) -> SnapshotOutcome {
+    /// Takes a consistent snapshot of an item for an upload of a journalled entry; the caller ends it with `endSnapshot`.
+    func beginSnapshot(
+        _ id: ItemID,
+        for entry: Int64,
+        progress: PushProgress
+    ) throws(Errno) -> SnapshotOutcome {
         let item = live.retain(id)
         var keeps = false
         defer { if !keeps { live.release(id) } }
         let rest = configuration.openFileRest.nanoseconds
         // Content must be durable before a provider is told that this device has sent it.
-        try save(item, closing: false)
-        try syncContent(item)
+        try syncAhead(of: id)
         let outcome = try item.state.withLock { state throws(Errno) -> SnapshotOutcome in
             let row = try load(id, &state)
             guard row.residency == .whole else {
                 if row.kind == .file { completeBase(item, &state) }
                 return .incomplete
             }
-            if state.writesInFlight > 0 || state.hasUnsavedContent { return .busy(50) }
+            // Bytes written or fetched meanwhile are not durable.
+            guard row.isSynced, state.writesInFlight == 0, !state.hasUnsavedContent else { return .busy(20) }
             // Copied under the lock, which others wait for: a large file is sent as it lies, and again if it is written to.
             var copiesFirst = false
             if live.isWritable(id) {
@@ -121,8 +125,10 @@ extension Engine {
                 guard rested >= rest else { return .busy((rest - rested) / 1_000_000 + 1) }
                 copiesFirst = row.size <= 64 << 20
             }
+            try catalog.write { database throws(Errno) in try database.markSent(entry, true) }
             let content = try descriptor(id, &state)
             let token = SnapshotToken()
+            if copiesFirst { try disk.requireRoom(forCopy: Int(row.size)) }
             let source = SnapshotSource(
                 item: item,
                 token: token,

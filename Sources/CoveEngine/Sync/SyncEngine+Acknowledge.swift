@@ -166,6 +166,8 @@ extension SyncEngine {
                 try database.enqueue(entry.id, at: 0)
             }
         }
+        // What has its old name there was taken for this document.
+        enqueue([.directoryChanged(place.path.parent)], seen: 0)
         return .later(0)
     }
 

@@ -146,11 +146,14 @@ extension SyncEngine {
         FileName(unchecked: Array(".cove-moving-\(document)".utf8))
     }
 
+    /// The catalog on the disk must know whose file the hidden name is.
     private func stepAside(
         _ current: RemoteReference,
         _ directory: RemoteReference,
         _ name: FileName
     ) async throws(ProviderError) -> RemoteItem {
+        let engine = engine
+        try await engine.onContentQueue { () throws(Errno) in try engine.catalog.synchronize() }
         do throws(ProviderError) {
             return try await move(current, nil, directory, name)
         } catch .filenameCollision {

@@ -19,7 +19,7 @@ extension SyncEngine {
     /// Starts pushes of what has settled, oldest change first.
     func pushReady(_ now: Int64) {
         let slots = pushSlots(now)
-        guard activePushes < slots, !engine.configuration.isReadOnly else { return }
+        guard activePushes < slots, !engine.configuration.isReadOnly, !engine.disk.isStuck else { return }
         let settle = engine.configuration.settleTime.milliseconds
         let catalog = engine.catalog
         let held = engine.tombstones.waiting()
@@ -229,11 +229,7 @@ extension SyncEngine {
         if rest > 0 { return .later(rest) }
         let progress = shared.withLock { $0.claims.progress(of: plan.entry.document) } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
-            let outcome = try engine.beginSnapshot(plan.row.id, progress: progress)
-            if case .ready = outcome {
-                try engine.catalog.write { database throws(Errno) in try database.markSent(entry, true) }
-            }
-            return outcome
+            try engine.beginSnapshot(plan.row.id, for: entry, progress: progress)
         }
         switch outcome {
         case .busy(let milliseconds): return .later(max(milliseconds, 20))

@@ -54,9 +54,15 @@ extension SyncEngine {
         let anchor = try await engine.provider.changes(since: nil).anchor
         let listed = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
-                try database.all("SELECT id FROM items WHERE kind = 1 AND state = 0 AND nlink > 0 ORDER BY id") {
-                    $0.item(0)
-                }
+                // Also those that were never listed, where a recovery left documents of no version.
+                try database.all(
+                    """
+                    SELECT id FROM items WHERE kind = 1 AND state = 0 AND nlink > 0
+                    UNION SELECT parent FROM entries WHERE remote_version = x'' AND remote_parent IS NULL
+                    UNION SELECT remote_parent FROM entries WHERE remote_version = x'' AND remote_parent IS NOT NULL
+                    ORDER BY 1
+                    """
+                ) { $0.item(0) }
             }
         }
         shared.withLock { $0.heldRemovals = 0 }

@@ -96,6 +96,13 @@ extension SyncEngine {
                 engine.counters.deletions.add(1, ordering: .relaxed)
                 return try await endDeletion(id, place: kept.map { _ in Array(row.document.description.utf8) })
             }
+            if row.kind == .file, let item = row.item {
+                // From here on these bytes are the only ones.
+                try await engine.onContentQueue { () throws(Errno) in
+                    try engine.live.use(item) { live throws(Errno) in try engine.syncContent(live) }
+                    try engine.catalog.synchronize()
+                }
+            }
             try await engine.provider.delete(reference, base: base)
             engine.counters.deletions.add(1, ordering: .relaxed)
             try await endDeletion(id, place: nil)

@@ -108,7 +108,9 @@ actor SyncEngine {
         }
     }
 
-    func requestPoll() {
+    /// Asks for the provider's changes; with `listing`, compares everything listed instead.
+    func requestPoll(listing: Bool = false) {
+        if listing { mustListAgain = true }
         pollRequested = true
         shared.withLock { $0.isPolling = true }
         wake()

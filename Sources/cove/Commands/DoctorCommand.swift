@@ -4,8 +4,17 @@ extension CommandTable {
     static let doctor = Command(
         name: "doctor",
         summary: "look for trouble, and say what to do about it",
-        details: "Works without a mount too. Exits with 1 when it found a problem; warnings alone are no problem."
+        options: [Option(long: "repair", summary: "check and mend the catalog of an account that is not mounted")],
+        details: """
+            Works without a mount too. Exits with 1 when it found a problem; warnings alone are no problem.
+
+            --repair reads all of one account's catalog, named by --account or --state, and says in a line each what it found
+            and did. Indexes are made anew; of a damaged catalog all that can be read goes into a new one, and the old one is
+            kept in a folder corrupt-TIME beside it; content that no item knows goes to the folder lost+found there. Nothing
+            is deleted that the source does not have.
+            """
     ) { arguments throws(Failure) in
+        if arguments.has("repair") { return try Repair.run(arguments) }
         var findings = SystemCheck.all() + StateCheck.all(arguments)
         findings += daemonFindings(arguments)
         if arguments.has("json") {

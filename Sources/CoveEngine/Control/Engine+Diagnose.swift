@@ -1,0 +1,96 @@
+public import CoveCore
+
+/// What `cove doctor` asks of a running account.
+extension Engine {
+    /// Looks at the state disk, the catalog and the provider.
+    public func diagnose() async -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
+        let integrity = try? catalog.read { database throws(Errno) in
+            try database.first("PRAGMA integrity_check(1)") { $0.text(0) }
+        }
+        findings.append(
+            integrity == "ok"
+                ? DoctorFinding(check: "catalog", level: "ok", message: "the catalog is sound", remedy: nil)
+                : DoctorFinding(
+                    check: "catalog",
+                    level: "problem",
+                    message: "the catalog is damaged: \(integrity ?? "it can't be read")",
+                    remedy: "unmount, run `cove doctor --repair`, and mount again"
+                )
+        )
+        if let notice = disk.notice {
+            findings.append(
+                DoctorFinding(check: "state disk", level: "problem", message: notice.problem, remedy: notice.remedy)
+            )
+        }
+        let found = configuration.stateDirectory + "/" + ContentStore.foundFolder
+        if let names = try? System.names(in: found), !names.isEmpty {
+            findings.append(
+                DoctorFinding(
+                    check: "content",
+                    level: "warning",
+                    message: "\(found) has \(names.count) files that belong to nothing since an unclean end",
+                    remedy: "look through them, then delete the folder"
+                )
+            )
+        }
+        let free = store.freeSpace()?.available ?? 0
+        findings.append(
+            free > 256 << 20
+                ? DoctorFinding(
+                    check: "state disk",
+                    level: "ok",
+                    message: "\(free >> 20) MiB are free",
+                    remedy: nil
+                )
+                : DoctorFinding(
+                    check: "state disk",
+                    level: "warning",
+                    message: "only \(free >> 20) MiB are free",
+                    remedy: "free some space, or mount with a smaller -o cache-size"
+                )
+        )
+        let status = accountStatus()
+        findings.append(
+            status.state == "offline"
+                ? DoctorFinding(
+                    check: "source",
+                    level: "problem",
+                    message: status.reason ?? "it is not connected yet",
+                    remedy: "make the source reachable; what was changed here waits for it"
+                )
+                : DoctorFinding(check: "source", level: "ok", message: "\(status.source) answers", remedy: nil)
+        )
+        if status.state == "waiting-for-approval", let reason = status.reason {
+            findings.append(DoctorFinding(check: "deletions", level: "warning", message: reason, remedy: nil))
+        }
+        for weakness in status.weaknesses {
+            findings.append(DoctorFinding(check: "source", level: "warning", message: weakness, remedy: nil))
+        }
+        return findings + databasesBesideDocuments()
+    }
+
+    /// Warns of documents that SQLite has open: their companions are not synced as one with them.
+    private func databasesBesideDocuments() -> [DoctorFinding] {
+        let found = try? catalog.read { database throws(Errno) in
+            try database.all(
+                """
+                SELECT d.id FROM entries d JOIN entries w ON w.parent = d.parent
+                    AND w.name IN (CAST(d.name || '-wal' AS BLOB), CAST(d.name || '-journal' AS BLOB)) LIMIT 20
+                """
+            ) { $0.int(0) }
+        }
+        return (found ?? []).compactMap { id in
+            let path = try? catalog.read { database throws(Errno) in
+                try database.entry(id: id).map { entry throws(Errno) in try database.path(of: entry) }
+            }
+            guard let path else { return nil }
+            return DoctorFinding(
+                check: "databases",
+                level: "warning",
+                message: "\(path) is a database in use: it is sent when its -wal or -journal is quiet",
+                remedy: "don't open one database on two devices at a time"
+            )
+        }
+    }
+}

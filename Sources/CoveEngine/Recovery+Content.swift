@@ -1,0 +1,122 @@
+internal import CoveCore
+internal import Glibc
+
+/// Making rows and content files agree after a death.
+extension Recovery {
+    /// Bytes of changed items reached their files before the catalog heard of their size.
+    ///
+    /// After an unclean end a file may also lack bytes that the catalog heard of, and what is behind a synced end is cut.
+    func recoverSizes(_ database: Database, isUnclean: Bool) throws(Errno) {
+        let rows = try database.all(
+            """
+            SELECT i.id, i.size, i.mtime, i.synced FROM items i WHERE i.kind = 0 AND i.state = 0 AND i.id IN
+                (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry
+                UNION SELECT item FROM entries WHERE flags & 1 UNION SELECT item FROM trash WHERE item IS NOT NULL
+                UNION SELECT id FROM items WHERE nlink = 0)
+            """,
+            read: { ($0.item(0), $0.int(1), $0.int(2), $0.int(3) != 0) }
+        )
+        for (id, size, mtime, isSynced) in rows {
+            let status = try? System.lstat(store.path(id))
+            let actual = Int64(status?.st_size ?? 0)
+            if isUnclean, isSynced, actual > size {
+                try store.cut(id, to: size)
+                continue
+            }
+            guard actual > size || isUnclean && actual < size else { continue }
+            let written = status.map { Timestamp($0.st_mtim).rawValue } ?? mtime
+            try database.run(
+                "UPDATE items SET size = ?, resident = ?, mtime = max(mtime, ?) WHERE id = ?",
+                .int(actual),
+                .int(actual),
+                .int(written),
+                .item(id)
+            )
+            log.notice("item \(id): recovered at \(actual) of \(size) bytes")
+        }
+    }
+
+    /// After an unclean end: changed bytes that were not durable may be anything, so they replace nothing.
+    ///
+    /// They stay as a conflict copy. Where parts of their base version were never here, or nothing arrived, they are no
+    /// document: what there is goes to the content without items. The document's bytes are the provider's again.
+    func setAsideUnsynced(_ database: Database) throws(Errno) {
+        let now = Int64(System.now().rawValue / 1_000_000)
+        let ids = try database.all(
+            """
+            SELECT e.id FROM entries e JOIN items i ON i.id = e.item JOIN journal j ON j.entry = e.id
+            WHERE i.kind = 0 AND i.synced = 0 AND i.state <> 1 AND e.remote_id IS NOT NULL
+                AND (e.remote_item IS NOT i.id OR e.remote_generation IS NOT i.generation)
+            """,
+            read: { $0.int(0) }
+        )
+        for id in ids {
+            guard var entry = try database.entry(id: id) else { continue }
+            let item = try database.existingItem(entry.item)
+            try standIn(for: item, &entry, database)
+            if item.residency == .partial || !store.hasBytes(item.id) {
+                try database.addLinks(-1, to: item.id)
+                if item.linkCount <= 1 { try database.deleteItem(item.id) }
+                log.notice("entry \(id): what was written to it is incomplete; it comes back from the source")
+                continue
+            }
+            let name = try Engine.conflictName(entry.parent, entry.name, host: configuration.hostName, database)
+            let copy = EntryRow(parent: entry.parent, name: name, item: item.id)
+            let made = try database.insert(copy)
+            try database.enqueue(made, at: now)
+            try database.recordConflict(
+                copy: copy.document,
+                of: entry.document,
+                host: configuration.hostName,
+                at: now
+            )
+            log.notice("entry \(id): its last changes may not have reached the disk; they are kept beside it")
+        }
+        if !ids.isEmpty { try database.setMeta("anchor", nil) }
+    }
+
+    /// Gives a document an item without bytes, of a version that the provider never has: a look there replaces it.
+    ///
+    /// The entry stays, for the provider may have the document under a name that only a push of it looks for.
+    private func standIn(for item: ItemRow, _ entry: inout EntryRow, _ database: Database) throws(Errno) {
+        var row = item
+        row.residency = .dataless
+        row.resident = 0
+        row.version = ContentVersion([])
+        row.linkCount = 1
+        row.home = nil
+        row.size = max(1, item.size)
+        entry.item = try database.insert(row)
+        entry.remoteVersion = row.version
+        entry.remoteItem = entry.item
+        entry.remoteGeneration = row.generation
+        try database.update(entry)
+        // Nothing of it is to be sent but a move or new dates, and a push would be in the way of that look.
+        if !entry.isMoved, !entry.flags.contains(.metadataChanged) { try database.dequeue(entry.id) }
+    }
+
+    /// After an unclean end: clean bytes that were not durable are fetched again.
+    func dropUnsynced(_ database: Database) throws(Errno) {
+        try database.run(
+            """
+            UPDATE items SET state = 1, resident = 0, version =
+                (SELECT e.remote_version FROM entries e WHERE e.item = items.id LIMIT 1)
+            WHERE kind = 0 AND state <> 1 AND synced = 0 AND size > 0 AND EXISTS
+                (SELECT 1 FROM entries e WHERE e.item = items.id AND e.remote_id IS NOT NULL
+                    AND e.remote_item = items.id AND e.remote_generation = items.generation)
+            """
+        )
+        try database.run("DELETE FROM ranges WHERE item IN (SELECT id FROM items WHERE state = 1)")
+    }
+
+    /// After an unclean end: content whose rows were lost is kept where a person finds it; the ids are given again.
+    func setAsideUnknown(_ catalog: Catalog) throws(Errno) {
+        var unknown: [ItemID] = []
+        try catalog.read { database throws(Errno) in
+            try store.forEach { id throws(Errno) in if try database.item(id) == nil { unknown.append(id) } }
+        }
+        for id in unknown { _ = try store.setAside(id) }
+        guard !unknown.isEmpty else { return }
+        log.notice("\(unknown.count) content files without an item are in \(ContentStore.foundFolder)")
+    }
+}
