@@ -75,10 +75,14 @@ extension Engine {
                 row.isSynced = true
             }
             let isContent = state.hasUnsavedContent
-            let ranges: RangeSet? = state.hasUnsavedRanges || row.residency == .partial ? state.ranges : nil
+            var ranges: RangeSet?
+            if state.hasUnsavedRanges || row.residency == .partial {
+                ranges = row.residency == .whole ? RangeSet() : state.ranges
+            }
             try catalog.write(durable: durable) { database throws(Errno) in
                 try database.saveContent(row)
-                if let ranges { try database.setRanges(row.residency == .whole ? RangeSet() : ranges, of: item.id) }
+                // Bytes may come in after the last name and the last handle went.
+                if let ranges, try database.item(item.id) != nil { try database.setRanges(ranges, of: item.id) }
                 if isContent { try self.enqueueEntries(of: item.id, .content, database) }
                 if closing { try self.adoptIdentities(of: item.id, database) }
             }
