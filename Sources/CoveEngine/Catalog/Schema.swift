@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 1
+    static let version = 3
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -94,7 +94,20 @@ enum Schema {
         CREATE TABLE problems(path BLOB PRIMARY KEY, message TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE changes(sequence INTEGER PRIMARY KEY, kind INTEGER NOT NULL, entry INTEGER NOT NULL,
             item INTEGER NOT NULL, parent INTEGER NOT NULL);
+        """,
+        "CREATE INDEX entries_local ON entries(item) WHERE flags & 1;",
         """
+        CREATE TABLE underway(        -- what was sent and not answered yet: where the document then is
+            document BLOB PRIMARY KEY,
+            parent INTEGER NOT NULL,
+            name BLOB NOT NULL,
+            kind INTEGER NOT NULL,
+            size INTEGER NOT NULL,
+            item INTEGER,             -- which bytes they are: the item and its generation
+            generation INTEGER NOT NULL,
+            mtime INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.
