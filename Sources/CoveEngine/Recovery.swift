@@ -4,6 +4,9 @@ internal import Glibc
 
 /// What a start does before anything else: opens the catalog, and mends what a death left.
 enum Recovery {
+    /// In the catalog from an end that was not clean until all content files were looked at.
+    static let sweepKey = "sweep"
+
     /// Opens the catalog; a corrupt one is kept aside, with every content file that it may have known as dirty.
     static func openCatalog(path: String, store: ContentStore, log: Log) throws(EngineError) -> Catalog {
         do throws(CatalogOpenError) {
@@ -82,7 +85,11 @@ enum Recovery {
             }
             let orphans = try database.orphans()
             for id in orphans { try database.deleteItem(id) }
-            try recoverSizes(database, store, log)
+            if lastBoot != nil {
+                try database.setMeta(sweepKey, [1])
+                try recoverSizes(database, store, log)
+                try recoverRanges(database, store, log)
+            }
             if isUnclean {
                 try setAsideUnsynced(database, configuration, log)
                 try dropUnsynced(database, log)
@@ -94,19 +101,20 @@ enum Recovery {
         for id in orphans { store.remove(id) }
     }
 
-    /// Bytes of changed items reached their files before the catalog heard of their size.
+    /// Bytes of changed items reached their files, or were cut off, before the catalog heard of their size.
     private static func recoverSizes(_ database: Database, _ store: ContentStore, _ log: Log) throws(Errno) {
         let rows = try database.all(
             """
-            SELECT DISTINCT i.id, i.size, i.state, i.mtime FROM journal j JOIN entries e ON e.id = j.entry
-            JOIN items i ON i.id = e.item WHERE i.kind = 0 AND i.state = 0
+            SELECT i.id, i.size, i.mtime FROM items i WHERE i.kind = 0 AND i.state = 0 AND i.id IN
+                (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry
+                UNION SELECT item FROM entries WHERE flags & 1)
             """,
-            read: { ($0.item(0), $0.int(1), $0.int(3)) }
+            read: { ($0.item(0), $0.int(1), $0.int(2)) }
         )
         for (id, size, mtime) in rows {
             guard let status = try? System.lstat(store.path(id)) else { continue }
             let actual = Int64(status.st_size)
-            guard actual > size else { continue }
+            guard actual != size else { continue }
             let written = Timestamp(status.st_mtim)
             try database.run(
                 "UPDATE items SET size = ?, resident = ?, mtime = max(mtime, ?) WHERE id = ?",
@@ -115,7 +123,43 @@ enum Recovery {
                 .int(max(mtime, written.rawValue)),
                 .item(id)
             )
-            log.notice("item \(id): recovered at \(actual) bytes")
+            log.notice("item \(id): recovered at \(actual) of \(size) bytes")
+        }
+    }
+
+    /// A file of which a part is here was cut or grown, and the catalog had not heard.
+    ///
+    /// A cut that took known bytes is completed; anything else is as before.
+    private static func recoverRanges(_ database: Database, _ store: ContentStore, _ log: Log) throws(Errno) {
+        let rows = try database.all(
+            """
+            SELECT i.id, i.size FROM items i WHERE i.kind = 0 AND i.state = 2 AND i.id IN
+                (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry)
+            """,
+            read: { ($0.item(0), $0.int(1)) }
+        )
+        for (id, size) in rows {
+            let actual = Int64((try? System.lstat(store.path(id)))?.st_size ?? 0)
+            if actual > size {
+                let descriptor = try store.open(id)
+                defer { System.close(descriptor) }
+                try System.ftruncate(descriptor, size)
+                continue
+            }
+            var ranges = try database.ranges(of: id)
+            let known = ranges.count
+            ranges.removeAll(from: actual)
+            guard ranges.count < known else { continue }
+            let isWhole = ranges.contains(0..<actual)
+            try database.setRanges(isWhole ? RangeSet() : ranges, of: id)
+            try database.run(
+                "UPDATE items SET size = ?, resident = ?, state = ? WHERE id = ?",
+                .int(actual),
+                .int(ranges.count),
+                .int((isWhole ? Residency.whole : .partial).rawValue),
+                .item(id)
+            )
+            log.notice("item \(id): recovered at \(actual) of \(size) bytes")
         }
     }
 

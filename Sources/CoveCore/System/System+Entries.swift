@@ -77,6 +77,18 @@ extension System {
         }
     }
 
+    /// readdir(3): what is in a directory, without `.` and `..`, in no order.
+    public static func names(in directory: String) throws(Errno) -> [String] {
+        guard let folder = opendir(directory) else { throw .current }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
     /// readlinkat(2).
     public static func readlinkat(_ parent: Int32, _ name: [UInt8]) throws(Errno) -> [UInt8] {
         try withCString(name) { name throws(Errno) in

@@ -28,6 +28,16 @@ struct ContentStore: Sendable {
 
     func remove(_ id: ItemID) { try? System.unlink(path(id)) }
 
+    /// Visits the ids of all content files.
+    func forEach(_ body: (ItemID) throws(Errno) -> Void) throws(Errno) {
+        for part in try System.names(in: directory) {
+            for name in try System.names(in: "\(directory)/\(part)") {
+                guard let number = UInt64(name), path(ItemID(number)) == "\(directory)/\(part)/\(name)" else { continue }
+                try body(ItemID(number))
+            }
+        }
+    }
+
     /// Copies a file for an upload that must not be ended by later writes: a reflink where the disk can, a copy else.
     func copy(_ source: Int32, size: Int64) throws(Errno) -> Int32 {
         let copy = try System.open(directory, Int32(COVE_O_TMPFILE) | O_RDWR, 0o600)
