@@ -79,7 +79,7 @@ let package = Package(
             name: "CrashRig",
             dependencies: ["CrashDriver", "CoveCore", "CoveTestSupport"],
             path: "Tests/CrashRig",
-            exclude: ["Driver", "stop.c"],
+            exclude: ["Driver", "README.md", "stop.c"],
             swiftSettings: settings
         ),
         .testTarget(

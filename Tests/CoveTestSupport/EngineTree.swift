@@ -107,7 +107,7 @@ public final class EngineTree: FileTree {
         return buffer
     }
 
-    /// open(2)
+    /// open(2).
     public func open(_ path: String, _ flags: Int32) throws(Errno) -> ItemID {
         let id = try resolve(path)
         try wait(try engine.open(id, flags: flags, caller))
@@ -117,7 +117,7 @@ public final class EngineTree: FileTree {
     /// Opens for reading and writing.
     public func open(_ path: String) throws(Errno) -> ItemID { try open(path, O_RDWR) }
 
-    /// close(2)
+    /// close(2).
     public func close(_ id: ItemID) throws(Errno) {
         try engine.flush(id)
         engine.release(id, flags: O_RDWR)
@@ -181,10 +181,10 @@ public final class EngineTree: FileTree {
         _ = try engine.setAttributes(of: try resolve(path), change, hasHandle: false, caller)
     }
 
-    /// rename(2)
+    /// rename(2).
     public func rename(_ from: String, _ to: String) throws(Errno) { try rename(from, to, flags: 0) }
 
-    /// renameat2(2) with RENAME_EXCHANGE
+    /// renameat2(2) with RENAME_EXCHANGE.
     public func exchange(_ first: String, _ second: String) throws(Errno) { try rename(first, second, flags: 2) }
 
     private func rename(_ from: String, _ to: String, flags: UInt32) throws(Errno) {
@@ -193,19 +193,19 @@ public final class EngineTree: FileTree {
         try engine.rename(parent, name, newParent, newName, flags: flags, caller)
     }
 
-    /// unlink(2)
+    /// unlink(2).
     public func unlink(_ path: String) throws(Errno) {
         let (parent, name) = try split(path)
         try engine.unlink(parent, name, caller)
     }
 
-    /// mkdir(2)
+    /// mkdir(2).
     public func makeDirectory(_ path: String) throws(Errno) {
         let (parent, name) = try split(path)
         _ = try engine.makeDirectory(parent, name, mode: 0o40755, caller)
     }
 
-    /// rmdir(2)
+    /// rmdir(2).
     public func removeDirectory(_ path: String) throws(Errno) {
         let (parent, name) = try split(path)
         try engine.removeDirectory(parent, name, caller)

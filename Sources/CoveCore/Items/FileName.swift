@@ -37,7 +37,9 @@ public struct FileName: Hashable, Sendable, Comparable, CustomStringConvertible 
     }
 
     /// A reserved name that a document has while others trade places; a provider makes, finds and moves it as any other.
-    public static func passing(_ document: DocumentID) -> FileName { FileName(unchecked: passingPrefix + Array("\(document)".utf8)) }
+    public static func passing(_ document: DocumentID) -> FileName {
+        FileName(unchecked: passingPrefix + Array("\(document)".utf8))
+    }
 
     /// True for a name made by `passing`.
     public var isPassing: Bool { bytes.starts(with: Self.passingPrefix) }

@@ -32,7 +32,9 @@ struct ContentStore: Sendable {
     func forEach(_ body: (ItemID) throws(Errno) -> Void) throws(Errno) {
         for part in try System.names(in: directory) {
             for name in try System.names(in: "\(directory)/\(part)") {
-                guard let number = UInt64(name), path(ItemID(number)) == "\(directory)/\(part)/\(name)" else { continue }
+                guard let number = UInt64(name), path(ItemID(number)) == "\(directory)/\(part)/\(name)" else {
+                    continue
+                }
                 try body(ItemID(number))
             }
         }

@@ -86,7 +86,9 @@ extension SyncEngine {
             guard isSame(remote, entry.remoteID, entry.remoteVersion) else { return }
             entry.remoteID = remote.id
         } else {
-            guard row.isArrived(as: remote), item.kind == row.kind, entry.remoteVersion != remote.contentVersion else { return }
+            guard row.isArrived(as: remote), item.kind == row.kind, entry.remoteVersion != remote.contentVersion else {
+                return
+            }
             // The bytes that were sent are still here: the next attempt compares them with what is there.
             if isHere, row.item == item.id, row.generation == item.generation { return }
             engine.acknowledge(remote, &entry, item: row.item ?? entry.item, generation: row.generation)

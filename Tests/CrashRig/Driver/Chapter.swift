@@ -12,13 +12,13 @@ struct Chapter: Sendable {
     private static let saves = Chapter(
         name: "saves",
         before: [
-            .remoteSave("a", Content(1, 5000)), .remoteSave("b", Content(2, 90_000)), .remoteSave("c", Content(3, 20)),
-            .settle, .read("a"), .read("b"), .read("c"),
+            .remoteSave("a", Content(1, 5000)), .remoteSave("b", Content(2, 90_000)),
+            .remoteSave("c", Content(3, 20)), .settle, .read("a"), .read("b"), .read("c"),
         ],
         steps: [
             Step.save("new", Content(10, 10_000)),
-            [.create("log", as: "log"), .write("log", at: 0, Content(11, 300)), .write("log", at: 300, Content(12, 400))],
-            [.fsync("log"), .write("log", at: 700, Content(13, 5000))],
+            [.create("log", as: "log"), .write("log", at: 0, Content(11, 300))],
+            [.write("log", at: 300, Content(12, 400)), .fsync("log"), .write("log", at: 700, Content(13, 5000))],
             Step.change("b", at: 30_000, Content(14, 8192)),
             Step.rewrite("a", Content(15, 6000)),
             [.truncate("b", to: 50_000), .truncate("c", to: 300), .flush("log"), .release("log")],
@@ -80,8 +80,9 @@ struct Chapter: Sendable {
     private static let dataless = Chapter(
         name: "dataless",
         before: [
-            .remoteMakeDirectory("m"), .remoteSave("big", Content(300, 3_000_000)), .remoteSave("a", Content(301, 40_000)),
-            .remoteSave("b", Content(302, 2_500_000)), .remoteSave("c", Content(303, 9000)),
+            .remoteMakeDirectory("m"), .remoteSave("big", Content(300, 3_000_000)),
+            .remoteSave("a", Content(301, 40_000)), .remoteSave("b", Content(302, 2_500_000)),
+            .remoteSave("c", Content(303, 9000)),
             .remoteSave("d", Content(304, 2_000_000)), .remoteSave("e", Content(305, 70_000)), .settle,
         ],
         steps: [
@@ -100,7 +101,8 @@ struct Chapter: Sendable {
         name: "remote",
         before: [
             .remoteMakeDirectory("d"), .remoteSave("d/a", Content(400, 3000)), .remoteSave("d/b", Content(401, 100)),
-            .remoteSave("c", Content(402, 5000)), .remoteSave("e", Content(403, 500)), .settle, .read("d/a"), .read("c"),
+            .remoteSave("c", Content(402, 5000)), .remoteSave("e", Content(403, 500)), .settle, .read("d/a"),
+            .read("c"),
         ],
         steps: [
             [.remoteSave("c", Content(410, 6000)), .remoteSave("d/new", Content(411, 100)), .remoteRemove("e")],
@@ -135,9 +137,9 @@ struct Chapter: Sendable {
     private static let deletions = Chapter(
         name: "deletions",
         before: [
-            .remoteMakeDirectory("d/e"), .remoteSave("d/a", Content(600, 3000)), .remoteSave("d/e/b", Content(601, 100)),
-            .remoteSave("c", Content(602, 5000)), .remoteSave("f", Content(603, 5001)), .settle, .read("d/a"), .read("c"),
-            .link("c", as: "c2"), .settle,
+            .remoteMakeDirectory("d/e"), .remoteSave("d/a", Content(600, 3000)),
+            .remoteSave("d/e/b", Content(601, 100)), .remoteSave("c", Content(602, 5000)),
+            .remoteSave("f", Content(603, 5001)), .settle, .read("d/a"), .read("c"), .link("c", as: "c2"), .settle,
         ],
         steps: [
             [.unlink("d/e/b"), .removeDirectory("d/e"), .unlink("d/a"), .settle, .removeDirectory("d"), .unlink("c")],
@@ -145,7 +147,8 @@ struct Chapter: Sendable {
             Step.save("d", Content(611, 100)),
             [.unlink("d"), .makeDirectory("d"), .settle],
             Step.save("d/x", Content(612, 2000)),
-            [.create("gone", as: "gone"), .write("gone", at: 0, Content(613, 9000)), .unlink("gone"), .release("gone")],
+            [.create("gone", as: "gone"), .write("gone", at: 0, Content(613, 9000)), .unlink("gone")],
+            [.release("gone")],
             [.unlink("c2"), .settle, .unlink("d/x"), .removeDirectory("d"), .settle],
         ].flatMap { $0 }
     )

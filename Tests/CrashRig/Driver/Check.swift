@@ -47,7 +47,8 @@ struct Check: Sendable {
         return problems.map { "at the next start: \($0)" }
     }
 
-    private func final(_ account: Account, _ attributes: Set<String>) async throws -> (tree: Snapshot, source: Snapshot) {
+    private func final(_ account: Account, _ attributes: Set<String>) async throws -> (tree: Snapshot, source: Snapshot)
+    {
         // Listing a new directory may show more of them.
         let tree = try Snapshot(account.tree, onlyLocal: false, attributes: attributes)
         try await account.settle()

@@ -11,7 +11,7 @@ import Foundation
             guard arguments.count == 3, let root = arguments.dropFirst().first,
                 let chapter = arguments.last.flatMap({ Chapter.named($0) })
             else {
-                throw Account.Failure(description: "usage: CrashDriver chapters | run ROOT CHAPTER | check ROOT CHAPTER")
+                throw Account.Failure(description: "usage: CrashDriver chapters | (run | check) ROOT CHAPTER")
             }
             let isRun = arguments.first == "run"
             let problems = try await blocking {

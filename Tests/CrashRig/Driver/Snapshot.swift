@@ -108,7 +108,8 @@ extension Model {
             let first = difference(entry, node(path), links: stale.isEmpty ? linkCount(path) : nil)
             guard let first else { continue }
             let older = isFinal ? [] : stale[path] ?? []
-            if !older.contains(where: { difference(entry, $0, links: nil) == nil }) { found.append("\(path): \(first)") }
+            if older.contains(where: { difference(entry, $0, links: nil) == nil }) { continue }
+            found.append("\(path): \(first)")
         }
         if isFinal || !isPaused { found += contestedDifferences(tree, isFinal: isFinal) }
         return found
@@ -129,7 +130,9 @@ extension Model {
             return entry == nil ? "missing" : "should not be there"
         }
         if entry.kind != node.kind { return "a \(entry.kind), not a \(node.kind)" }
-        if let wanted = node.permissions, wanted != entry.permissions { return "mode \(entry.permissions), not \(wanted)" }
+        if let wanted = node.permissions, wanted != entry.permissions {
+            return "mode \(entry.permissions), not \(wanted)"
+        }
         for (name, value) in node.attributes where entry.attributes[name] != value { return "attribute \(name)" }
         guard node.kind != .directory else { return nil }
         if entry.size != node.bytes.count { return "\(entry.size) bytes, not \(node.bytes.count)" }

@@ -5,7 +5,9 @@ import Foundation
 struct StepLog {
     private let file: FileHandle
 
-    init(path: String) throws { file = FileHandle(fileDescriptor: try System.open(path, O_WRONLY | O_CREAT | O_APPEND)) }
+    init(path: String) throws {
+        file = FileHandle(fileDescriptor: try System.open(path, O_WRONLY | O_CREAT | O_APPEND))
+    }
 
     func write(_ line: String) throws { try file.write(contentsOf: Data((line + "\n").utf8)) }
 
