@@ -4,7 +4,7 @@ import Foundation
 
 /// Where the driver is killed.
 struct Point: Sendable, CustomStringConvertible {
-    enum Mode: String, CaseIterable, Sendable { case before, after, half }
+    enum Mode: String, CaseIterable, Sendable { case before, after, half, late }
 
     var chapter: String
     /// The number of the call, among those that match.

@@ -3,7 +3,8 @@
 //   CRASH_ROOT    calls on what is below this folder's `state` and `source` count
 //   CRASH_MATCH   only those whose "CALL PATH" matches this fnmatch(3) pattern, the path being relative to the root
 //   CRASH_AT      the number of the call that is the last one; 0 for none
-//   CRASH_MODE    `before` it, `after` it, or when `half` of its bytes are written
+//   CRASH_MODE    `before` it, `after` it, when `half` of its bytes are written, or `late`: a while after it, in which
+//                 its thread waits and all others go on
 //   CRASH_TRACE   a file that gets the line of the last call; with CRASH_AT=0, of every call that counts
 //
 // Of what SQLite writes to its log only the frame that commits a transaction counts, under the name `commit`. Counting
@@ -35,7 +36,7 @@
         next; \
     })
 
-enum stop { NOT, AFTER, HALF };
+enum stop { NOT, AFTER, HALF, LATE };
 
 static atomic_int counting;
 static atomic_long count;
@@ -51,6 +52,11 @@ static const char *setting(const char *name, const char *otherwise) {
 
 __attribute__((noreturn)) static void die(void) {
     for (;;) kill(getpid(), SIGKILL);
+}
+
+static void end(enum stop stop) {
+    if (stop == LATE) usleep(200 * 1000);
+    if (stop != NOT) die();
 }
 
 static void trace(long number, const char *call) {
@@ -104,14 +110,14 @@ static enum stop reach(const char *name, int dir, const char *path) {
     trace(number, call);
     if (!at) return NOT;
     if (!strcmp(mode, "before")) die();
-    return strcmp(mode, "half") ? AFTER : HALF;
+    return !strcmp(mode, "half") ? HALF : !strcmp(mode, "late") ? LATE : AFTER;
 }
 
 #define CALL(name, dir, path, run) \
     ({ \
         enum stop stop = reach(name, dir, path); \
         __auto_type result = (run); \
-        if (stop != NOT) die(); \
+        end(stop); \
         result; \
     })
 
@@ -121,7 +127,7 @@ static enum stop reach(const char *name, int dir, const char *path) {
         enum stop stop = reach(name, fd, NULL); \
         size_t size = stop == HALF ? (bytes) / 2 : (bytes); \
         __auto_type result = (run); \
-        if (stop != NOT) die(); \
+        end(stop); \
         result; \
     })
 

@@ -50,7 +50,7 @@ final class Account {
                 await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
                 report = await engine.waitUntilSettled(nil, timeout: .seconds(20))
                 attempt += 1
-            } while !report.isSettled && attempt < 3
+            } while !report.isSettled && !report.errors.isEmpty && attempt < 3
             guard report.isSettled else {
                 throw Failure(description: "not settled: \(report.remaining) left, \(report.errors)")
             }
@@ -105,6 +105,8 @@ final class Account {
         case .settle:
             try await settle()
             try listAll()
+        case .arrival(let path):
+            try waitUntil("the source has \(path)") { (try? System.lstat("\(source)/\(path)")) != nil }
         case .remoteSave, .remoteRemove, .remoteRename, .remoteMakeDirectory: try performRemotely(step)
         }
     }

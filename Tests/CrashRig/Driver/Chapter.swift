@@ -46,7 +46,15 @@ struct Chapter: Sendable {
         steps: [
             [.rename("d/a", to: "e/a"), .rename("d/deep", to: "e/deep"), .makeDirectory("f"), .makeDirectory("f/g")],
             Step.save("f/g/h", Content(110, 5000)),
-            [.link("f/g/h", as: "f/i"), .symlink("f/s", to: "g/h"), .rename("f", to: "d/f"), .settle],
+            [.arrival("f"), .link("f/g/h", as: "f/i"), .symlink("f/s", to: "g/h"), .rename("f", to: "d/f"), .settle],
+            // What is being made moves on, changes and goes.
+            Step.save("u", Content(112, 2000)),
+            [.arrival("u"), .rename("u", to: "u2")],
+            Step.save("v", Content(113, 2000)),
+            [.arrival("v"), .truncate("v", to: 100)],
+            [.makeDirectory("q"), .arrival("q"), .removeDirectory("q")],
+            Step.save("t", Content(114, 3000)),
+            [.arrival("t"), .unlink("t"), .symlink("l", to: "x"), .arrival("l"), .rename("l", to: "m"), .settle],
             // A circle, and two directories that trade places.
             [.rename("x", to: "w"), .rename("y", to: "x"), .rename("z", to: "y"), .rename("w", to: "z")],
             [.exchange("d", with: "e"), .exchange("x", with: "y"), .settle],

@@ -26,6 +26,8 @@ enum Step: Sendable {
     case pause
     case resume
     case settle
+    /// Waits until the source has something.
+    case arrival(String)
 
     // Another device, by what it leaves in the source.
     case remoteSave(String, Content)
