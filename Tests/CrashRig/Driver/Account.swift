@@ -30,6 +30,7 @@ final class Account {
             hostName: "here"
         )
         configuration.settleTime = .zero
+        configuration.openFileRest = .milliseconds(200)
         configuration.cacheLimit = 1 << 40
         let level: Log.Level = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] == nil ? .error : .debug
         let log = Log(path: "\(root)/engine.log", echoToStandardError: false, minimum: level)
@@ -107,6 +108,10 @@ final class Account {
             try listAll()
         case .arrival(let path):
             try waitUntil("the source has \(path)") { (try? System.lstat("\(source)/\(path)")) != nil }
+        case .glimpse(let start):
+            try? waitUntil("something is seen", deadline: 0.2) {
+                try System.names(in: source).contains { $0.hasPrefix(start) }
+            }
         case .remoteSave, .remoteRemove, .remoteRename, .remoteMakeDirectory: try performRemotely(step)
         }
     }

@@ -74,7 +74,8 @@ struct Chapter: Sendable {
         steps: [
             // The old directory can't go before what moves out of it, and that can't move before there is a new one.
             [.pause, .rename("d/a", to: "a"), .unlink("d/b"), .removeDirectory("d"), .makeDirectory("d")],
-            [.rename("a", to: "d/a"), .resume, .settle],
+            [.rename("a", to: "d/a"), .resume, .glimpse(".cove-moving-"), .rename("d", to: "d2"), .settle],
+            [.rename("d2", to: "d"), .settle],
             [.pause, .rename("d", to: "t"), .rename("e", to: "d"), .rename("t", to: "e"), .rename("e/a", to: "d/a")],
             [.resume, .settle],
             // A directory becomes a file, and a file a directory.

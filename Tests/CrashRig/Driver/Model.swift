@@ -68,7 +68,7 @@ struct Model {
             handles[handle] = names[path]
             if truncating { change(names[path]) { $0.bytes = [] } }
         case .write(let handle, let offset, let content): write(handle, at: offset, content.bytes)
-        case .fsync, .flush, .read, .evict, .arrival: break
+        case .fsync, .flush, .read, .evict, .arrival, .glimpse: break
         case .release(let handle): handles[handle] = nil
         case .truncate(let path, let size):
             change(names[path]) { node in

@@ -28,6 +28,8 @@ enum Step: Sendable {
     case settle
     /// Waits until the source has something.
     case arrival(String)
+    /// Looks out for a moment for a name of the source that begins so.
+    case glimpse(String)
 
     // Another device, by what it leaves in the source.
     case remoteSave(String, Content)
