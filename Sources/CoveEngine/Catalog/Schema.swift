@@ -102,6 +102,7 @@ enum Schema {
             parent INTEGER NOT NULL,
             name BLOB NOT NULL,
             kind INTEGER NOT NULL,
+            new INTEGER NOT NULL,     -- 1 when the provider had not seen the document before
             size INTEGER NOT NULL,
             item INTEGER,             -- which bytes they are: the item and its generation
             generation INTEGER NOT NULL,

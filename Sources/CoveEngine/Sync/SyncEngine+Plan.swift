@@ -162,7 +162,7 @@ extension SyncEngine {
                 )
                 let place = Place(parent, FileName.passing(document).bytes)
                 let row = try database.existingItem(entry.item)
-                try database.beginUnderway(UnderwayRow(document, to: place, row))
+                try database.beginUnderway(UnderwayRow(entry, to: place, row))
                 return (current, entry, isDirectory)
             }
         }
@@ -196,7 +196,7 @@ extension SyncEngine {
                 let place = Place(parent, row.remoteName ?? [])
                 try self.rely(on: [parent], moving: item, changing: [place], for: document, database)
                 let aside = Place(parent, FileName.passing(document).bytes)
-                try database.beginUnderway(UnderwayRow(document, to: aside, database.existingItem(item)))
+                try database.beginUnderway(UnderwayRow(document, isNew: false, to: aside, database.existingItem(item)))
                 return current
             }
         }

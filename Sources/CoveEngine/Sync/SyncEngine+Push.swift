@@ -141,7 +141,7 @@ extension SyncEngine {
         )
         guard let current = plan.current else { return try await create(plan) }
         if plan.entry.isMoved {
-            try await beginUnderway(UnderwayRow(plan.entry.document, to: plan.entry.place, plan.row))
+            try await beginUnderway(UnderwayRow(plan.entry, to: plan.entry.place, plan.row))
             do throws(ProviderError) {
                 let moved = try await move(current, nil, plan.directory, FileName(unchecked: plan.entry.name))
                 engine.counters.moves.add(1, ordering: .relaxed)
@@ -231,7 +231,7 @@ extension SyncEngine {
         let entry = plan.entry.id
         guard plan.row.kind == .file else {
             engine.counters.providerRequests.add(1, ordering: .relaxed)
-            try await beginUnderway(UnderwayRow(plan.entry.document, to: plan.entry.place, plan.row))
+            try await beginUnderway(UnderwayRow(plan.entry, to: plan.entry.place, plan.row))
             let remote = try await send(nil)
             try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
             return .done
@@ -244,7 +244,7 @@ extension SyncEngine {
         let outcome = try await engine.onContentQueue { () throws(Errno) in
             let outcome = try engine.beginSnapshot(plan.row.id, progress: progress)
             if case .ready(_, let generation, let size) = outcome {
-                var sent = UnderwayRow(plan.entry.document, to: plan.entry.remotePlace, plan.row)
+                var sent = UnderwayRow(plan.entry, to: plan.entry.remotePlace, plan.row)
                 (sent.item, sent.generation, sent.size) = (plan.row.id, generation, size)
                 let underway = sent
                 try engine.catalog.write { database throws(Errno) in

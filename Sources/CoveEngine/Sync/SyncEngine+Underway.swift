@@ -47,6 +47,10 @@ extension SyncEngine {
                 if let remote { try self.record(row, arrivedAs: remote, database) }
             }
         }
+        if let directory, let remote, remote.kind == .directory {
+            // Others may have put something into it since.
+            enqueue([.directoryChanged(directory.path.appending(FileName(unchecked: row.place.name)))], seen: 0)
+        }
     }
 
     private nonisolated func record(
@@ -58,18 +62,19 @@ extension SyncEngine {
             return try record(row, of: entry, arrivedAs: remote, database)
         }
         if let trashed = try database.pendingTrash(document: row.document) {
-            guard isSame(remote, trashed.remoteID, trashed.remoteVersion) || row.isArrived(as: remote) else { return }
+            let isSent = row.item != nil && row.isArrived(as: remote)
+            guard isSent || isSame(remote, trashed.remoteID, trashed.remoteVersion) else { return }
             // Deleted since: the deletion must find it where it is, and as it is.
             return try database.run(
                 "UPDATE trash SET remote_parent = ?, remote_name = ?, remote_id = ?, remote_version = ? WHERE id = ?",
                 .item(row.place.parent),
                 .blob(row.place.name),
                 .blob(remote.id.bytes),
-                .blob(remote.contentVersion.bytes),
+                .optional(isSent ? remote.contentVersion.bytes : trashed.remoteVersion?.bytes),
                 .int(trashed.id)
             )
         }
-        guard row.isArrived(as: remote), try database.entry(remoteID: remote.id) == nil else { return }
+        guard row.isNew, row.isArrived(as: remote), try database.entry(remoteID: remote.id) == nil else { return }
         try trash(row.document, row.place, kind: row.kind, remote, database)
     }
 
