@@ -136,16 +136,23 @@ static const char *logged(int fd, const void *bytes, size_t size) {
     static __thread int commits;
     char path[PATH_MAX];
     if (!atomic_load(&counting) || !locate(fd, NULL, path) || !strstr(path, ".db-wal")) return "pwrite";
-    if (size == 24) {
-        // wal.c: a frame's header has the size of the database after a commit, or 0.
-        const unsigned char *field = (const unsigned char *)bytes + 4;
-        commits = field[0] || field[1] || field[2] || field[3];
+    // wal.c: a frame is a header and a page; the header has the size of the database after a commit, or 0. They are
+    // written one by one, or all frames of a transaction at once.
+    enum { HEADER = 24, PAGE = 4096 };
+    const unsigned char *field = (const unsigned char *)bytes + 4;
+    if (size > HEADER && size % (HEADER + PAGE) == 0) field += size - (HEADER + PAGE);
+    int is_last = field[0] || field[1] || field[2] || field[3];
+    if (size == HEADER) {
+        commits = is_last;
         return NULL;
     }
-    if (size < 512) return "pwrite";
-    int was = commits;
-    commits = 0;
-    return was ? "commit" : NULL;
+    if (size == PAGE) {
+        int was = commits;
+        commits = 0;
+        return was ? "commit" : NULL;
+    }
+    if (size % (HEADER + PAGE) != 0) return "pwrite";
+    return is_last ? "commit" : NULL;
 }
 
 static ssize_t pwritten(ssize_t (*next)(int, const void *, size_t, off64_t), int fd, const void *b, size_t n, off64_t at) {
