@@ -15,7 +15,7 @@ import Testing
             points = [try point(only)]
         } else {
             for chapter in try rig.chapters() { points += try everyPoint(of: chapter, rig) }
-            points = sample(points, CrashTests.setting("COVE_CRASH_POINTS") ?? "50")
+            points = sample(points, CrashTests.setting("COVE_CRASH_POINTS") ?? "40")
         }
         try await expectNoProblems(points, rig)
     }
@@ -34,7 +34,7 @@ import Testing
             }
         }
         let count = CrashTests.setting("COVE_CRASH_POINTS").map { $0 == "all" ? "600" : $0 }
-        try await expectNoProblems(sample(points, count ?? "16"), rig)
+        try await expectNoProblems(sample(points, count ?? "12"), rig)
     }
 
     /// Calls at which something was lost once.
