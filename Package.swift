@@ -61,7 +61,7 @@ let package = Package(
         ),
         .target(
             name: "CoveTestSupport",
-            dependencies: ["CoveCore", "CLinux"],
+            dependencies: ["CoveCore", "CoveEngine", "CLinux"],
             path: "Tests/CoveTestSupport",
             swiftSettings: settings
         ),
@@ -87,6 +87,19 @@ let package = Package(
         .testTarget(
             name: "CoveProvidersTests",
             dependencies: ["CoveProviders", "CoveTestSupport", "CLinux"],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "CrashDriver",
+            dependencies: ["CoveCore", "CoveEngine", "CoveProviders", "CoveTestSupport"],
+            path: "Tests/CrashRig/Driver",
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "CrashRig",
+            dependencies: ["CrashDriver", "CoveCore", "CoveTestSupport"],
+            path: "Tests/CrashRig",
+            exclude: ["Driver", "README.md", "stop.c"],
             swiftSettings: settings
         ),
         .testTarget(

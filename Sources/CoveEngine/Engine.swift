@@ -34,6 +34,10 @@ public final class Engine: Sendable {
     let announcer = Mutex<(any Announcer)?>(nil)
     /// Runs what follows a fetch: blocking, and never on Swift's cooperative pool.
     let contentQueue = ThreadPool(threads: 8)
+    /// Items whose content files wait for the commit that evicted them to be durable.
+    let evicted = Mutex<Set<ItemID>>([])
+    /// False once content files must not be swept any more.
+    let sweeping = Mutex(true)
     private let clock = DispatchQueue(label: "cove.clock")
     private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
     private let syncSlot = Mutex<SyncEngine?>(nil)
@@ -98,6 +102,7 @@ public final class Engine: Sendable {
         syncSlot.withLock { $0 = sync }
         Task { await sync.start() }
         contentQueue.async { [self] in fetchPinned() }
+        if wasCutOff() { contentQueue.async { [self] in sweepContent() } }
         timer.withLock { timer in
             let source = DispatchSource.makeTimerSource(queue: clock)
             source.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(100))
@@ -105,6 +110,11 @@ public final class Engine: Sendable {
             source.activate()
             timer = source
         }
+    }
+
+    /// True when no clean end has followed the last end that was not.
+    private func wasCutOff() -> Bool {
+        (try? catalog.read { database throws(Errno) in try database.meta(Recovery.sweepKey) != nil }) ?? false
     }
 
     /// What is to be kept here may have been dropped when the machine went down.
@@ -130,6 +140,10 @@ public final class Engine: Sendable {
         syncSlot.withLock { $0 = nil }
         connected.open()
         for item in live.all() { try? save(item, closing: false) }
+        stopSweeping()
+        // What waits for a commit to be durable is not left to a next start, which a clean end gives no reason to look.
+        try? catalog.synchronize()
+        for id in evicted.withLock({ $0 }) { removeEvicted(id) }
         Recovery(configuration: configuration, store: store, live: live, disk: disk, log: log).seal(catalog)
         catalog.close()
         disk.reserve.remove()

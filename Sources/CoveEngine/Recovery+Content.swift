@@ -23,13 +23,47 @@ extension Recovery {
                 try store.cut(id, to: size)
                 continue
             }
-            guard actual > size || isUnclean && actual < size else { continue }
+            guard actual != size else { continue }
             let written = status.map { Timestamp($0.st_mtim).rawValue } ?? mtime
             try database.run(
                 "UPDATE items SET size = ?, resident = ?, mtime = max(mtime, ?) WHERE id = ?",
                 .int(actual),
                 .int(actual),
                 .int(written),
+                .item(id)
+            )
+            log.notice("item \(id): recovered at \(actual) of \(size) bytes")
+        }
+    }
+
+    /// A file of which a part is here was cut or grown, and the catalog had not heard.
+    ///
+    /// A cut that took known bytes is completed; anything else is as before.
+    func recoverRanges(_ database: Database) throws(Errno) {
+        let rows = try database.all(
+            """
+            SELECT i.id, i.size FROM items i WHERE i.kind = 0 AND i.state = 2 AND i.id IN
+                (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry)
+            """,
+            read: { ($0.item(0), $0.int(1)) }
+        )
+        for (id, size) in rows {
+            let actual = Int64((try? System.lstat(store.path(id)))?.st_size ?? 0)
+            if actual > size {
+                try store.cut(id, to: size)
+                continue
+            }
+            var ranges = try database.ranges(of: id)
+            let known = ranges.count
+            ranges.removeAll(from: actual)
+            guard ranges.count < known else { continue }
+            let isWhole = ranges.contains(0..<actual)
+            try database.setRanges(isWhole ? RangeSet() : ranges, of: id)
+            try database.run(
+                "UPDATE items SET size = ?, resident = ?, state = ? WHERE id = ?",
+                .int(actual),
+                .int(ranges.count),
+                .int((isWhole ? Residency.whole : .partial).rawValue),
                 .item(id)
             )
             log.notice("item \(id): recovered at \(actual) of \(size) bytes")

@@ -3,6 +3,9 @@ internal import Glibc
 
 /// What a start does before anything else: opens the catalog, and mends what a death left.
 struct Recovery {
+    /// In the catalog from an end that was not clean until all content files were looked at.
+    static let sweepKey = "sweep"
+
     let configuration: EngineConfiguration
     let store: ContentStore
     /// What programs had open while another daemon took over.
@@ -108,7 +111,11 @@ struct Recovery {
                 log.notice("the machine went down since the last mount: content that was not durable is fetched again")
                 try dropUnsynced(database)
             }
-            if !wasSealed { try recoverSizes(database, isUnclean: isUnclean) }
+            if !wasSealed {
+                try database.setMeta(Recovery.sweepKey, [1])
+                try recoverSizes(database, isUnclean: isUnclean)
+                try recoverRanges(database)
+            }
             if isUnclean { try setAsideUnsynced(database) }
             try database.setMeta("boot", bootIdentity())
             return orphans

@@ -106,7 +106,8 @@ final class EngineAccount: AccountUnderTest {
         }
     }
 
-    private func restart(_ change: (String) throws -> Void) async throws {
+    /// A restart on a copy of the state that is changed before.
+    func restart(_ change: (String) throws -> Void) async throws {
         let old = "\(states)/state\(generation)"
         generation += 1
         let new = "\(states)/state\(generation)"

@@ -361,4 +361,21 @@ import Testing
             await account.stop()
         }
     }
+
+    @Test func `a partial file whose last bytes came just before a death is whole`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try SourceFolder(account.source).save("a", text("hello"))
+            #expect(try account.tree.read("a") == text("hello"))
+            let id = try account.tree.resolve("a").rawValue
+            try await account.restart { state in
+                let change = "UPDATE items SET state = 2 WHERE id = \(id); INSERT INTO ranges VALUES(\(id), 0, 5)"
+                try Command.run("sqlite3", ["\(state)/catalog.db", change])
+            }
+            try account.tree.overwrite("a", at: 0, text("j"), mapped: false)
+            try await account.settle()
+            #expect(try SourceFolder(account.source).snapshot()["a"] == text("jello"))
+            await account.stop()
+        }
+    }
 }

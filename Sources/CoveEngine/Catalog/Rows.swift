@@ -151,6 +151,9 @@ struct EntryRow {
     /// True while the provider knows it under another name or directory.
     var isMoved: Bool { remoteParent != nil }
 
+    /// Where it is here.
+    var place: Place { Place(parent, name) }
+
     /// Where the provider has it, or is to have it.
     var remotePlace: Place { Place(remoteParent ?? parent, remoteName ?? name) }
 

@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 3
+    static let version = 4
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -101,6 +101,19 @@ enum Schema {
         CREATE TABLE departing(item INTEGER PRIMARY KEY, document BLOB NOT NULL);
         """,
         "CREATE INDEX entries_local ON entries(item) WHERE flags & 1;",
+        """
+        CREATE TABLE underway(        -- what was sent and not answered yet: where the document then is
+            document BLOB PRIMARY KEY,
+            parent INTEGER NOT NULL,
+            name BLOB NOT NULL,
+            kind INTEGER NOT NULL,
+            new INTEGER NOT NULL,     -- 1 when the provider had not seen the document before
+            size INTEGER NOT NULL,
+            item INTEGER,             -- which bytes they are: the item and its generation
+            generation INTEGER NOT NULL,
+            mtime INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

@@ -68,6 +68,7 @@ extension Engine {
         let freed = try outcome.get()
         if let freed, freed > 0 {
             kernel.withLock { $0 }?.invalidateContent(of: id)
+            evicted.withLock { _ = $0.insert(id) }
             catalog.whenDurable { [self] in contentQueue.async { self.removeEvicted(id) } }
         }
         return freed
@@ -112,7 +113,8 @@ extension Engine {
     }
 
     /// Unlinks the content file of an evicted item, unless its bytes have come back meanwhile.
-    private func removeEvicted(_ id: ItemID) {
+    func removeEvicted(_ id: ItemID) {
+        evicted.withLock { _ = $0.remove(id) }
         try? live.use(id) { item throws(Errno) in
             try item.state.withLock { state throws(Errno) in
                 let row = try load(id, &state)

@@ -7,9 +7,15 @@ extension Engine {
     /// Fills in the row when it was not needed before; `ESTALE` when the item is gone.
     func load(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> ItemRow {
         if let row = state.row { return row }
-        let (row, ranges) = try catalog.glance { database throws(Errno) in
+        var (row, ranges) = try catalog.glance { database throws(Errno) in
             let row = try database.existingItem(id)
             return (row, row.residency == .partial ? try database.ranges(of: id) : RangeSet())
+        }
+        if row.residency == .partial, ranges.contains(0..<row.size) {
+            // Its last bytes came just before a death.
+            row.residency = .whole
+            ranges = RangeSet()
+            state.hasUnsavedRanges = true
         }
         state.row = row
         state.ranges = ranges

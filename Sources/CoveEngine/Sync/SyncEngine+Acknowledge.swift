@@ -20,6 +20,7 @@ extension SyncEngine {
             // Bytes that are only there are the same, under another version.
             if generation == nil, let base { try engine.rebase(plan.row.id, from: base, to: remote.contentVersion) }
             return try engine.catalog.write { database throws(Errno) -> Bool in
+                try database.endUnderway(plan.entry.document)
                 guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database) else {
                     try self.acknowledgeDeparted(plan, remote, database)
                     return false
@@ -70,18 +71,31 @@ extension SyncEngine {
             )
             return
         }
+        let place = Place(plan.entry.parent, plan.entry.name)
+        try trash(plan.entry.document, place, kind: plan.row.kind, remote, database)
+    }
+
+    /// Has the provider delete what nothing here stands for any more.
+    nonisolated func trash(
+        _ document: DocumentID,
+        _ place: Place,
+        kind: ItemKind,
+        _ remote: RemoteItem,
+        _ database: Database
+    ) throws(Errno) {
+        let directory = try database.path(ofDirectory: place.parent) ?? .root
         var trashed = TrashRow(
-            document: plan.entry.document,
-            path: try database.path(of: plan.entry),
-            kind: plan.row.kind,
+            document: document,
+            path: directory.appending(FileName(unchecked: place.name)),
+            kind: kind,
             item: nil,
-            size: plan.row.size,
+            size: remote.size,
             deleted: engine.milliseconds(),
             isPending: true
         )
         trashed.remoteID = remote.id
-        trashed.remoteParent = plan.entry.parent
-        trashed.remoteName = plan.entry.name
+        trashed.remoteParent = place.parent
+        trashed.remoteName = place.name
         trashed.remoteVersion = remote.contentVersion
         try database.insert(trashed)
     }
@@ -98,6 +112,7 @@ extension SyncEngine {
         let engine = engine
         let new = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) -> RemotePath? in
+                try database.endUnderway(sent.document)
                 guard var entry = try self.entry(of: sent.document, first: sent.id, database) else {
                     // Deleted while it moved: the deletion must find it at its new place.
                     if let id = sent.remoteID {
@@ -147,7 +162,6 @@ extension SyncEngine {
         }
         guard let place, let name = place.path.name else { return .later(50) }
         if try await isThere(place, name) { return .retry(after: 50) }
-        if plan.entry.isMoved, try await takeUpAside(plan, place) { return .later(0) }
         // The change feed may know where it went.
         requestPoll()
         if plan.attempts < 3 { return .retry(after: 200) }
@@ -179,28 +193,6 @@ extension SyncEngine {
         } catch {
             guard error == .noSuchItem else { throw error }
             return false
-        }
-    }
-
-    /// It stepped aside just before the daemon ended, and the answer was never recorded.
-    private func takeUpAside(_ plan: PushPlan, _ place: RemoteReference) async throws(ProviderError) -> Bool {
-        let aside = asideName(plan.entry.document)
-        let reference = RemoteReference(id: place.id, path: place.path.parent.appending(aside))
-        do throws(ProviderError) {
-            let name = FileName(unchecked: plan.entry.name)
-            let moved = try await move(reference, nil, plan.directory, name)
-            try await acknowledgeMove(
-                of: plan.entry,
-                isDirectory: plan.row.kind == .directory,
-                moved,
-                to: plan.entry.parent,
-                name,
-                from: place.path
-            )
-            return true
-        } catch {
-            if error == .noSuchItem { return false }
-            throw error
         }
     }
 }

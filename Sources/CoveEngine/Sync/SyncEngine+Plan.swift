@@ -15,6 +15,8 @@ extension SyncEngine {
         /// Where the provider has it now; nil before the first upload.
         var current: RemoteReference?
         var metadata: ItemMetadata
+        /// What was sent of it before and never answered.
+        var unanswered: UnderwayRow?
         /// What stands at the provider where this is to go: moved or deleted here, but not there yet.
         var obstacle: Obstacle?
     }
@@ -67,6 +69,8 @@ extension SyncEngine {
                     current: try database.remoteReference(of: entry),
                     metadata: ItemMetadata()
                 )
+                plan.unanswered = try database.underway(entry.document)
+                guard plan.unanswered == nil else { return plan }
                 plan.metadata = try self.metadata(of: row, database)
                 if !entry.isUploaded || entry.isMoved {
                     if let other = try database.entry(remoteParent: entry.parent, remoteName: entry.name),
@@ -141,32 +145,10 @@ extension SyncEngine {
         return .blocked
     }
 
-    /// A name nobody else uses: swaps and chains have no first, so one of them must step aside.
-    nonisolated func asideName(_ document: DocumentID) -> FileName {
-        FileName(unchecked: Array(".cove-moving-\(document)".utf8))
-    }
-
-    /// The catalog on the disk must know whose file the hidden name is.
-    private func stepAside(
-        _ current: RemoteReference,
-        _ directory: RemoteReference,
-        _ name: FileName
-    ) async throws(ProviderError) -> RemoteItem {
-        let engine = engine
-        try await engine.onContentQueue { () throws(Errno) in try engine.catalog.synchronize() }
-        do throws(ProviderError) {
-            return try await move(current, nil, directory, name)
-        } catch .filenameCollision {
-            // It did so before, and the answer got lost: nothing else has this name.
-            let aside = RemoteReference(id: current.id, path: directory.path.appending(name))
-            return try await move(aside, nil, directory, name)
-        }
-    }
-
     private func moveAside(entry id: Int64, _ document: DocumentID) async throws(ProviderError) {
         let engine = engine
         let step = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) -> (RemoteReference, EntryRow, Bool)? in
+            try engine.catalog.write(durable: true) { database throws(Errno) -> (RemoteReference, EntryRow, Bool)? in
                 guard let entry = try database.entry(id: id), entry.document == document,
                     let parent = entry.remoteParent, let current = try database.remoteReference(of: entry)
                 else { return nil }
@@ -178,13 +160,16 @@ extension SyncEngine {
                     for: document,
                     database
                 )
+                let place = Place(parent, FileName.passing(document).bytes)
+                let row = try database.existingItem(entry.item)
+                try database.beginUnderway(UnderwayRow(entry, to: place, row))
                 return (current, entry, isDirectory)
             }
         }
         guard let (current, entry, isDirectory) = step, let parent = entry.remoteParent else { return }
-        let name = asideName(document)
+        let name = FileName.passing(document)
         let directory = RemoteReference(id: nil, path: current.path.parent)
-        let moved = try await stepAside(current, directory, name)
+        let moved = try await move(current, nil, directory, name)
         try await acknowledgeMove(of: entry, isDirectory: isDirectory, moved, to: parent, name, from: current.path)
     }
 
@@ -204,20 +189,23 @@ extension SyncEngine {
     private func moveAside(trash id: Int64, _ document: DocumentID) async throws(ProviderError) {
         let engine = engine
         let step = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) -> RemoteReference? in
+            try engine.catalog.write(durable: true) { database throws(Errno) -> RemoteReference? in
                 guard let row = try database.trash(id: id), row.isPending, let item = row.item,
                     let parent = row.remoteParent, let current = try database.remoteReference(ofDirectory: item)
                 else { return nil }
                 let place = Place(parent, row.remoteName ?? [])
                 try self.rely(on: [parent], moving: item, changing: [place], for: document, database)
+                let aside = Place(parent, FileName.passing(document).bytes)
+                try database.beginUnderway(UnderwayRow(document, isNew: false, to: aside, database.existingItem(item)))
                 return current
             }
         }
         guard let current = step else { return }
-        let name = asideName(document)
-        let moved = try await stepAside(current, RemoteReference(id: nil, path: current.path.parent), name)
+        let name = FileName.passing(document)
+        let moved = try await move(current, nil, RemoteReference(id: nil, path: current.path.parent), name)
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in
+                try database.endUnderway(document)
                 try database.run(
                     "UPDATE trash SET remote_name = ?, remote_id = ? WHERE id = ?",
                     .blob(name.bytes),

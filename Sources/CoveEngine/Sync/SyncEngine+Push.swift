@@ -105,6 +105,10 @@ extension SyncEngine {
     private func attempt(_ journal: JournalRow) async -> PushResult {
         do throws(ProviderError) {
             guard let plan = try await plan(journal) else { return .done }
+            if let unanswered = plan.unanswered {
+                try await takeUp(unanswered)
+                return .later(0)
+            }
             if let obstacle = plan.obstacle { return try await clear(obstacle) }
             return try await send(plan)
         } catch .failed(_, .wouldBlock) {
@@ -137,6 +141,7 @@ extension SyncEngine {
         )
         guard let current = plan.current else { return try await create(plan) }
         if plan.entry.isMoved {
+            try await beginUnderway(UnderwayRow(plan.entry, to: plan.entry.place, plan.row))
             do throws(ProviderError) {
                 let moved = try await move(current, nil, plan.directory, FileName(unchecked: plan.entry.name))
                 engine.counters.moves.add(1, ordering: .relaxed)
@@ -160,6 +165,13 @@ extension SyncEngine {
         }
         let hasContent = plan.row.kind == .file && plan.entry.hasUnsentContent(generation: plan.row.generation)
         return try await modify(plan, current, hasContent: hasContent)
+    }
+
+    private func beginUnderway(_ row: UnderwayRow) async throws(ProviderError) {
+        let engine = engine
+        try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) in try database.beginUnderway(row) }
+        }
     }
 
     private func create(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
@@ -219,6 +231,7 @@ extension SyncEngine {
         let entry = plan.entry.id
         guard plan.row.kind == .file else {
             engine.counters.providerRequests.add(1, ordering: .relaxed)
+            try await beginUnderway(UnderwayRow(plan.entry, to: plan.entry.place, plan.row))
             let remote = try await send(nil)
             try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
             return .done
@@ -229,7 +242,14 @@ extension SyncEngine {
         if rest > 0 { return .later(rest) }
         let progress = shared.withLock { $0.claims.progress(of: plan.entry.document) } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
-            try engine.beginSnapshot(plan.row.id, for: entry, progress: progress)
+            let outcome = try engine.beginSnapshot(plan.row.id, for: entry, progress: progress)
+            if case .ready(_, let generation, let size) = outcome {
+                var sent = UnderwayRow(plan.entry, to: plan.entry.remotePlace, plan.row)
+                (sent.item, sent.generation, sent.size) = (plan.row.id, generation, size)
+                let underway = sent
+                try engine.catalog.write { database throws(Errno) in try database.beginUnderway(underway) }
+            }
+            return outcome
         }
         switch outcome {
         case .busy(let milliseconds): return .later(max(milliseconds, 20))

@@ -73,6 +73,12 @@ extension SyncEngine {
 
     private func sendDeletion(_ id: Int64) async throws(ProviderError) {
         let engine = engine
+        let unanswered = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                try database.trash(id: id).flatMap { row throws(Errno) in try database.underway(row.document) }
+            }
+        }
+        if let unanswered { try await takeUp(unanswered) }
         let found = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) -> (TrashRow, RemoteReference)? in
                 guard let row = try database.trash(id: id), row.isPending, let parent = row.remoteParent,

@@ -177,6 +177,7 @@ actor SyncEngine {
         do throws(ProviderError) {
             try await engine.provider.start()
             try await checkIdentity()
+            try await takeUpUnderway()
             connectAttempts = 0
             hasPolled = false
             shared.withLock { state in

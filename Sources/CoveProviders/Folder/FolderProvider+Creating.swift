@@ -39,9 +39,7 @@ extension FolderProvider {
         in directory: RemoteReference,
         _ tree: borrowing FolderTree
     ) throws(ProviderError) -> Place {
-        // A name that breaks a circle of renames, for a moment.
-        let isPassing = name.bytes.starts(with: Array(".cove-moving-".utf8))
-        if name.isReserved, !isPassing { throw .unsupported("\(name): a name that Cove keeps for itself") }
+        if name.isReserved, !name.isPassing { throw .unsupported("\(name): a name that Cove keeps for itself") }
         if let problem = FileName.problem(with: name.bytes) { throw .unsupported(problem) }
         let place = try tree.place(directory.path.appending(name))
         if try place.statusIfPresent() != nil { throw collision(place, reader(tree)) }

@@ -61,7 +61,7 @@ extension FolderProvider {
     /// Looks a name up; names of Cove's own and items no provider holds are not there.
     public func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
         try await calls.run { _ throws(ProviderError) in
-            if name.isReserved { throw .noSuchItem }
+            if name.isReserved, !name.isPassing { throw .noSuchItem }
             let tree = try self.tree()
             return try self.current(tree.place(directory.path.appending(name)), self.reader(tree))
         }

@@ -123,7 +123,9 @@ extension CommandTable {
             tell(ready.notice, plan)
             return (process, ready.daemon)
         } catch {
+            // It holds the lock on the state directory until it has ended.
             kill(process, SIGTERM)
+            ChildProcess.await(process, limit: .seconds(10))
             throw error
         }
     }

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import CoveCore
 internal import Glibc
 
@@ -37,6 +38,15 @@ enum ChildProcess {
         kill(child, SIGKILL)
         waitpid(child, nil, WNOHANG)
         return nil
+    }
+
+    /// Waits for a child's end, but not for ever.
+    static func await(_ child: pid_t, limit: Duration) {
+        guard let handle = try? System.retry({ cove_pidfd_open(child) }) else { return }
+        defer { System.close(handle) }
+        var entry = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
+        _ = try? System.retry { poll(&entry, 1, Int32(clamping: limit.components.seconds * 1000)) }
+        waitpid(child, nil, WNOHANG)
     }
 
     private static func spawn(

@@ -1,19 +1,22 @@
-import CoveCore
-import CoveEngine
-import CoveTestSupport
+public import CoveCore
+public import CoveEngine
 import Foundation
 
 /// Drives an engine as the kernel would, without FUSE.
-final class EngineTree: FileTree {
-    typealias Handle = ItemID
+public final class EngineTree: FileTree {
+    /// An open item.
+    public typealias Handle = ItemID
 
-    let engine: Engine
-    let caller = Caller(thread: 0, user: 0, group: 0)
+    /// What is driven.
+    public let engine: Engine
+    /// Root, from no thread.
+    public let caller = Caller(thread: 0, user: 0, group: 0)
 
-    init(_ engine: Engine) { self.engine = engine }
+    /// Takes an engine, started or not.
+    public init(_ engine: Engine) { self.engine = engine }
 
     /// Walks a path as the kernel does.
-    func resolve(_ path: String) throws(Errno) -> ItemID {
+    public func resolve(_ path: String) throws(Errno) -> ItemID {
         var current = ItemID.root
         for name in path.split(separator: "/") {
             guard let found = try wait(try engine.lookup(current, Array(name.utf8), caller)) else {
@@ -24,13 +27,14 @@ final class EngineTree: FileTree {
         return current
     }
 
-    func split(_ path: String) throws(Errno) -> (ItemID, [UInt8]) {
+    /// The directory that holds a path, and the last name.
+    public func split(_ path: String) throws(Errno) -> (ItemID, [UInt8]) {
         guard let slash = path.lastIndex(of: "/") else { return (.root, Array(path.utf8)) }
         return (try resolve(String(path[..<slash])), Array(path[path.index(after: slash)...].utf8))
     }
 
     /// Waits on this thread, which is none of Swift's cooperative pool's when the tests call it through `onThread`.
-    func wait<T: Sendable>(_ outcome: Outcome<T>) throws(Errno) -> T {
+    public func wait<T: Sendable>(_ outcome: Outcome<T>) throws(Errno) -> T {
         switch outcome {
         case .now(let value): return value
         case .later(let pending):
@@ -45,7 +49,8 @@ final class EngineTree: FileTree {
         }
     }
 
-    func list(_ path: String) throws(Errno) -> [String: ItemKind] {
+    /// The names in a directory, with what they are.
+    public func list(_ path: String) throws(Errno) -> [String: ItemKind] {
         let id = try resolve(path)
         try wait(try engine.openDirectory(id, caller))
         var names: [String: ItemKind] = [:]
@@ -71,15 +76,18 @@ final class EngineTree: FileTree {
         return names
     }
 
-    func size(_ path: String) throws(Errno) -> Int64 { try engine.attributes(of: try resolve(path)).size }
+    /// Size of a file.
+    public func size(_ path: String) throws(Errno) -> Int64 { try engine.attributes(of: try resolve(path)).size }
 
-    func read(_ path: String) throws(Errno) -> [UInt8] {
+    /// All bytes of a file.
+    public func read(_ path: String) throws(Errno) -> [UInt8] {
         let id = try open(path, O_RDONLY)
         defer { engine.release(id, flags: O_RDONLY) }
         return try read(id)
     }
 
-    func read(_ id: ItemID) throws(Errno) -> [UInt8] {
+    /// All bytes of an open file.
+    public func read(_ id: ItemID) throws(Errno) -> [UInt8] {
         var bytes: [UInt8] = []
         while true {
             let part = try read(id, at: Int64(bytes.count), count: 16384)
@@ -88,7 +96,8 @@ final class EngineTree: FileTree {
         }
     }
 
-    func read(_ id: ItemID, at offset: Int64, count: Int) throws(Errno) -> [UInt8] {
+    /// Some bytes of an open file.
+    public func read(_ id: ItemID, at offset: Int64, count: Int) throws(Errno) -> [UInt8] {
         let result = try wait(try engine.read(id, offset: offset, count: count))
         guard result.count > 0 else { return [] }
         var buffer = [UInt8](repeating: 0, count: result.count)
@@ -98,20 +107,24 @@ final class EngineTree: FileTree {
         return buffer
     }
 
-    func open(_ path: String, _ flags: Int32) throws(Errno) -> ItemID {
+    /// open(2).
+    public func open(_ path: String, _ flags: Int32) throws(Errno) -> ItemID {
         let id = try resolve(path)
         try wait(try engine.open(id, flags: flags, caller))
         return id
     }
 
-    func open(_ path: String) throws(Errno) -> ItemID { try open(path, O_RDWR) }
+    /// Opens for reading and writing.
+    public func open(_ path: String) throws(Errno) -> ItemID { try open(path, O_RDWR) }
 
-    func close(_ id: ItemID) throws(Errno) {
+    /// close(2).
+    public func close(_ id: ItemID) throws(Errno) {
         try engine.flush(id)
         engine.release(id, flags: O_RDWR)
     }
 
-    func write(_ id: ItemID, at offset: Int64, _ bytes: [UInt8]) throws(Errno) {
+    /// Writes into an open file.
+    public func write(_ id: ItemID, at offset: Int64, _ bytes: [UInt8]) throws(Errno) {
         let written = try engine.write(id, offset: offset, count: bytes.count, clearsPrivileges: false) {
             descriptor throws(Errno) in
             let count = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
@@ -121,7 +134,8 @@ final class EngineTree: FileTree {
         guard written == bytes.count else { throw .inputOutput }
     }
 
-    func write(_ path: String, _ bytes: [UInt8]) throws(Errno) {
+    /// Makes or replaces a file in place, as `>` does.
+    public func write(_ path: String, _ bytes: [UInt8]) throws(Errno) {
         let (parent, name) = try split(path)
         let id: ItemID
         var existing: ItemID?
@@ -141,31 +155,37 @@ final class EngineTree: FileTree {
         engine.release(id, flags: O_WRONLY)
     }
 
-    func overwrite(_ path: String, at offset: Int64, _ bytes: [UInt8], mapped: Bool) throws(Errno) {
+    /// Writes at an offset of a file that is there.
+    public func overwrite(_ path: String, at offset: Int64, _ bytes: [UInt8], mapped: Bool) throws(Errno) {
         let id = try open(path, O_RDWR)
         try write(id, at: offset, bytes)
         try close(id)
     }
 
-    func append(_ path: String, _ bytes: [UInt8]) throws(Errno) {
+    /// Writes at the end, as `>>` does.
+    public func append(_ path: String, _ bytes: [UInt8]) throws(Errno) {
         let id = try open(path, O_RDWR)
         try write(id, at: try engine.attributes(of: id).size, bytes)
         try close(id)
     }
 
-    func append(_ id: ItemID, _ bytes: [UInt8]) throws(Errno) {
+    /// Appends to an open file.
+    public func append(_ id: ItemID, _ bytes: [UInt8]) throws(Errno) {
         try write(id, at: try engine.attributes(of: id).size, bytes)
     }
 
-    func truncate(_ path: String, to size: Int64) throws(Errno) {
+    /// Cuts or grows.
+    public func truncate(_ path: String, to size: Int64) throws(Errno) {
         var change = AttributeChange()
         change.size = size
         _ = try engine.setAttributes(of: try resolve(path), change, hasHandle: false, caller)
     }
 
-    func rename(_ from: String, _ to: String) throws(Errno) { try rename(from, to, flags: 0) }
+    /// rename(2).
+    public func rename(_ from: String, _ to: String) throws(Errno) { try rename(from, to, flags: 0) }
 
-    func exchange(_ first: String, _ second: String) throws(Errno) { try rename(first, second, flags: 2) }
+    /// renameat2(2) with RENAME_EXCHANGE.
+    public func exchange(_ first: String, _ second: String) throws(Errno) { try rename(first, second, flags: 2) }
 
     private func rename(_ from: String, _ to: String, flags: UInt32) throws(Errno) {
         let (parent, name) = try split(from)
@@ -173,17 +193,20 @@ final class EngineTree: FileTree {
         try engine.rename(parent, name, newParent, newName, flags: flags, caller)
     }
 
-    func unlink(_ path: String) throws(Errno) {
+    /// unlink(2).
+    public func unlink(_ path: String) throws(Errno) {
         let (parent, name) = try split(path)
         try engine.unlink(parent, name, caller)
     }
 
-    func makeDirectory(_ path: String) throws(Errno) {
+    /// mkdir(2).
+    public func makeDirectory(_ path: String) throws(Errno) {
         let (parent, name) = try split(path)
         _ = try engine.makeDirectory(parent, name, mode: 0o40755, caller)
     }
 
-    func removeDirectory(_ path: String) throws(Errno) {
+    /// rmdir(2).
+    public func removeDirectory(_ path: String) throws(Errno) {
         let (parent, name) = try split(path)
         try engine.removeDirectory(parent, name, caller)
     }
