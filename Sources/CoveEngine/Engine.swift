@@ -127,6 +127,7 @@ public final class Engine: Sendable {
         for item in live.all() {
             expireFetches(of: item, now: now)
             endDeadReaders(of: item)
+            finishClosing(item)
         }
         lookups.expire(before: now)
         tombstones.expire(before: now)

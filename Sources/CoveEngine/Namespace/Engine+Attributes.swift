@@ -98,6 +98,7 @@ extension Engine {
         if change.onlyTimes, hasHandle, state.hasUnsavedContent {
             row.changeTime = change.changeTime ?? now
             state.row = row
+            if state.isClosing { try dateContent(state) }
             return
         }
         let saved = try catalog.write { database throws(Errno) -> ItemRow? in
@@ -132,5 +133,6 @@ extension Engine {
             return row
         }
         if let saved { state.row = saved }
+        if state.isClosing { try dateContent(state) }
     }
 }
