@@ -14,6 +14,8 @@ enum CatalogFileSystem {
     nonisolated(unsafe) private static let own = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
 
     private static func register() -> String? {
+        // Where the process has used SQLite before, it goes on counting.
+        _ = cove_sqlite_skip_memory_statistics()
         guard let found = sqlite3_vfs_find("unix"), found.pointee.iVersion == 3 else { return nil }
         base = found
         own.initialize(to: found.pointee)
