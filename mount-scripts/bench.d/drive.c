@@ -7,7 +7,8 @@
  *   drive create DIR COUNT SIZE  COUNT new files of SIZE bytes: open, write, close
  *   drive clients OPERATION DIR CLIENTS COUNT
  *                                COUNT operations in all by CLIENTS processes, each on files of its own below DIR, which
- *                                "clients fill" makes: lookup, getattr, open, read and write (4 KiB, O_DIRECT), create, unlink
+ *                                "clients fill" makes: lookup, getattr, open, read (4 KiB whose page was dropped), write
+ *                                (4 KiB), create, unlink
  *   drive tree DIR ITEMS FANOUT  (prints nothing) the tree of simulated://?items=ITEMS&fanout=FANOUT, files being holes
  *   drive run COMMAND...         until it ends; its output goes to /dev/null
  *   drive forget FILE...         (prints nothing) writes back and drops the files' cached pages
@@ -116,7 +117,7 @@ static void operate(const char *operation, int directory, long count) {
     if (posix_memalign((void **)&block, 4096, 4096) != 0) err(1, NULL);
     memset(block, 'x', 4096);
     if (strcmp(operation, "read") == 0 || strcmp(operation, "write") == 0 || strcmp(operation, "getattr") == 0)
-        if ((file = openat(directory, "file-0", O_RDWR | O_DIRECT | O_CLOEXEC)) < 0) err(1, "file-0");
+        if ((file = openat(directory, "file-0", O_RDWR | O_CLOEXEC)) < 0) err(1, "file-0");
     for (long i = 0; i < count; i++) {
         int result = 0;
         snprintf(name, sizeof name, "%s-%ld", strcmp(operation, "create") == 0 ? "new" : "file", i);
@@ -125,7 +126,8 @@ static void operate(const char *operation, int directory, long count) {
         else if (strcmp(operation, "getattr") == 0)
             result = statx(file, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &status);
         else if (strcmp(operation, "open") == 0) result = close(openat(directory, name, O_RDONLY | O_CLOEXEC));
-        else if (strcmp(operation, "read") == 0) result = pread(file, block, 4096, 0) == 4096 ? 0 : -1;
+        else if (strcmp(operation, "read") == 0)
+            result = posix_fadvise(file, 0, 4096, POSIX_FADV_DONTNEED) || pread(file, block, 4096, 0) != 4096 ? -1 : 0;
         else if (strcmp(operation, "write") == 0) result = pwrite(file, block, 4096, 0) == 4096 ? 0 : -1;
         else if (strcmp(operation, "unlink") == 0) result = unlinkat(directory, name, 0);
         else if (isFill || strcmp(operation, "create") == 0) {
