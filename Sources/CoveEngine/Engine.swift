@@ -127,7 +127,6 @@ public final class Engine: Sendable {
         for item in live.all() {
             expireFetches(of: item, now: now)
             endDeadReaders(of: item)
-            finishClosing(item)
         }
         lookups.expire(before: now)
         tombstones.expire(before: now)

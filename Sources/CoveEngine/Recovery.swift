@@ -98,21 +98,21 @@ enum Recovery {
     private static func recoverSizes(_ database: Database, _ store: ContentStore, _ log: Log) throws(Errno) {
         let rows = try database.all(
             """
-            SELECT DISTINCT i.id, i.size FROM journal j JOIN entries e ON e.id = j.entry
+            SELECT DISTINCT i.id, i.size, i.state, i.mtime FROM journal j JOIN entries e ON e.id = j.entry
             JOIN items i ON i.id = e.item WHERE i.kind = 0 AND i.state = 0
             """,
-            read: { ($0.item(0), $0.int(1)) }
+            read: { ($0.item(0), $0.int(1), $0.int(3)) }
         )
-        for (id, size) in rows {
+        for (id, size, mtime) in rows {
             guard let status = try? System.lstat(store.path(id)) else { continue }
             let actual = Int64(status.st_size)
             guard actual > size else { continue }
             let written = Timestamp(status.st_mtim)
             try database.run(
-                "UPDATE items SET size = ?, resident = ?, mtime = ? WHERE id = ?",
+                "UPDATE items SET size = ?, resident = ?, mtime = max(mtime, ?) WHERE id = ?",
                 .int(actual),
                 .int(actual),
-                .int(written.rawValue),
+                .int(max(mtime, written.rawValue)),
                 .item(id)
             )
             log.notice("item \(id): recovered at \(actual) bytes")

@@ -173,7 +173,7 @@ extension Engine {
     /// Commits size, dates and a journal row: what close(2) promises.
     public func flush(_ id: ItemID) throws(Errno) {
         guard let item = live.find(id) else { return }
-        if try !leaveToRelease(item) { try save(item, closing: true) }
+        try save(item, closing: true)
         stopBackgroundFetches(of: item)
     }
 
@@ -203,8 +203,7 @@ extension Engine {
             do throws(Errno) {
                 try save(item, closing: true)
             } catch {
-                log.error("item \(id): its last changes can't be saved yet: \(error)")
-                keepClosing(item)
+                log.error("item \(id): its last changes can't be saved: \(error)")
             }
             if flags & O_ACCMODE != O_RDONLY { wakeSync() }
         }
@@ -265,7 +264,6 @@ extension Engine {
         state.row = saved
         state.hasUnsavedContent = false
         state.hasUnsavedRanges = false
-        state.isNew = false
         wakeSync()
     }
 }

@@ -41,7 +41,6 @@ extension Engine {
         }
         state.row = row
         state.isMarked = true
-        state.isNew = false
         if let rescued { showRescued(rescued) }
         wakeSync()
     }
@@ -63,7 +62,6 @@ extension Engine {
         let changed = try item.state.withLock { state throws(Errno) -> Bool in
             guard state.hasUnsavedContent || state.hasUnsavedRanges || durable, var row = state.row else {
                 if closing, tombstones.isEmpty == false { try adoptIdentities(of: item.id) }
-                state.isClosing = false
                 return false
             }
             let resident = row.residency == .whole ? (row.kind == .file ? row.size : 0) : state.ranges.count
@@ -87,57 +85,9 @@ extension Engine {
             state.row = row
             state.hasUnsavedContent = false
             state.hasUnsavedRanges = false
-            state.isNew = false
-            state.isClosing = false
             return isContent
         }
         if changed { wakeSync() }
-    }
-
-    /// Leaves the commit of a close to the RELEASE that follows, which nobody waits for; false where it can't be left.
-    ///
-    /// A new file's journal row is there since it was made. So a restart finds its size and date at the content file.
-    func leaveToRelease(_ item: LiveItem) throws(Errno) -> Bool {
-        guard tombstones.isEmpty else { return false }
-        return try item.state.withLock { state throws(Errno) in
-            guard state.isNew, state.hasUnsavedContent, let row = state.row, row.size > 0 else { return false }
-            try dateContent(state)
-            state.isClosing = true
-            return true
-        }
-    }
-
-    /// Gives the content file the item's date, for a restart to find.
-    func dateContent(_ state: LiveItem.State) throws(Errno) {
-        guard state.descriptor >= 0, let row = state.row else { return }
-        try System.setModificationTime(state.descriptor, row.modificationTime)
-    }
-
-    /// Commits what a close left, where no RELEASE has done it.
-    func finishClosing(_ item: LiveItem) {
-        guard item.state.withLock({ $0.isClosing }), (try? save(item, closing: true)) != nil else { return }
-        let wasKept = item.state.withLock { state in
-            defer { state.isKept = false }
-            return state.isKept
-        }
-        if wasKept { live.release(item.id) }
-    }
-
-    /// Commits what a restart would have to find by itself.
-    func saveNew(_ item: LiveItem) throws(Errno) {
-        guard item.state.withLock({ $0.isNew }) else { return }
-        try save(item, closing: false)
-        item.state.withLock { $0.isNew = false }
-    }
-
-    /// Keeps an item in use whose close can't be committed now, until the clock has done it.
-    func keepClosing(_ item: LiveItem) {
-        let isKept = item.state.withLock { state in
-            guard state.isClosing, !state.isKept else { return false }
-            state.isKept = true
-            return true
-        }
-        if isKept { _ = live.retain(item.id) }
     }
 
     private func adoptIdentities(of id: ItemID) throws(Errno) {

@@ -15,12 +15,6 @@ final class LiveItem: Sendable {
         var hasUnsavedContent = false
         /// True while ranges are newer than the catalog's.
         var hasUnsavedRanges = false
-        /// True while the catalog has the item as new and without bytes: a restart takes size and date from its file.
-        var isNew = false
-        /// True from a close until its commit.
-        var isClosing = false
-        /// True while only that keeps the item in use.
-        var isKept = false
         /// True once the journal knows that bytes changed after the last snapshot.
         var isMarked = false
         /// Handles open for writing.

@@ -98,7 +98,6 @@ extension Engine {
         if change.onlyTimes, hasHandle, state.hasUnsavedContent {
             row.changeTime = change.changeTime ?? now
             state.row = row
-            if state.isClosing { try dateContent(state) }
             return
         }
         let saved = try catalog.write { database throws(Errno) -> ItemRow? in
@@ -133,6 +132,5 @@ extension Engine {
             return row
         }
         if let saved { state.row = saved }
-        if state.isClosing { try dateContent(state) }
     }
 }

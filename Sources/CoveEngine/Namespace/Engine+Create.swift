@@ -28,7 +28,6 @@ extension Engine {
                         state.row = row
                         // Its journal row is made with it.
                         state.isMarked = true
-                        state.isNew = !scratchNames.matches(name)
                         if flags & O_ACCMODE != O_RDONLY { state.writers += 1 }
                     }
                 }

@@ -25,10 +25,6 @@ extension Engine {
         let exchange = UInt32(RENAME_EXCHANGE)
         let noReplace = UInt32(RENAME_NOREPLACE)
         guard flags & ~(exchange | noReplace) == 0, flags != exchange | noReplace else { throw .invalidArgument }
-        if scratchNames.matches(newName) || flags & exchange != 0 && scratchNames.matches(name) {
-            // An entry that is to stay here loses its journal row, by which a restart finds new files.
-            for item in live.all() { try saveNew(item) }
-        }
         let now = System.now()
         let removal = try catalog.write { database throws(Errno) -> Removal? in
             guard let source = try database.entry(parent, name) else { throw .noSuchEntry }

@@ -104,11 +104,6 @@ extension Engine {
         var keeps = false
         defer { if !keeps { live.release(id) } }
         let rest = configuration.openFileRest.nanoseconds
-        if item.state.withLock({ $0.isClosing }) {
-            // The row this was planned from is older.
-            try save(item, closing: true)
-            return .busy(20)
-        }
         // Content must be durable before a provider is told that this device has sent it.
         try save(item, closing: false)
         try syncContent(item)
