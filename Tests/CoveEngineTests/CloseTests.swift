@@ -4,7 +4,7 @@ import CoveTestSupport
 import Foundation
 import Testing
 
-/// What close(2) promises, though the commit of a new file's close is left to its RELEASE.
+/// What close(2) promises.
 @Suite struct CloseTests {
     private func make(_ name: String, _ bytes: [UInt8], in account: EngineAccount) throws -> ItemID {
         let tree = account.tree
