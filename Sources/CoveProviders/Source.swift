@@ -44,6 +44,7 @@ public enum ProviderFactory {
         options: [String: String] = [:],
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(SourceError) -> any Provider {
+        if let tree = try GeneratedTree.make(source: source) { return tree }
         let path = try directory(source)
         let rescan = try value("rescan", options, "a time such as 300s", SimulatedLink.duration)
         let folder = FolderProvider(root: path, rescanInterval: rescan ?? .seconds(300), log: log)

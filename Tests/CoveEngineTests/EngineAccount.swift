@@ -106,6 +106,20 @@ final class EngineAccount: AccountUnderTest {
         }
     }
 
+    /// A restart on what a process that died at this moment would have left.
+    func die() async throws {
+        let old = "\(states)/state\(generation)"
+        generation += 1
+        let new = "\(states)/state\(generation)"
+        link.setOffline(true)
+        try Command.run("cp", ["-a", old, new])
+        await engine.stop()
+        crashed.append(engine)
+        (engine, link) = try EngineAccount.start(new, source, configure)
+        link.setOffline(isOffline)
+        tree = EngineTree(engine)
+    }
+
     /// A restart on a copy of the state that is changed before.
     func restart(_ change: (String) throws -> Void) async throws {
         let old = "\(states)/state\(generation)"

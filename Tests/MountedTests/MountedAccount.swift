@@ -17,9 +17,10 @@ final class MountedAccount: Sendable {
     private let state: String
     private let binary: String
     private let options: String
+    private let address: String
 
-    /// Makes the folders; nothing is mounted yet.
-    init(options: String = "") throws {
+    /// Makes the folders, where nothing is mounted yet; with `generated` the cloud is a computed tree instead.
+    init(options: String = "", generated: String? = nil) throws {
         guard let binary = ProcessInfo.processInfo.environment["COVE_BINARY"] else {
             throw CommandFailure("COVE_BINARY is not set; run mount-scripts/test")
         }
@@ -27,6 +28,7 @@ final class MountedAccount: Sendable {
         self.options = options
         scratch = try TemporaryDirectory("m")
         source = SourceFolder(scratch.appending("source"))
+        address = generated.map { "simulated://?\($0)" } ?? "dir://\(source.path)"
         mount = scratch.appending("mnt")
         state = scratch.appending("state")
         for path in [source.path, mount] {
@@ -38,7 +40,7 @@ final class MountedAccount: Sendable {
 
     /// Mounts; returns when programs can use it.
     func start() throws {
-        var arguments = ["mount", "dir://\(source.path)", mount, "--state", state]
+        var arguments = ["mount", address, mount, "--state", state]
         if !options.isEmpty { arguments += ["-o", options] }
         try Command.run(binary, arguments)
     }

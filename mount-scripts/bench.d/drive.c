@@ -5,6 +5,11 @@
  *   drive random FILE            each 4 KiB of it written once, in random order, then fsync
  *   drive stat DIR ROUNDS        stat of every name in DIR, ROUNDS times; the first round is not timed
  *   drive create DIR COUNT SIZE  COUNT new files of SIZE bytes: open, write, close
+ *   drive clients OPERATION DIR CLIENTS COUNT
+ *                                COUNT operations in all by CLIENTS processes, each on files of its own below DIR, which
+ *                                "clients fill" makes: lookup, getattr, open, read (4 KiB whose page was dropped), write
+ *                                (4 KiB), create, unlink
+ *   drive tree DIR ITEMS FANOUT  (prints nothing) the tree of simulated://?items=ITEMS&fanout=FANOUT, files being holes
  *   drive run COMMAND...         until it ends; its output goes to /dev/null
  *   drive forget FILE...         (prints nothing) writes back and drops the files' cached pages
  */
@@ -103,6 +108,78 @@ static int64_t create_all(const char *path, long count, size_t size) {
     return now() - start;
 }
 
+/* One of the processes that work at once. */
+static void operate(const char *operation, int directory, long count) {
+    static char *block;
+    struct statx status;
+    char name[32];
+    int isFill = strcmp(operation, "fill") == 0, file = -1;
+    if (posix_memalign((void **)&block, 4096, 4096) != 0) err(1, NULL);
+    memset(block, 'x', 4096);
+    if (strcmp(operation, "read") == 0 || strcmp(operation, "write") == 0 || strcmp(operation, "getattr") == 0)
+        if ((file = openat(directory, "file-0", O_RDWR | O_CLOEXEC)) < 0) err(1, "file-0");
+    for (long i = 0; i < count; i++) {
+        int result = 0;
+        snprintf(name, sizeof name, "%s-%ld", strcmp(operation, "create") == 0 ? "new" : "file", i);
+        if (strcmp(operation, "lookup") == 0)
+            result = statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &status);
+        else if (strcmp(operation, "getattr") == 0)
+            result = statx(file, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &status);
+        else if (strcmp(operation, "open") == 0) result = close(openat(directory, name, O_RDONLY | O_CLOEXEC));
+        else if (strcmp(operation, "read") == 0)
+            result = posix_fadvise(file, 0, 4096, POSIX_FADV_DONTNEED) || pread(file, block, 4096, 0) != 4096 ? -1 : 0;
+        else if (strcmp(operation, "write") == 0) result = pwrite(file, block, 4096, 0) == 4096 ? 0 : -1;
+        else if (strcmp(operation, "unlink") == 0) result = unlinkat(directory, name, 0);
+        else if (isFill || strcmp(operation, "create") == 0) {
+            int made = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+            if (isFill && i == 0 && write(made, block, 4096) != 4096) err(1, "%s", name);
+            result = close(made);
+        } else errx(2, "no operation is called %s", operation);
+        if (result != 0) err(1, "%s %s", operation, name);
+    }
+}
+
+static int64_t work_at_once(const char *operation, const char *path, long clients, long count) {
+    int gate[2], status;
+    if (pipe(gate) != 0) err(1, "pipe");
+    for (long i = 0; i < clients; i++) {
+        char folder[4096], byte;
+        snprintf(folder, sizeof folder, "%s/client-%ld", path, i);
+        if (strcmp(operation, "fill") == 0 && mkdir(folder, 0755) != 0) err(1, "%s", folder);
+        int directory = opened(folder, O_RDONLY | O_DIRECTORY);
+        pid_t child = fork();
+        if (child < 0) err(1, "fork");
+        if (child > 0) {
+            close(directory);
+            continue;
+        }
+        close(gate[1]);
+        if (read(gate[0], &byte, 1) != 0) err(1, "pipe");
+        operate(operation, directory, count / clients);
+        _exit(0);
+    }
+    int64_t start = now();
+    close(gate[1]);
+    for (long i = 0; i < clients; i++)
+        if (wait(&status) < 0 || status != 0) errx(1, "%s failed", operation);
+    return now() - start;
+}
+
+static void make_tree(int directory, long number, long items, long fanout) {
+    char name[40];
+    long first = number * fanout + 1;
+    for (long child = first; child < first + fanout && child <= items; child++) {
+        int isFolder = child * fanout + 1 <= items;
+        snprintf(name, sizeof name, "%s-%ld", isFolder ? "folder" : "file", child);
+        if (isFolder && mkdirat(directory, name, 0755) != 0) err(1, "%s", name);
+        int made = openat(directory, name, isFolder ? O_RDONLY | O_DIRECTORY : O_WRONLY | O_CREAT | O_EXCL, 0644);
+        if (made < 0) err(1, "%s", name);
+        if (isFolder) make_tree(made, child, items, fanout);
+        else if (ftruncate(made, child % 10000) != 0) err(1, "%s", name);
+        close(made);
+    }
+}
+
 static int64_t run(char **command) {
     int64_t start = now();
     pid_t child = fork();
@@ -135,7 +212,11 @@ int main(int count, char **words) {
     else if (strcmp(verb, "create") == 0 && count == 5) {
         if (atol(words[4]) > (long)sizeof buffer) errx(2, "SIZE is at most %zu", sizeof buffer);
         time = create_all(words[2], atol(words[3]), atol(words[4]));
-    } else if (strcmp(verb, "run") == 0) time = run(words + 2);
+    } else if (strcmp(verb, "clients") == 0 && count == 6)
+        time = work_at_once(words[2], words[3], atol(words[4]), atol(words[5]));
+    else if (strcmp(verb, "tree") == 0 && count == 5)
+        return make_tree(opened(words[2], O_RDONLY | O_DIRECTORY), 0, atol(words[3]), atol(words[4])), 0;
+    else if (strcmp(verb, "run") == 0) time = run(words + 2);
     else if (strcmp(verb, "forget") == 0) return forget(words + 2), 0;
     else errx(2, "unknown or incomplete: %s", verb);
     printf("%lld\n", (long long)time);

@@ -1,19 +1,22 @@
 # Sourced by bench: measures one row and prints it.
-# shellcheck shell=bash disable=SC2154 # bench sets runs, quick, work; the row sets the rest
+# shellcheck shell=bash disable=SC2034,SC2154 # bench sets runs, quick, work; the row sets the rest
 
 # measure_row FILE: a row is a file that sets
 #
 #   title      what is measured
 #   peers      what Cove is compared with; the goal is against the first
-#   goal       '>= R': Cove's speed is at least R times the peer's; '<= R': its time at most R times the peer's
-#   amount     how times are shown: 'bytes N' as a rate, 'each N' per operation, 'whole' as they are
+#   goal       '>= R': Cove's speed is at least R times the peer's; '<= R': its time at most R times the peer's;
+#              '+<= N': at most N more than the peer's; empty where there is none
+#   amount     how times are shown: 'bytes N' as a rate, 'each N' per operation, 'whole' as they are; 'memory': as KiB
+#   most_runs  fewer rounds than asked for, where one takes long
 #   own_source 1 where the runs write, so that each file system needs a source of its own
 #
 # and defines functions: fill FOLDER makes the source; prepare PEER runs once after mounting; before PEER and
 # after PEER run around each run and are not timed; run PEER prints nanoseconds.
 measure_row() {
     local name=$1 peer round source
-    local title peers goal amount own_source=''
+    local title peers goal amount own_source='' most_runs=$runs
+    IFS=: read -ra words <<<"$name"
     prepare() { :; }
     before() { :; }
     after() { :; }
@@ -31,6 +34,7 @@ measure_row() {
     done
     sync
     # The first round warms up and does not count.
+    [ "$runs" -lt "$most_runs" ] || local runs=$most_runs
     for ((round = 0; round <= runs; round++)); do
         for peer in cove $peers; do
             [ "$round" = 0 ] || progress "$name: run $round of $runs, $peer"
@@ -64,6 +68,7 @@ report() {
             return count % 2 ? list[(count + 1) / 2] : (list[count / 2] + list[count / 2 + 1]) / 2
         }
         function shown(time) {
+            if (unit[1] == "memory") return sprintf("%.1f MiB", time / 1024)
             if (unit[1] == "bytes") return sprintf("%.0f MB/s", unit[2] / time * 1000)
             if (unit[1] == "each") time /= unit[2]
             if (time < 10000) return sprintf("%.0f ns", time)
@@ -87,11 +92,15 @@ report() {
                 for (n = 1; n <= NR; n++) list[n] = times[p + 1, n]
                 peer = sorted_middle(list, NR)
                 for (n = 1; n <= NR; n++) {
-                    list[n] = limit[1] == "<=" ? times[1, n] / times[p + 1, n] : times[p + 1, n] / times[1, n]
+                    list[n] = goal == "" || limit[1] ~ "<=" ? times[1, n] / times[p + 1, n] : times[p + 1, n] / times[1, n]
                 }
                 ratio = sorted_middle(list, NR)
                 verdict = ""
-                if (p == 1) {
+                if (p == 1 && goal == "") reached = 1
+                else if (p == 1 && limit[1] == "+<=") {
+                    reached = own - peer <= limit[2]
+                    verdict = sprintf("+ %s, <= %s %s", shown(own - peer), shown(limit[2]), reached ? "reached" : "MISSED")
+                } else if (p == 1) {
                     reached = limit[1] == "<=" ? ratio <= limit[2] : ratio >= limit[2]
                     verdict = sprintf("%s %-5s %s", limit[1], limit[2], reached ? "reached" : "MISSED")
                 }

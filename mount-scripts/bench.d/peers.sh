@@ -13,7 +13,8 @@ start_peer() {
     is_native "$peer" || mkdir -p "$mount"
     case "$peer" in
     native | warm) root[$peer]=$source ;;
-    cove) "$cove" mount "dir://$source" "$mount" --state "$work/cove/state" ;;
+    cove) "$cove" mount "${cove_source:-dir://$source}" "$mount" --state "$work/cove/state" ${cove_option:+"$cove_option"} ;;
+    small) "$cove" mount "simulated://?items=1000" "$mount" --state "$work/small/state" --read-only ;;
     passthrough)
         # Names and attributes stay cached, as with Cove.
         program=$(passthrough_ll)
@@ -34,7 +35,7 @@ stop_peer() {
     local peer=$1 mount=$work/$1/mount
     case "$peer" in
     native | warm) ;;
-    cove) "$cove" unmount "$mount" ;;
+    cove | small) "$cove" unmount "$mount" ;;
     *)
         umount "$mount" 2>/dev/null || fusermount3 -u "$mount"
         wait "${peer_process[$peer]}" || true
@@ -54,8 +55,8 @@ wait_for_mount() {
     done
 }
 
-# One of Cove's counters.
-counter() { "$cove" stats --state "$work/cove/state" --json | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; }
+# One of Cove's counters: counter NAME [PEER]
+counter() { "$cove" stats --state "$work/${2:-cove}/state" --json | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; }
 
 # Waits until a peer has written everything and sent everything.
 settle() {

@@ -20,12 +20,17 @@ public struct FileName: Hashable, Sendable, Comparable, CustomStringConvertible 
 
     /// Says in a few words what makes the bytes impossible as a name, or nil.
     public static func problem(with bytes: some Collection<UInt8>) -> String? {
+        // Every new name passes here: an array's bytes are looked at where they lie.
+        bytes.withContiguousStorageIfAvailable { problem(in: $0) }
+            ?? Array(bytes).withUnsafeBufferPointer { problem(in: $0) }
+    }
+
+    private static func problem(in bytes: UnsafeBufferPointer<UInt8>) -> String? {
         if bytes.isEmpty { return "an empty name" }
         if bytes.count > maximumLength { return "a name over 255 bytes" }
         if bytes.contains(0x2F) { return "a name with a slash" }
         if bytes.contains(0) { return "a name with a NUL byte" }
-        if bytes.elementsEqual([0x2E]) { return "the name \".\"" }
-        if bytes.elementsEqual([0x2E, 0x2E]) { return "the name \"..\"" }
+        if bytes.count <= 2, bytes.allSatisfy({ $0 == 0x2E }) { return "the name \"\(bytes.count == 1 ? "." : "..")\"" }
         return nil
     }
 

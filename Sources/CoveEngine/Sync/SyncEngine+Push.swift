@@ -47,13 +47,18 @@ extension SyncEngine {
         if earliest != .max { alarm(at: earliest, now: now) }
     }
 
-    /// How many pushes may go on: one alone while programs change much, which they are not to be slowed in.
+    /// How many pushes may go on: none while programs change much, which they are not to be slowed in, and after ten
+    /// seconds of that, or when a person asked for it, one.
     private func pushSlots(_ now: Int64) -> Int {
         if now - lastActivity.time >= 100 {
             let count = engine.localChanges.load(ordering: .relaxed)
-            lastActivity = (now, count, count - lastActivity.count > 50)
+            let isHigh = count - lastActivity.count > 50
+            lastActivity = (now, count, isHigh ? lastActivity.highSince ?? now : nil)
         }
-        return lastActivity.isHigh ? 1 : SyncEngine.parallelPushes
+        guard let since = lastActivity.highSince else { return SyncEngine.parallelPushes }
+        guard now - since < 10_000, forcedBefore < since else { return 1 }
+        alarm(at: now + 150, now: now)
+        return 0
     }
 
     /// True while a file that may take over a departed document's name is being written.

@@ -62,8 +62,8 @@ actor SyncEngine {
     private var hasPolled = false
     /// Directories that were moved at the provider lately: changes told of their old places are not lost.
     var recentMoves: [(from: RemotePath, to: RemotePath)] = []
-    /// The local changes counted at some moment, and whether they were many since the moment before.
-    var lastActivity: (time: Int64, count: Int, isHigh: Bool) = (0, 0, false)
+    /// The local changes counted at some moment, and since when they have been many.
+    var lastActivity: (time: Int64, count: Int, highSince: Int64?) = (0, 0, nil)
     private var lastQuota: Int64 = 0
     private var lastExpiry: Int64 = 0
 

@@ -1,0 +1,100 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CoveEngine
+
+@Suite struct CatalogTests {
+    private func open(_ folder: TemporaryDirectory) throws -> Catalog {
+        let disk = StateDisk(directory: folder.path, reserve: 0, log: .none)
+        return try Catalog(path: folder.appending("catalog.db"), disk: disk, log: .none)
+    }
+
+    private func insert(_ count: Int, _ database: Database) throws(Errno) {
+        for _ in 0..<count {
+            let row = ItemRow(kind: .file, permissions: 0o644, user: 0, group: 0, now: Timestamp(1))
+            _ = try database.insert(row)
+        }
+    }
+
+    private func count(_ database: Database) throws(Errno) -> Int64 {
+        try database.first("SELECT count(*) FROM items", read: { $0.int(0) }) ?? 0
+    }
+
+    @Test func `what was committed is in the files, whole, and what was taken back is not`() async throws {
+        try await blocking {
+            let folder = try TemporaryDirectory("cove-catalog")
+            let path = folder.appending("catalog.db")
+            let catalog = try open(folder)
+            var expected: Int64 = 0
+            // More than is kept of a commit, one item, and again after a commit that was taken back, small and large.
+            for (round, size) in [1, 5000, 1, 20, 3000, 1].enumerated() {
+                for lost in [3, 4000] {
+                    #expect(throws: Errno.busy) {
+                        try catalog.write { database throws(Errno) in
+                            try insert(lost, database)
+                            throw .busy
+                        }
+                    }
+                }
+                try catalog.write(durable: round == 3) { database throws(Errno) in
+                    try insert(size, database)
+                    try database.run("UPDATE items SET size = size + 1 WHERE id % 7 = 0")
+                }
+                expected += Int64(size)
+                #expect(try catalog.read { database throws(Errno) in try count(database) } == expected)
+                // What a dead process leaves is what the files hold now.
+                let copy = folder.appending("copy\(round)")
+                try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: true)
+                for suffix in ["", "-wal"] { try Command.run("cp", [path + suffix, "\(copy)/catalog.db\(suffix)"]) }
+                let check = "PRAGMA integrity_check; SELECT count(*) FROM items"
+                let found = try Command.run("sqlite3", ["\(copy)/catalog.db", check]).output
+                #expect(found == "ok\n\(expected)\n")
+            }
+            catalog.close()
+        }
+    }
+
+    @Test func `readers see whole commits while another thread writes`() async throws {
+        try await blocking {
+            let folder = try TemporaryDirectory("cove-catalog")
+            let catalog = try open(folder)
+            let threads = DispatchQueue(label: "readers", attributes: .concurrent)
+            let group = DispatchGroup()
+            let problems = Mutex<[Errno]>([])
+            for _ in 0..<4 {
+                threads.async(group: group) {
+                    do throws(Errno) {
+                        var last: Int64 = 0
+                        while last < 4000 {
+                            let now = try catalog.read { database throws(Errno) in try self.count(database) }
+                            guard now % 4 == 0, now >= last else { throw .stale }
+                            last = now
+                        }
+                    } catch {
+                        problems.withLock { $0.append(error) }
+                    }
+                }
+            }
+            for _ in 0..<1000 { try catalog.write { database throws(Errno) in try insert(4, database) } }
+            #expect(group.wait(timeout: .now() + 60) == .success)
+            #expect(problems.withLock { $0 } == [])
+            catalog.close()
+        }
+    }
+
+    @Test func `another process can't read an open catalog`() async throws {
+        try await blocking {
+            let folder = try TemporaryDirectory("cove-catalog")
+            let path = folder.appending("catalog.db")
+            let catalog = try open(folder)
+            try catalog.write { database throws(Errno) in try insert(1, database) }
+            // It tries for ten seconds.
+            let query = ["1", "sqlite3", path, "SELECT count(*) FROM items"]
+            #expect(try Command.run("timeout", query, mayFail: true).output == "")
+            catalog.close()
+        }
+    }
+}
