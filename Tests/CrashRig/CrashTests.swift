@@ -9,28 +9,25 @@ import Testing
     private let seed = setting("COVE_CRASH_SEED").flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
 
     @Test func `what was acknowledged survives a kill at any call`() async throws {
-        let rig = try Rig()
+        let rig = try await blocking { try Rig() }
         var points: [Point] = []
         if let only = CrashTests.setting("COVE_CRASH_POINT") {
             points = [try point(only)]
         } else {
-            for chapter in try rig.chapters() { points += try everyPoint(of: chapter, rig) }
+            points = try await blocking { try rig.chapters().flatMap { try everyPoint(of: $0, rig) } }
             points = sample(points, CrashTests.setting("COVE_CRASH_POINTS") ?? "40")
         }
         try await expectNoProblems(points, rig)
     }
 
     @Test func `a start that is killed leaves all to the next`() async throws {
-        let rig = try Rig()
+        let rig = try await blocking { try Rig() }
         var random = SeededGenerator(seed: seed &+ 1)
-        var points: [Point] = []
-        for chapter in try rig.chapters() {
-            for var point in try everyPoint(of: chapter, rig) {
-                // A start makes some forty calls before it has nothing left to mend.
-                point.recovery = (0..<Int.random(in: 1...2, using: &random)).map { _ in
-                    Int.random(in: 1...40, using: &random)
-                }
-                points.append(point)
+        var points = try await blocking { try rig.chapters().flatMap { try everyPoint(of: $0, rig) } }
+        for index in points.indices {
+            // A start makes some forty calls before it has nothing left to mend.
+            points[index].recovery = (0..<Int.random(in: 1...2, using: &random)).map { _ in
+                Int.random(in: 1...40, using: &random)
             }
         }
         let count = CrashTests.setting("COVE_CRASH_POINTS").map { $0 == "all" ? "600" : $0 }
@@ -65,11 +62,11 @@ import Testing
     ]
 
     @Test func `what was lost once is not lost again`() async throws {
-        try await expectNoProblems(CrashTests.once, try Rig(), insisting: true)
+        try await expectNoProblems(CrashTests.once, blocking { try Rig() }, insisting: true)
     }
 
     @Test func `the rig notices what is lost`() async throws {
-        let rig = try Rig()
+        let rig = try await blocking { try Rig() }
         func problems(_ meddling: @escaping @Sendable (String) throws -> Void) async throws -> [String] {
             try await blocking {
                 let point = Point(chapter: "saves", number: 1, mode: .after, match: "renameat2 source/new")

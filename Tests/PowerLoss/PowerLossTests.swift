@@ -55,10 +55,14 @@ struct PowerLossTests {
 
     private static let environment = ProcessInfo.processInfo.environment
 
-    @Test func `nothing synced is lost with the power, and nothing torn is sent`() throws {
+    @Test func `nothing synced is lost with the power, and nothing torn is sent`() async throws {
+        try await blocking { try Self.expectNoLoss() }
+    }
+
+    private static func expectNoLoss() throws {
         let rig = try Rig()
-        let points = Int(Self.environment["COVE_POWER_POINTS"] ?? "") ?? 40
-        let first = UInt64(Self.environment["COVE_POWER_SEED"] ?? "") ?? UInt64.random(in: 1...1_000_000)
+        let points = Int(environment["COVE_POWER_POINTS"] ?? "") ?? 40
+        let first = UInt64(environment["COVE_POWER_SEED"] ?? "") ?? UInt64.random(in: 1...1_000_000)
         print("power loss: \(points) points from COVE_POWER_SEED=\(first)")
         var violations = 0
         for seed in first..<(first + UInt64(points)) {
@@ -72,7 +76,11 @@ struct PowerLossTests {
     }
 
     @Test(arguments: ["content", "log"])
-    func `a program that leaves out a sync is found out`(swallowed: String) throws {
+    func `a program that leaves out a sync is found out`(swallowed: String) async throws {
+        try await blocking { try Self.expectFound(swallowing: swallowed) }
+    }
+
+    private static func expectFound(swallowing swallowed: String) throws {
         let rig = try Rig()
         var tried = 0
         for seed in UInt64(1)...60 {

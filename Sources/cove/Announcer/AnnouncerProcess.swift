@@ -64,6 +64,9 @@ final class AnnouncerProcess: Announcer {
         try send(AnnouncerFrame(.syncFileSystem), limit: Int32(clamping: limit.components.seconds * 1000))
     }
 
+    /// Runs the body while no announcement goes on: the process then has nothing of the mount open.
+    func whileIdle<Value: Sendable>(_ body: () -> Value) -> Value { state.withLock { _ in body() } }
+
     private func send(_ frame: AnnouncerFrame, limit: Int32) throws(Errno) {
         guard frame.bytes.count <= AnnouncerFrame.maximumLength else { throw .nameTooLong }
         try locked { state throws(Errno) in

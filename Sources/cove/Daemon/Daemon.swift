@@ -242,11 +242,13 @@ final class Daemon: Sendable {
                 return true
             }
             let path = plan.mountpoint
-            let status =
-                geteuid() == 0
-                ? try? ChildProcess.run("umount", ["-i", "--", path], limit: .seconds(30))
-                : try? ChildProcess.run("fusermount3", ["-u", "-q", "--", path], limit: .seconds(30))
-            return status == 0
+            return announcer.whileIdle {
+                let status =
+                    geteuid() == 0
+                    ? try? ChildProcess.run("umount", ["-i", "--", path], limit: .seconds(30))
+                    : try? ChildProcess.run("fusermount3", ["-u", "-q", "--", path], limit: .seconds(30))
+                return status == 0
+            }
         }
         guard isUnmounted else {
             throw .failed(
