@@ -84,17 +84,4 @@ import Testing
             catalog.close()
         }
     }
-
-    @Test func `another process can't read an open catalog`() async throws {
-        try await blocking {
-            let folder = try TemporaryDirectory("cove-catalog")
-            let path = folder.appending("catalog.db")
-            let catalog = try open(folder)
-            try catalog.write { database throws(Errno) in try insert(1, database) }
-            // It tries for ten seconds.
-            let query = ["1", "sqlite3", path, "SELECT count(*) FROM items"]
-            #expect(try Command.run("timeout", query, mayFail: true).output == "")
-            catalog.close()
-        }
-    }
 }

@@ -29,18 +29,20 @@ public struct SourceFolder: Sendable {
     /// Replaces a file as most programs do: a new one is renamed over it.
     public func save(_ name: String, _ bytes: [UInt8]) throws {
         let hidden = "\(path)/.\(UUID().uuidString).part"
-        try Data(bytes).write(to: URL(fileURLWithPath: hidden))
+        try write(bytes, to: hidden, O_EXCL)
         guard Foundation.rename(hidden, "\(path)/\(name)") == 0 else { throw Errno.current }
     }
 
     /// Writes into a file in place.
     public func writeInPlace(_ name: String, _ bytes: [UInt8]) throws {
-        let descriptor = Foundation.open("\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC, 0o644)
-        guard descriptor >= 0 else { throw Errno.current }
-        defer { Foundation.close(descriptor) }
-        guard bytes.withUnsafeBytes({ Foundation.write(descriptor, $0.baseAddress, $0.count) }) == bytes.count else {
-            throw Errno.current
-        }
+        try write(bytes, to: "\(path)/\(name)", O_TRUNC)
+    }
+
+    /// The descriptor is close-on-exec: in a program that is started meanwhile the file would stay open for writing.
+    private func write(_ bytes: [UInt8], to file: String, _ flags: Int32) throws {
+        let descriptor = try System.open(file, O_WRONLY | O_CREAT | flags, 0o644)
+        defer { System.close(descriptor) }
+        try bytes.withUnsafeBytes { try System.writeAll(descriptor, $0) }
     }
 
     /// Calls rename(2).

@@ -3,8 +3,7 @@ internal import Glibc
 
 /// SQLite's way to the catalog's files, as to any other's but for what a new file would cost there.
 ///
-/// A commit reaches the log in one system call (`LogFile`), and the locks among the connections of this process, the
-/// only one that opens a catalog, are taken in its memory (`LockedFile`).
+/// A commit reaches the log in one system call (`LogFile`).
 enum CatalogFileSystem {
     /// The name by which sqlite3_open_v2 finds it; nil, which means SQLite's own, where that has another interface.
     static let name: String? = register()
@@ -21,16 +20,12 @@ enum CatalogFileSystem {
         own.initialize(to: found.pointee)
         own.pointee.zName = UnsafePointer(strdup("cove"))
         own.pointee.pNext = nil
-        own.pointee.szOsFile = Int32(offset(in: found) + max(MemoryLayout<LogFile>.size, MemoryLayout<LockedFile>.size))
+        own.pointee.szOsFile = Int32(offset(in: found) + MemoryLayout<LogFile>.size)
         own.pointee.xOpen = { _, path, file, flags, taken in
             guard let base = CatalogFileSystem.base else { return SQLITE_CANTOPEN }
             let code = base.pointee.xOpen(base, path, file, flags, taken)
             guard code == SQLITE_OK, let file else { return code }
-            let offset = CatalogFileSystem.offset(in: base)
-            if flags & SQLITE_OPEN_WAL != 0 { LogFile.attach(to: file, at: offset) }
-            if flags & SQLITE_OPEN_MAIN_DB != 0, let path {
-                LockedFile.attach(to: file, at: offset, String(cString: path))
-            }
+            if flags & SQLITE_OPEN_WAL != 0 { LogFile.attach(to: file, at: CatalogFileSystem.offset(in: base)) }
             return SQLITE_OK
         }
         return sqlite3_vfs_register(own, 0) == SQLITE_OK ? "cove" : nil
