@@ -73,10 +73,17 @@ public final class Negotiation: Sendable {
         log.error("the mount was made with flags \(String(agreed, radix: 16)), not \(String(flags, radix: 16))")
     }
 
-    /// True when the kernel sends again what an earlier daemon did not answer (FUSE_HAS_RESEND, Linux 6.9).
-    public static func canResend(release: String) -> Bool {
+    /// The kernel's version, as uname(2) tells it.
+    public static var kernelRelease: String {
+        var name = utsname()
+        uname(&name)
+        return withUnsafeBytes(of: name.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
+    /// True when the kernel sends again what an earlier daemon did not answer (FUSE_NOTIFY_RESEND, Linux 6.9).
+    public static func canResend(release: String = kernelRelease) -> Bool {
         let parts = release.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
-        return parts.count == 2 && (parts[0], parts[1]) >= (6, 9)
+        return parts.count < 2 || (parts[0], parts[1]) >= (6, 9)
     }
 
     // Offsets in `struct fuse_init_out` of <linux/fuse.h>.

@@ -263,8 +263,10 @@ actor SyncEngine {
     }
 
     /// Sends everything changed so far without settling, and asks for the provider's changes.
-    func sync(acceptDeletions: Bool, acceptLocalDeletions: Bool) {
+    func sync(acceptDeletions: Bool, acceptLocalDeletions: Bool) async {
         forcedBefore = engine.milliseconds() + 1
+        // What changes after this returns is dated later, and settles.
+        await withCheckedContinuation { continuation in executor.after(2) { continuation.resume() } }
         if acceptDeletions {
             acceptsDeletions = true
             shared.withLock { $0.heldRemovals = 0 }

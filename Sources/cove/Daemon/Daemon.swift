@@ -180,7 +180,8 @@ final class Daemon: Sendable {
         BlockingThread.wait { await engine.stop() }
         announcer.stop()
         notifier.stop()
-        server.stop()
+        // The call that unmounted is still being answered.
+        server.stop(grace: .seconds(5))
     }
 
     /// Leaves everything to the next daemon: what programs did is in the catalog, what they ask now is sent again.
@@ -262,6 +263,13 @@ final class Daemon: Sendable {
 
     /// What `Upgrade` does: this daemon ends, and the keeper starts the program in its place.
     private func upgrade(to path: String) async throws(VarlinkError) {
+        guard Negotiation.canResend() else {
+            throw .failed(
+                "Linux before 6.9 can't hand requests to another daemon; unmount and mount again",
+                errno: .notSupported,
+                interface: AccountInterface.name
+            )
+        }
         let isStarted: Result<Void, Errno> = await OffPool.run { [self] in
             Result { () throws(Errno) in
                 let program = try System.open(path, System.pathOnly)

@@ -33,14 +33,12 @@ enum SystemCheck {
     }
 
     private static func kernel() -> DoctorFinding {
-        var name = utsname()
-        uname(&name)
-        let release = withUnsafeBytes(of: name.release) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        let numbers = release.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
-        guard numbers.count == 2, (numbers[0], numbers[1]) < (6, 9) else { return .ok("kernel", "Linux \(release)") }
+        let release = Negotiation.kernelRelease
+        guard !Negotiation.canResend(release: release) else { return .ok("kernel", "Linux \(release)") }
         return .warning(
             "kernel",
-            "Linux \(release) can't hand requests to a restarted daemon, and truncating opens wait only a second",
+            "Linux \(release) does not send requests again: when a daemon dies, programs whose request was on its way wait "
+                + "until the mount is detached, and `cove upgrade` is refused",
             "use Linux 6.9 or later"
         )
     }
