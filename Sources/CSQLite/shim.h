@@ -14,7 +14,5 @@ static inline int cove_sqlite_bind_text_transient(sqlite3_stmt *s, int i, const 
 static inline int cove_sqlite_bind_blob_static(sqlite3_stmt *s, int i, const void *bytes, int count) {
     return sqlite3_bind_blob(s, i, bytes, count, SQLITE_STATIC);
 }
-// Variadic. Without its memory statistics SQLite takes no lock for each allocation; before its first use only.
-static inline int cove_sqlite_skip_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
 #endif

@@ -114,7 +114,8 @@ struct Recovery {
             if !wasSealed {
                 try database.setMeta(Recovery.sweepKey, [1])
                 try recoverSizes(database, isUnclean: isUnclean)
-                try recoverRanges(database)
+                // Where files may have any length there is nothing to conclude from it.
+                if !isUnclean { try recoverRanges(database) }
             }
             if isUnclean { try setAsideUnsynced(database) }
             try database.setMeta("boot", bootIdentity())

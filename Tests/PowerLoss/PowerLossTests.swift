@@ -61,8 +61,9 @@ struct PowerLossTests {
 
     private static func expectNoLoss() throws {
         let rig = try Rig()
-        let points = Int(environment["COVE_POWER_POINTS"] ?? "") ?? 40
-        let first = UInt64(environment["COVE_POWER_SEED"] ?? "") ?? UInt64.random(in: 1...1_000_000)
+        // A fixed sample here; the soak takes others all the time.
+        let points = Int(environment["COVE_POWER_POINTS"] ?? "") ?? 25
+        let first = UInt64(environment["COVE_POWER_SEED"] ?? "") ?? 287_080
         print("power loss: \(points) points from COVE_POWER_SEED=\(first)")
         var violations = 0
         for seed in first..<(first + UInt64(points)) {

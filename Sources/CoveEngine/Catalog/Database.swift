@@ -27,7 +27,7 @@ final class Database: @unchecked Sendable {
     init(path: String, disk: StateDisk, log: Log) throws(Errno) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
-        let code = sqlite3_open_v2(path, &opened, flags, CatalogFileSystem.name)
+        let code = sqlite3_open_v2(path, &opened, flags, nil)
         guard code == SQLITE_OK, let opened else {
             let error = Database.errno(for: code, system: opened.map { sqlite3_system_errno($0) } ?? 0)
             if let opened { sqlite3_close_v2(opened) }
