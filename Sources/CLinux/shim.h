@@ -164,6 +164,9 @@ static inline int cove_close_range(unsigned int first, unsigned int last) {
     return (int)syscall(__NR_close_range, first, last, 0u);
 }
 
+// A store that no later store overtakes, for memory that another process may find after this one was killed.
+static inline void cove_store_release(uint64_t *place, uint64_t value) { __atomic_store_n(place, value, __ATOMIC_RELEASE); }
+
 // memfd_create(2), close-on-exec.
 static inline int cove_memfd_create(const char *name) { return (int)syscall(__NR_memfd_create, name, 1u); }
 

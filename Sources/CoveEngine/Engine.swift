@@ -79,7 +79,14 @@ public final class Engine: Sendable {
             throw EngineError("\(state)/content: it can't be made: \(error); check the folder's owner and the disk")
         }
         disk = StateDisk(directory: state, reserve: configuration.reserve, log: log)
-        let recovery = Recovery(configuration: configuration, store: store, live: live, disk: disk, log: log)
+        let recovery = Recovery(
+            configuration: configuration,
+            store: store,
+            live: live,
+            disk: disk,
+            isTakeover: self.ledger.isInherited,
+            log: log
+        )
         catalog = try recovery.openCatalog()
         do throws(Errno) {
             let resident = try catalog.read { database throws(Errno) in
@@ -144,7 +151,14 @@ public final class Engine: Sendable {
         // What waits for a commit to be durable is not left to a next start, which a clean end gives no reason to look.
         try? catalog.synchronize()
         for id in evicted.withLock({ $0 }) { removeEvicted(id) }
-        Recovery(configuration: configuration, store: store, live: live, disk: disk, log: log).seal(catalog)
+        Recovery(
+            configuration: configuration,
+            store: store,
+            live: live,
+            disk: disk,
+            isTakeover: ledger.isInherited,
+            log: log
+        ).seal(catalog)
         catalog.close()
         disk.reserve.remove()
         await provider.stop()

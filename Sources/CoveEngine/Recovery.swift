@@ -11,6 +11,8 @@ struct Recovery {
     /// What programs had open while another daemon took over.
     let live: LiveTable
     let disk: StateDisk
+    /// True when the mount lives on, whose daemon has died.
+    let isTakeover: Bool
     let log: Log
 
     private var path: String { configuration.stateDirectory + "/catalog.db" }
@@ -21,6 +23,8 @@ struct Recovery {
             return try openAndPrepare()
         } catch {
             guard case .corrupt(let why) = error else { throw explained(error) }
+            // The kernel and programs know items by numbers that another catalog gives to others.
+            guard !isTakeover else { throw EngineError("\(path): it is corrupt (\(why)); unmount, and mount again") }
             let folder = try keepAside(why)
             do throws(CatalogOpenError) {
                 let catalog = try openAndPrepare()
@@ -34,11 +38,12 @@ struct Recovery {
 
     /// Nothing has the catalog open any more when this throws.
     private func openAndPrepare() throws(CatalogOpenError) -> Catalog {
+        if isTakeover, (try? System.lstat(path)) == nil { throw .failed(.noSuchEntry) }
         let catalog = try Catalog(path: path, disk: disk, log: log)
         let damage: String?
         do throws(Errno) {
             let lastBoot = try catalog.read { database throws(Errno) in try database.meta("boot") }
-            let isUnclean = disk.isMarked || lastBoot != nil && lastBoot != bootIdentity()
+            let isUnclean = !isTakeover && (disk.isMarked || lastBoot != nil && lastBoot != bootIdentity())
             // After an end of which the catalog knows, what it holds is what was written.
             damage = isUnclean ? try catalog.damage() : nil
             if damage == nil {

@@ -17,7 +17,7 @@ final class Connection: @unchecked Sendable {
     private(set) var session: OpaquePointer?
     /// How the mount was negotiated with the kernel.
     let negotiation: Negotiation
-    /// True once INIT is answered.
+    /// True once INIT is being answered.
     let isServing = Atomic(false)
     /// Runs once, when the first request can be served.
     let whenServing = Mutex<(@Sendable () -> Void)?>(nil)

@@ -19,7 +19,8 @@ enum Hooks {
         hooks.writev = { descriptor, vector, count, context in
             if let context {
                 let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
-                if !connection.isServing.load(ordering: .relaxed) {
+                // Whatever else is answered comes after INIT, but perhaps before this has returned.
+                if !connection.isServing.exchange(true, ordering: .acquiringAndReleasing) {
                     return Hooks.answerFirst(connection, descriptor, vector, count)
                 }
             }
@@ -40,7 +41,6 @@ enum Hooks {
         _ count: Int32
     ) -> Int {
         defer {
-            connection.isServing.store(true, ordering: .relaxed)
             cove_fuse_serve()
             connection.whenServing.withLock { $0 }?()
         }
@@ -55,7 +55,13 @@ enum Hooks {
         }
         Negotiation.amend(bytes)
         let request = UnsafeRawBufferPointer(start: cove_fuse_first_request(), count: cove_fuse_first_request_length())
-        connection.negotiation.record(request: request, reply: UnsafeRawBufferPointer(bytes))
+        do throws(Errno) {
+            try connection.negotiation.record(request: request, reply: UnsafeRawBufferPointer(bytes))
+        } catch {
+            // No other daemon could take such a mount over, and the keeper ends with one that never served.
+            connection.log.error("what was agreed on with the kernel can't be kept: \(error)")
+            _exit(1)
+        }
         return connection.begin { writev(descriptor, vector, count) }
     }
 }

@@ -126,13 +126,18 @@ public final class MountSession: Sendable {
         interruptLoop()
     }
 
-    /// Makes `run` return while the mount lives on, for another daemon to serve it.
-    public func leave() {
+    /// Makes `run` return while the mount lives on, for another daemon to serve it; false when it is ending already.
+    ///
+    /// `whenSure` runs before anything ends.
+    public func leave(whenSure: () -> Void) -> Bool {
         let isRunning = state.withLock { state in
-            defer { state.isStopping = true }
-            return !state.isStopping && state.phase == .running
+            guard !state.isStopping, state.phase == .running else { return false }
+            state.isStopping = true
+            whenSure()
+            return true
         }
         if isRunning { interruptLoop() }
+        return isRunning
     }
 
     /// Ends a loop whose mount lives on, held by programs or by another mount namespace.

@@ -54,10 +54,12 @@ public final class Negotiation: Sendable {
     }
 
     /// Keeps a new mount's request and reply; before the reply is sent.
-    func record(request: UnsafeRawBufferPointer, reply: UnsafeRawBufferPointer) {
+    func record(request: UnsafeRawBufferPointer, reply: UnsafeRawBufferPointer) throws(Errno) {
         let header = [Self.version, UInt32(request.count), UInt32(reply.count)]
         let bytes = header.withUnsafeBytes { Array($0) } + Array(request) + Array(reply)
-        bytes.withUnsafeBytes { try? System.pwriteAll(descriptor, $0, 0) }
+        try bytes.withUnsafeBytes { buffer in
+            Result { () throws(Errno) in try System.pwriteAll(descriptor, buffer, 0) }
+        }.get()
     }
 
     /// The flags that were agreed on; nil for a new mount.

@@ -41,6 +41,9 @@ struct Keeper {
         }
         do throws(Errno) {
             var keeper = try Keeper(program: path, words: Array(words.dropFirst()), readyPipe: pipe)
+            // Nothing of where it was started is kept in use.
+            if hasPipe { setsid() }
+            _ = chdir("/")
             return keeper.run()
         } catch {
             let text = Array("cove: \(path): it can't be started: \(error)\n".utf8)
@@ -86,8 +89,15 @@ struct Keeper {
                 tell("the daemon can't be started: \(error)")
                 ending = kept.isEmpty ? .over(DaemonExit.failed) : .restart(isFailure: true)
             }
+            let hasLasted = System.monotonic() - started >= RestartPolicy.trial
+            if hasLasted, let former = formerProgram {
+                System.close(former)
+                formerProgram = nil
+            }
             switch ending {
-            case .over(let status): return status
+            case .over(let status):
+                endConnection()
+                return status
             case .restart(let isFailure):
                 if isFailure, let former = formerProgram {
                     tell("the new program does not serve: back to the former one")
@@ -97,6 +107,7 @@ struct Keeper {
                 } else if isFailure {
                     guard let pause = policy.pause(afterFailureAt: System.monotonic(), started: started) else {
                         tell("three starts failed in a minute: the mount is given up; run `cove doctor`")
+                        endConnection()
                         return DaemonExit.failed
                     }
                     _ = poll(nil, 0, pause)
@@ -125,7 +136,15 @@ struct Keeper {
             descriptors: kept.map(\.descriptor)
         )
         try? greeting.send(on: socket)
-        let handle = try System.retry { cove_pidfd_open(daemon) }
+        let handle: Int32
+        do throws(Errno) {
+            handle = try System.retry { cove_pidfd_open(daemon) }
+        } catch {
+            // Without that its end would not be seen, and never may two work on one mount.
+            kill(daemon, SIGKILL)
+            waitpid(daemon, nil, 0)
+            throw error
+        }
         defer { System.close(handle) }
         var isReady = false
         var hasSocket = true
@@ -133,15 +152,19 @@ struct Keeper {
             var entries = [handle, signals, hasSocket ? socket : -1].map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
-            try System.retry { poll(&entries, nfds_t(entries.count), -1) }
+            guard poll(&entries, nfds_t(entries.count), -1) > 0 else { continue }
             if entries[1].revents != 0 { forwardSignal(to: socket) }
             // What it said before it died counts.
-            if entries[2].revents != 0, let packet = try KeeperPacket.receive(on: socket) {
-                take(packet, &isReady)
+            if entries[2].revents != 0 {
+                // An error stands for its end too: it died before it read what was sent to it.
+                if let packet = (try? KeeperPacket.receive(on: socket)) ?? nil {
+                    take(packet, &isReady)
+                } else {
+                    hasSocket = false
+                }
                 continue
             }
-            if entries[2].revents != 0 { hasSocket = false }
-            if entries[0].revents != 0 { return try ending(of: daemon, isReady) }
+            if entries[0].revents != 0 { return ending(of: daemon, isReady) }
         }
     }
 
@@ -181,8 +204,6 @@ struct Keeper {
         switch packet.kind {
         case .ready:
             isReady = true
-            if let formerProgram { System.close(formerProgram) }
-            formerProgram = nil
         case .keep:
             guard let descriptor = packet.descriptors.first else { return }
             if let index = kept.firstIndex(where: { $0.name == packet.text }) {
@@ -200,9 +221,9 @@ struct Keeper {
         }
     }
 
-    private func ending(of daemon: pid_t, _ isReady: Bool) throws(Errno) -> Ending {
+    private func ending(of daemon: pid_t, _ isReady: Bool) -> Ending {
         var status: Int32 = 0
-        try System.retry { waitpid(daemon, &status, 0) }
+        while waitpid(daemon, &status, 0) < 0, Errno.current == .interrupted {}
         let signal = status & 0x7F
         let code = status >> 8 & 0xFF
         guard signal == 0 else {
@@ -216,6 +237,12 @@ struct Keeper {
         case DaemonExit.replaced: return .restart(isFailure: false)
         default: return generation == 0 && !isReady ? .over(code) : .restart(isFailure: true)
         }
+    }
+
+    /// Ends the connection to the kernel, where a helper of the daemon that waits in the kernel still holds it.
+    private func endConnection() {
+        guard let file = kept.first(where: { $0.name == "abort" })?.descriptor else { return }
+        _ = write(file, "1", 1)
     }
 
     /// Writes a line to the account's log, once the daemon has handed it over.

@@ -158,6 +158,26 @@ extension Mounted {
             }
         }
 
+        @Test func `a mount that is used from its first moment on can be taken over`() async throws {
+            try await blocking {
+                for _ in 0..<5 {
+                    let account = try MountedAccount()
+                    try account.source.save("a", Array("hi\n".utf8))
+                    let users = try (0..<4).map { _ in
+                        try account.start("cd /; until [ -e $tmp/stop ]; do stat -f $mnt; ls $mnt; done > $tmp/log.$$")
+                    }
+                    try account.start()
+                    try account.killDaemon()
+                    #expect(try account.shell("cat a; touch $tmp/stop") == "hi\n")
+                    for user in users { #expect(try user.wait(deadline: 30).status == 0) }
+                    let log = try account.shell("cat $STATE/log")
+                    #expect(log.split(separator: "\n").count { $0.contains(" mounted at ") } == 1)
+                    #expect(!log.contains("flags"))
+                    try account.end()
+                }
+            }
+        }
+
         @Test func `a program that waits for the source goes on waiting, and gets its bytes`() async throws {
             try await mounted(options: "simulate-latency=1s") { source in
                 try source.save("a", Array(repeating: 0x61, count: 3_000_000))

@@ -58,7 +58,10 @@ extension Engine {
 
     /// Puts every entry of an item into the journal.
     func enqueueEntries(of id: ItemID, _ kind: ChangeKind, _ database: Database) throws(Errno) {
-        for var entry in try database.entries(of: id) {
+        let entries = try database.entries(of: id)
+        // The top folder and open items without a name have none; the request is to be known all the same.
+        if entries.isEmpty { try database.note(kind, entry: 0, item: id, parent: id) }
+        for var entry in entries {
             if kind == .attributes, !entry.flags.contains(.metadataChanged) {
                 entry.flags.insert(.metadataChanged)
                 try database.update(entry)

@@ -6,7 +6,8 @@ internal import Synchronization
 /// Which items programs have open, in memory that outlives the daemon: its successor takes the handles over.
 ///
 /// A handle is counted before the kernel hears of it, and counted out after the kernel heard that it is closed, so that
-/// the count is never too low whenever the daemon dies. One that is too high ends with the kernel's FORGET.
+/// the count is never too low whenever the daemon dies. One that is too high, for a request that two daemons had, keeps an
+/// item from being evicted until the end of the mount; of an item without a name it ends with the kernel's FORGET.
 ///
 /// Layout, native words of 64 bits: a header of one page (magic and version, first change of this mount, announcer), then
 /// records (`LedgerRecord`).
@@ -134,8 +135,9 @@ struct LedgerRecord: @unchecked Sendable {
     func set(_ item: ItemID, handles: Int, writers: Int, lastOpen: UInt64) {
         base[0] = item.rawValue
         base[2] = UInt64(writers)
-        base[3] = lastOpen
-        base[1] = UInt64(handles)
+        // The count first: a request that is known has been counted.
+        cove_store_release(base + 1, UInt64(handles))
+        cove_store_release(base + 3, lastOpen)
     }
 
     func clear() {
@@ -154,7 +156,7 @@ struct LedgerRecord: @unchecked Sendable {
         base[5] = UInt64(bitPattern: row.size)
         base[6] = UInt64(bitPattern: row.modificationTime.rawValue)
         base[7] = UInt64(bitPattern: row.changeTime.rawValue)
-        base[4] = 1
+        cove_store_release(base + 4, 1)
     }
 
     /// The catalog has it all.

@@ -23,6 +23,8 @@ final class LiveTable: Sendable {
         var dropping: Set<ItemID> = []
         /// Open items without a name: their rows go with their last handle.
         var orphans: Set<ItemID> = []
+        /// Those of them that an earlier daemon left.
+        var inheritedOrphans: Set<ItemID> = []
     }
 
     private final class Lock: Sendable {
@@ -112,21 +114,27 @@ final class LiveTable: Sendable {
         return (true, shard.orphans.remove(id) != nil)
     }
 
-    /// The kernel has no more use for an item; true when it has no name either, so that nothing can come back to it.
+    /// The kernel has no more use for an item; true when it had no name already when this daemon took over.
     ///
-    /// Handles of it that are still counted are none: their request was sent to two daemons.
+    /// Nothing can have come back to such a one, so that handles of it which are still counted are none: their request was
+    /// sent to two daemons. Of others a FORGET may come late, after a new look-up and a new handle.
     func forget(_ id: ItemID) -> Bool {
         lock(for: id).shard.withLock { shard in
-            guard shard.orphans.contains(id), var slot = shard.slots[id] else { return false }
+            guard shard.inheritedOrphans.remove(id) != nil, var slot = shard.slots[id] else { return false }
             openCount.subtract(slot.handles, ordering: .relaxed)
             slot.handles = 0
             return closed(&slot, &shard).isOrphan
         }
     }
 
-    /// Open items that have no name: their rows go with their last handle.
+    /// Items without a name that an earlier daemon left open: their rows go with their last handle.
     func addOrphans(_ ids: [ItemID]) {
-        for id in ids { lock(for: id).shard.withLock { shard in _ = shard.orphans.insert(id) } }
+        for id in ids {
+            lock(for: id).shard.withLock { shard in
+                shard.orphans.insert(id)
+                shard.inheritedOrphans.insert(id)
+            }
+        }
     }
 
     /// True while a program has the item open for writing.
@@ -182,7 +190,12 @@ final class LiveTable: Sendable {
     func endDrop(_ id: ItemID) { lock(for: id).shard.withLock { _ = $0.dropping.remove(id) } }
 
     /// An item without a name has one again.
-    func keep(_ id: ItemID) { lock(for: id).shard.withLock { _ = $0.orphans.remove(id) } }
+    func keep(_ id: ItemID) {
+        lock(for: id).shard.withLock { shard in
+            shard.orphans.remove(id)
+            shard.inheritedOrphans.remove(id)
+        }
+    }
 
     /// All live items, for the clock's round.
     func all() -> [LiveItem] { shards.flatMap { $0.shard.withLock { $0.slots.values.map(\.item) } } }

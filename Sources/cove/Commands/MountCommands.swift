@@ -69,22 +69,22 @@ extension CommandTable {
     ) { arguments throws(Failure) in
         ProcessSettings.setName("cove")
         let isInForeground = arguments.has("foreground")
-        if !isInForeground { ProcessSettings.detach() }
         ProcessSettings.closeInherited(above: ReadyPipe.descriptor)
+        let keeper = try KeeperLink()
         do throws(Failure) {
             let plan = try MountPlan(daemon: arguments)
-            return try Daemon.run(plan, echoesLog: isInForeground) { notice in
+            return try Daemon.run(plan, keeper, echoesLog: isInForeground) { notice in
                 guard isInForeground else { return ReadyPipe.tellReady(notice) }
                 tell(notice, plan)
                 guard arguments.has("json") else { return }
                 try? JSONOutput.write(MountedAccount(plan, daemon: getpid(), keeper: getppid()))
             }
         } catch {
-            guard isInForeground else {
-                ReadyPipe.tell(error)
-                return error.exitCode
-            }
-            throw error
+            // Later nobody waits for it, and the pipe's number is another descriptor's.
+            if keeper.generation > 0, let log = keeper[.log] { Log(descriptor: log).error(error.line) }
+            if isInForeground { throw error }
+            if keeper.generation == 0 { ReadyPipe.tell(error) }
+            return error.exitCode
         }
     }
 
@@ -111,7 +111,7 @@ extension CommandTable {
                 program: program,
                 descriptors: [ends[1]],
                 standardError: .null,
-                group: .own
+                group: .inherited
             )
         } catch {
             throw Failure(program, "it can't be started: \(error)", "check the limits of processes and memory")

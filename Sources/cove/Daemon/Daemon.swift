@@ -23,13 +23,13 @@ final class Daemon: Sendable {
     /// `whenReady` is called once the mount can be used, with what a person is to know. Throws when it can't start.
     static func run(
         _ plan: MountPlan,
+        _ keeper: KeeperLink,
         echoesLog: Bool,
         whenReady: @escaping @Sendable (String?) -> Void
     ) throws(Failure) -> Int32 {
         ProcessSettings.blockEndingSignals()
         ProcessSettings.raiseLimits()
         ProcessSettings.closeToOthers()
-        let keeper = try KeeperLink()
         let lock: StateLock
         if keeper.isTakeover, let inherited = keeper[.lock] {
             // Nothing here may ask the mount point anything: it answers when this process does.
@@ -90,11 +90,23 @@ final class Daemon: Sendable {
             BlockingThread.wait { await engine.stop() }
             throw Failure(line: error.description)
         }
-        if !keeper.isTakeover { try keeper.keep(.device, device) }
+        if !keeper.isTakeover {
+            try keeper.keep(.device, device)
+            try Self.keepAbort(keeper, plan)
+        }
         announcer = AnnouncerProcess(mountpoint: plan.mountpoint, device: Self.device(of: plan), log: log) {
             ledger.announcer = $0
         }
         notifier = NotifierProcess(device: device, log: log)
+    }
+
+    /// Hands the keeper what ends the connection to the kernel, where fusectl is mounted.
+    private static func keepAbort(_ keeper: KeeperLink, _ plan: MountPlan) throws(Failure) {
+        let mount = (try? MountTable.read())?.last { $0.isCove && $0.path == plan.mountpoint }
+        let folder = "/sys/fs/fuse/connections"
+        guard let mount, let file = try? System.open("\(folder)/\(mount.minorDevice)/abort", O_WRONLY) else { return }
+        defer { System.close(file) }
+        try keeper.keep(.abort, file)
     }
 
     /// The memory that outlives this daemon.
@@ -280,7 +292,11 @@ final class Daemon: Sendable {
         if case .failure(let error) = isStarted {
             throw .failed("\(path): \(error)", errno: error, interface: AccountInterface.name)
         }
-        isReplaced.store(true, ordering: .releasing)
-        try? BlockingThread.start { [self] in session.leave() }
+        let hasBegun = await OffPool.run { [self] in
+            session.leave { self.isReplaced.store(true, ordering: .releasing) }
+        }
+        guard hasBegun else {
+            throw .failed("the mount is being unmounted", errno: .busy, interface: AccountInterface.name)
+        }
     }
 }

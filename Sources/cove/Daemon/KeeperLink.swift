@@ -22,6 +22,8 @@ final class KeeperLink: Sendable {
         case handles
         /// The lock on the state directory.
         case lock
+        /// What ends the connection to the kernel when it is written to.
+        case abort
         /// The account's log, in which the keeper writes too.
         case log
     }

@@ -12,12 +12,6 @@ enum ProcessSettings {
         _ = write(file, text, text.count)
     }
 
-    /// Ends the tie to the terminal and to the working directory's file system.
-    static func detach() {
-        setsid()
-        _ = chdir("/")
-    }
-
     /// Closes what a careless parent left open: it may wait for the end of a pipe or socket that nobody uses here.
     static func closeInherited(above descriptor: Int32) { _ = cove_close_range(UInt32(descriptor) + 1, UInt32.max) }
 

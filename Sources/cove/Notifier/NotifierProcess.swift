@@ -13,6 +13,9 @@ final class NotifierProcess: NoticeCarrier {
     private let device: Int32
     private let log: Log
     private let state = Mutex(State())
+    private let isStopped = Atomic(false)
+    /// The socket now, for `stop`, which must not wait for a notification that goes nowhere.
+    private let current = Atomic<Int32>(-1)
 
     init(device: Int32, log: Log) {
         self.device = device
@@ -28,11 +31,15 @@ final class NotifierProcess: NoticeCarrier {
     }
 
     /// Ends the process; a thread of it that waits in the kernel ends when the mount does.
-    func stop() { state.withLock { end(&$0) } }
+    func stop() {
+        isStopped.store(true, ordering: .releasing)
+        _ = shutdown(current.load(ordering: .acquiring), Int32(SHUT_RDWR))
+        state.withLock { end(&$0) }
+    }
 
     func carry(_ notice: [UInt8]) {
         state.withLock { state in
-            if send(notice, state) { return }
+            if send(notice, state) || isStopped.load(ordering: .acquiring) { return }
             end(&state)
             do throws(Errno) {
                 try spawn(&state)
@@ -63,6 +70,7 @@ final class NotifierProcess: NoticeCarrier {
                 group: .own
             )
             state.socket = pair[0]
+            current.store(pair[0], ordering: .releasing)
         } catch {
             System.close(pair[0])
             throw error
@@ -70,6 +78,7 @@ final class NotifierProcess: NoticeCarrier {
     }
 
     private func end(_ state: inout State) {
+        current.store(-1, ordering: .releasing)
         if state.socket >= 0 { System.close(state.socket) }
         state.socket = -1
         if state.process > 0 { waitpid(state.process, nil, WNOHANG) }
