@@ -227,6 +227,10 @@ import Testing
             }
             let first = try open()
             #expect(try first.read("doc").count == 1000)
+            try waitUntil("that is committed") {
+                let question = "SELECT count(*) FROM items WHERE kind = 0 AND resident = 1000"
+                return try Command.run("sqlite3", [state + "/catalog.db", question]).output == "1\n"
+            }
             // The first ends without a word, as by kill -9: another engine begins on what it left.
             let second = try open()
             #expect(try isHere(second))
