@@ -19,7 +19,13 @@ extension Engine {
         for record in ledger.records() {
             guard let unsaved = record.unsaved, let item = live.find(record.item) else { continue }
             try item.state.withLock { state throws(Errno) in
-                var row = try load(item.id, &state)
+                var row: ItemRow
+                do throws(Errno) {
+                    row = try load(item.id, &state)
+                } catch .stale {
+                    // It was being made or dropped: what is left is a handle too many, and no reason to lose the mount.
+                    return
+                }
                 row.size = unsaved.size
                 row.modificationTime = unsaved.modificationTime
                 row.changeTime = unsaved.changeTime

@@ -146,7 +146,10 @@ public final class Engine: Sendable {
         // The two refer to each other until here.
         syncSlot.withLock { $0 = nil }
         connected.open()
-        for item in live.all() { try? save(item, closing: false) }
+        for item in live.all() {
+            endFetches(of: item)
+            try? save(item, closing: false)
+        }
         stopSweeping()
         // What waits for a commit to be durable is not left to a next start, which a clean end gives no reason to look.
         try? catalog.synchronize()

@@ -20,7 +20,9 @@ enum Hooks {
             if let context {
                 let connection = Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue()
                 // Whatever else is answered comes after INIT, but perhaps before this has returned.
-                if !connection.isServing.exchange(true, ordering: .acquiringAndReleasing) {
+                if !connection.isServing.load(ordering: .relaxed),
+                    !connection.isServing.exchange(true, ordering: .acquiringAndReleasing)
+                {
                     return Hooks.answerFirst(connection, descriptor, vector, count)
                 }
             }

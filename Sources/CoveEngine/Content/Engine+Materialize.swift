@@ -289,6 +289,16 @@ extension Engine {
         }
     }
 
+    /// At the engine's end: no byte comes into a content file any more, and whoever waits for some gets `EINTR`.
+    func endFetches(of item: LiveItem) {
+        let waiters = item.state.withLock { state in
+            for fetch in state.fetching.active { fetch.end() }
+            defer { state.fetching = Fetching() }
+            return state.fetching.waiters
+        }
+        for waiter in waiters { waiter.complete(.failure(.interrupted)) }
+    }
+
     /// After a close: what is fetched only in the background, for nobody, ends.
     func stopBackgroundFetches(of item: LiveItem) {
         item.state.withLock { state in
