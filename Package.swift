@@ -28,6 +28,24 @@ let package = Package(
             pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"])]
         ),
+        .systemLibrary(
+            name: "CCurl",
+            path: "Sources/CCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"])]
+        ),
+        .systemLibrary(
+            name: "CExpat",
+            path: "Sources/CExpat",
+            pkgConfig: "expat",
+            providers: [.apt(["libexpat1-dev"])]
+        ),
+        .systemLibrary(
+            name: "CCrypto",
+            path: "Sources/CCrypto",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"])]
+        ),
         .target(name: "CoveCore", dependencies: ["CLinux"], exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "CoveEngine",
@@ -37,7 +55,7 @@ let package = Package(
         ),
         .target(
             name: "CoveProviders",
-            dependencies: ["CoveCore", "CLinux"],
+            dependencies: ["CoveCore", "CLinux", "CCurl", "CExpat", "CCrypto"],
             exclude: ["README.md"],
             swiftSettings: settings
         ),

@@ -1,0 +1,54 @@
+internal import CCurl
+internal import CoveCore
+
+/// Why no answer came.
+struct HTTPFailure: Error {
+    let error: ProviderError
+    /// The next attempt may well succeed.
+    var isTransient = false
+    /// The receiver has bytes already.
+    var hasDelivered = false
+
+    init(error: ProviderError, hasDelivered: Bool = false) {
+        self.error = error
+        self.hasDelivered = hasDelivered
+    }
+
+    init(_ code: CURLcode, _ text: String, hasDelivered: Bool) {
+        self.hasDelivered = hasDelivered
+        switch code {
+        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT:
+            error = .serverUnreachable(text)
+        case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2, CURLE_HTTP2_STREAM,
+            CURLE_SSL_CONNECT_ERROR, CURLE_WEIRD_SERVER_REPLY:
+            error = .serverUnreachable(text)
+            isTransient = true
+        case CURLE_OPERATION_TIMEDOUT:
+            error = .serverUnreachable("it does not answer")
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
+            error = .serverUnreachable("\(text); for a certificate of your own give --cacert FILE")
+        default:
+            error = .failed(text, nil)
+        }
+    }
+}
+
+extension ProviderError {
+    /// What a status means that nobody at the call expected.
+    init(_ response: HTTPResponse, doing what: String) {
+        let status = response.status
+        switch status {
+        case 300..<400:
+            let target = response.head["location"].map { " to \($0.prefix(200))" } ?? ""
+            self = .serverUnreachable("the server redirects\(target) (\(status)); mount the address it has moved to")
+        case 401, 407: self = .notAuthenticated("\(what): the server answers \(status); run cove login")
+        case 403: self = .notPermitted("\(what): the server answers 403")
+        case 404, 410: self = .noSuchItem
+        case 408: self = .timedOut
+        case 413, 507: self = .insufficientQuota("\(what): the server answers \(status)")
+        case 423: self = .busy
+        case 429, 502, 503, 504: self = .serverUnreachable("the server is busy (\(status))")
+        default: self = .failed("\(what): the server answers \(status)", nil)
+        }
+    }
+}

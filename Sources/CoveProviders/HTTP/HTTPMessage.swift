@@ -1,0 +1,81 @@
+internal import CoveCore
+
+/// What is asked of a server.
+struct HTTPRequest: Sendable {
+    /// What is sent along.
+    enum Body: Sendable {
+        case none
+        case bytes([UInt8])
+        /// A part of a snapshot.
+        case content(any ContentSource, Range<Int64>)
+
+        var size: Int64 {
+            switch self {
+            case .none: 0
+            case .bytes(let bytes): Int64(bytes.count)
+            case .content(_, let range): range.upperBound - range.lowerBound
+            }
+        }
+    }
+
+    var method: String
+    /// Absolute, percent-encoded, without credentials.
+    var url: String
+    var headers: [(name: String, value: String)] = []
+    var body = Body.none
+    /// Asking twice does no harm: what fails on the way is asked again.
+    var isRepeatable = false
+    /// Moves many bytes: a few of these go on at a time, so that small requests never queue behind them.
+    var isBulk = false
+
+    init(_ method: String, _ url: String) {
+        self.method = method
+        self.url = url
+    }
+}
+
+/// The first part of an answer.
+struct HTTPHead: Sendable {
+    var status = 0
+    /// Names in lower case.
+    private(set) var headers: [(name: String, value: String)] = []
+
+    /// The first value of a header, by its lower-case name.
+    subscript(_ name: String) -> String? { headers.first { $0.name == name }?.value }
+
+    mutating func add(_ name: String, _ value: String) { headers.append((name, value)) }
+
+    var isSuccess: Bool { (200..<300).contains(status) }
+
+    /// The number in `Content-Length`; nil where there is none that makes sense.
+    var contentLength: Int64? { self["content-length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil } }
+
+    /// The first byte and the whole size in `Content-Range`; nil where there is none that makes sense.
+    var contentRange: (first: Int64, last: Int64, size: Int64?)? {
+        guard let value = self["content-range"], value.lowercased().hasPrefix("bytes ") else { return nil }
+        let parts = value.dropFirst("bytes ".count).split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]), first >= 0, last >= first,
+            last < .max
+        else { return nil }
+        return (first, last, Int64(parts[1]))
+    }
+}
+
+/// An answer whose body is in memory.
+struct HTTPResponse: Sendable {
+    var head: HTTPHead
+    /// At most `HTTPTransfer.bodyLimit` bytes; empty when a receiver took them.
+    var body: [UInt8]
+
+    var status: Int { head.status }
+}
+
+/// Takes the body of a successful answer as it comes, on the thread of the event loop.
+protocol BodyReceiver: AnyObject, Sendable {
+    /// The first part is here. Throws when the body is not wanted.
+    func begin(_ head: HTTPHead) throws(ProviderError)
+    /// Takes the next bytes. Throws when the rest is not wanted.
+    func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError)
+}
