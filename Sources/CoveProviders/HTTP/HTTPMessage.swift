@@ -36,9 +36,11 @@ struct HTTPRequest: Sendable {
 
 /// The first part of an answer.
 struct HTTPHead: Sendable {
-    var status = 0
+    var status: Int
     /// Names in lower case.
     private(set) var headers: [(name: String, value: String)] = []
+
+    init(status: Int = 0) { self.status = status }
 
     /// The first value of a header, by its lower-case name.
     subscript(_ name: String) -> String? { headers.first { $0.name == name }?.value }

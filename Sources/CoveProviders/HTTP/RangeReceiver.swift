@@ -1,0 +1,91 @@
+internal import CoveCore
+
+/// Takes the bytes of a range from an answer to a GET and gives them to a sink, if they are what was asked for.
+///
+/// It is used by one transfer at a time; after one that broke off, the next asks from `position` on.
+final class RangeReceiver: BodyReceiver, @unchecked Sendable {
+    private let range: Range<Int64>
+    private let sink: any ContentSink
+    private let check: @Sendable (HTTPHead) throws(ProviderError) -> Void
+    /// The next byte wanted.
+    private(set) var position: Int64
+    private var stop: Int64 = 0
+    /// Bytes of a whole body that stand before the range.
+    private var skipped: Int64 = 0
+
+    /// The check throws when the answer's version is not the one wanted.
+    init(
+        _ range: Range<Int64>,
+        into sink: any ContentSink,
+        check: @escaping @Sendable (HTTPHead) throws(ProviderError) -> Void
+    ) {
+        self.range = range
+        self.sink = sink
+        self.check = check
+        position = range.lowerBound
+    }
+
+    /// The value of the `Range` header of the next request.
+    var header: String { "bytes=\(position)-\(range.upperBound - 1)" }
+
+    /// True when all bytes are here that the file has of the range.
+    var isComplete: Bool { position >= stop }
+
+    func begin(_ head: HTTPHead) throws(ProviderError) {
+        try check(head)
+        skipped = 0
+        stop = range.upperBound
+        guard let told = head.contentRange else {
+            // No part but all of it: whatever the server calls it, its first byte is byte 0.
+            guard head.status == 200 else { throw .failed("the server sent a part and does not say which", nil) }
+            skipped = position
+            if let length = head.contentLength { stop = min(stop, length) }
+            return
+        }
+        guard told.first == position else { throw .failed("the server sent another part than the one asked for", nil) }
+        stop = min(stop, told.last + 1)
+        if let size = told.size { stop = min(stop, size) }
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError) {
+        let before = Int(min(Int64(bytes.count), skipped))
+        skipped -= Int64(before)
+        let room = max(0, range.upperBound - position)
+        let count = Int(min(Int64(bytes.count - before), room))
+        guard count > 0 else {
+            // A whole body is read no further than needed.
+            if skipped == 0, room == 0 { throw .cancelled }
+            return
+        }
+        try sink.write(UnsafeRawBufferPointer(rebasing: bytes[before..<before + count]), at: position)
+        position += Int64(count)
+    }
+}
+
+extension HTTPClient {
+    /// Fetches a range by GET; after a break in the middle it goes on where it was, as long as bytes keep coming.
+    ///
+    /// The request gets its `Range` header here. Returns the last response, whose status the caller judges.
+    func fetch(_ request: HTTPRequest, _ receiver: RangeReceiver) async throws(ProviderError) -> HTTPResponse {
+        var breaks = 0
+        while true {
+            var part = request
+            part.headers.append(("Range", receiver.header))
+            part.isRepeatable = true
+            part.isBulk = true
+            let start = receiver.position
+            do throws(ProviderError) {
+                return try await send(part, to: receiver)
+            } catch {
+                let wasCalledOff = Task.isCancelled
+                // All that was wanted is here; the rest of a whole body is not.
+                if error == .cancelled, receiver.isComplete, !wasCalledOff {
+                    return HTTPResponse(head: HTTPHead(status: 200), body: [])
+                }
+                guard case .serverUnreachable = error, receiver.position > start, !wasCalledOff else { throw error }
+                breaks = receiver.position - start > 1 << 20 ? 0 : breaks + 1
+                guard breaks < 5 else { throw error }
+            }
+        }
+    }
+}
