@@ -187,7 +187,9 @@ struct ConformanceTests {
         }
         #expect(try await devices.there.names() == ["kept"])
         #expect(try await devices.there.text("kept") == "before")
-        #expect(try rawNames(devices.folder.path) == ["kept"])
+        // A server may have names of its own, as for its locks.
+        let left = try rawNames(devices.folder.path).filter { $0 != ".DAV" }
+        #expect(left == ["kept"])
     }
 
     // MARK: Changing
@@ -424,6 +426,7 @@ struct ConformanceTests {
     func `dates, permissions and attributes travel with the bytes and alone`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         let capabilities = devices.here.capabilities
+        guard capabilities.modificationTimes else { return }
         var metadata = ItemMetadata(modificationTime: Timestamp(1_234_567_890_123_456_789))
         if capabilities.permissions { metadata.permissions = 0o640 }
         if capabilities.extendedAttributes { metadata.extendedAttributes = [Array("user.one".utf8): [1, 0, 2]] }
@@ -490,7 +493,14 @@ struct ConformanceTests {
     )
     func `any name is kept byte for byte`(kind: SourceKind, text: String) async throws {
         let devices = try await TwoDevices(kind)
-        let made = try await devices.here.make(text, "first")
+        let made: RemoteItem
+        do {
+            made = try await devices.here.make(text, "first")
+        } catch let error as ProviderError {
+            // A source that can't keep a name says so.
+            guard case .unsupported = error, text.hasPrefix(".") else { throw error }
+            return
+        }
         #expect(made.name == Array(text.utf8))
         _ = try await devices.here.modify(
             devices.here.reference(text, made),

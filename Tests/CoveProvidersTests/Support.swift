@@ -8,16 +8,42 @@ import Testing
 /// A source under test, and how two devices reach it.
 struct SourceKind: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Makes a provider of the source in a folder.
-    let make: @Sendable (String) -> any Provider
+    /// Makes an empty source: the folder that holds what is in it, where one does, and what makes its providers.
+    let open: @Sendable () async throws -> (folder: TemporaryDirectory, provider: @Sendable () throws -> any Provider)
 
     static let all = [
-        SourceKind(testDescription: "folder") { FolderProvider(root: $0) },
-        SourceKind(testDescription: "folder behind a line") { root in
+        folder("folder") { FolderProvider(root: $0) },
+        folder("folder behind a line") { root in
             SimulatedLink(base: FolderProvider(root: root), latency: .milliseconds(1), bandwidth: 200 << 20)
         },
+        server("Apache", Result { try TestServer.apache() }),
+        server("nginx", Result { try TestServer.nginx() }),
+        server("rclone's WebDAV", Result { try TestServer.rcloneWebDAV() }),
     ]
+
+    private static func folder(_ name: String, _ make: @escaping @Sendable (String) -> any Provider) -> SourceKind {
+        SourceKind(testDescription: name) {
+            let folder = try TemporaryDirectory()
+            return (folder, { make(folder.path) })
+        }
+    }
+
+    /// One server for all tests, each in a folder of its own.
+    private static func server(_ name: String, _ server: Result<TestServer, any Error>) -> SourceKind {
+        SourceKind(testDescription: name) {
+            let server = try server.get()
+            let folder = try TemporaryDirectory(in: server.files)
+            let name = URL(fileURLWithPath: folder.path).lastPathComponent
+            // A server that remembers what is where is told.
+            try FileManager.default.removeItem(atPath: folder.path)
+            try server.makeCollection(name)
+            let source = "webdav://127.0.0.1:\(server.port)/\(name)"
+            return (folder, { try WebDAVProvider(source: source) { testCredentials } })
+        }
+    }
 }
+
+let testCredentials = Credentials(user: TestServer.user, password: TestServer.password)
 
 /// Two devices on one empty source.
 final class TwoDevices: Sendable {
@@ -26,9 +52,10 @@ final class TwoDevices: Sendable {
     let there: any Provider
 
     init(_ kind: SourceKind) async throws {
-        folder = try TemporaryDirectory()
-        here = kind.make(folder.path)
-        there = kind.make(folder.path)
+        let source = try await kind.open()
+        folder = source.folder
+        here = try source.provider()
+        there = try source.provider()
         try await here.start()
         try await there.start()
     }
@@ -36,7 +63,7 @@ final class TwoDevices: Sendable {
 
 /// Collects what a fetch delivers, and checks that no byte comes twice.
 final class MemorySink: ContentSink {
-    private let state = Mutex<(bytes: [Int64: UInt8], twice: Bool)>(([:], false))
+    private let state = Mutex<(bytes: [UInt8], isHere: [Bool], twice: Bool)>(([], [], false))
     private let onWrite: @Sendable (Int64) throws(ProviderError) -> Void
 
     init(onWrite: @escaping @Sendable (Int64) throws(ProviderError) -> Void = { _ throws(ProviderError) in }) {
@@ -45,10 +72,15 @@ final class MemorySink: ContentSink {
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ProviderError) {
         let copied = Array(bytes)
+        let (start, end) = (Int(offset), Int(offset) + copied.count)
         state.withLock { state in
-            for (index, byte) in copied.enumerated() {
-                if state.bytes.updateValue(byte, forKey: offset + Int64(index)) != nil { state.twice = true }
+            if state.bytes.count < end {
+                state.bytes += Array(repeating: 0, count: end - state.bytes.count)
+                state.isHere += Array(repeating: false, count: end - state.isHere.count)
             }
+            if state.isHere[start..<end].contains(true) { state.twice = true }
+            state.bytes.replaceSubrange(start..<end, with: copied)
+            state.isHere.replaceSubrange(start..<end, with: repeatElement(true, count: copied.count))
         }
         try onWrite(offset)
     }
@@ -63,7 +95,9 @@ final class MemorySink: ContentSink {
 
     /// The bytes in order; nil when one came twice.
     var bytes: [UInt8]? {
-        state.withLock { state in state.twice ? nil : state.bytes.sorted { $0.key < $1.key }.map(\.value) }
+        state.withLock { state in
+            state.twice ? nil : zip(state.bytes, state.isHere).compactMap { $1 ? $0 : nil }
+        }
     }
 }
 

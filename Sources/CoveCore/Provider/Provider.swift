@@ -91,6 +91,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var ranges = true
     /// Changes are refused atomically when the base version is old.
     public var conditionalWrites = true
+    /// Two versions of one size within a second look the same.
+    public var coarseVersions = false
     /// `copy` works.
     public var serverSideCopy = false
     /// `trash` works.
@@ -99,6 +101,10 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var stableIDs = false
     /// Symbolic links are kept.
     public var symbolicLinks = false
+    /// Dates of last modification are kept.
+    public var modificationTimes = true
+    /// The metadata version of a directory changes with everything below it.
+    public var risingDirectoryVersions = false
     /// Permissions are kept.
     public var permissions = false
     /// Owner and group are kept.

@@ -182,6 +182,9 @@ extension Engine {
         if !capabilities.conditionalWrites {
             list.append("the source can't refuse an outdated write: two writers in the same instant may not be noticed")
         }
+        if capabilities.coarseVersions {
+            list.append("the source tells versions apart by date and size: two within a second may look the same")
+        }
         if !capabilities.ranges { list.append("the source can't send a part of a file: every read fetches it whole") }
         if capabilities.readOnly { list.append("the source can't be written to: changes made here wait") }
         return list

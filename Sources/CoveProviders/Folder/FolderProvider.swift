@@ -15,7 +15,7 @@ public final class FolderProvider: Provider {
 
     let calls = WorkQueue(label: "cove.folder.calls", width: 4)
     let transfers = WorkQueue(label: "cove.folder.transfers", width: 8)
-    let cursors = CursorTable()
+    let cursors = CursorTable<DirectoryCursor>()
     private let signal = ChangeSignal()
     private let timing: WatchTiming
     private let maximumWatches: Int

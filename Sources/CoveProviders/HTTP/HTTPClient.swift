@@ -63,6 +63,9 @@ final class HTTPClient: Sendable {
             return .failure(HTTPFailure(error: error))
         }
         let loop = loop
+        receiver?.connect { [weak loop, weak transfer] in
+            if let loop, let transfer { loop.resume(transfer) }
+        }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 transfer.onEnd { continuation.resume(returning: $0) }

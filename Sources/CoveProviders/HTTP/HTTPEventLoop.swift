@@ -8,6 +8,7 @@ final class HTTPEventLoop: Sendable {
     private struct Inbox {
         var arriving: [HTTPTransfer] = []
         var cancelled: [HTTPTransfer] = []
+        var resumed: [HTTPTransfer] = []
         var isEnding = false
     }
 
@@ -53,6 +54,12 @@ final class HTTPEventLoop: Sendable {
         if !isEnding { curl_multi_wakeup(multi.handle) }
     }
 
+    /// Makes a transfer go on whose receiver was full.
+    func resume(_ transfer: HTTPTransfer) {
+        inbox.withLock { $0.resumed.append(transfer) }
+        curl_multi_wakeup(multi.handle)
+    }
+
     /// Ends the thread, and every transfer as cancelled.
     func end() {
         inbox.withLock { $0.isEnding = true }
@@ -62,14 +69,14 @@ final class HTTPEventLoop: Sendable {
     private func run() {
         var queue = Queue(options)
         while true {
-            var (arriving, cancelled, isEnding) = ([HTTPTransfer](), [HTTPTransfer](), false)
-            inbox.withLock { inbox in
-                (arriving, cancelled, isEnding) = (inbox.arriving, inbox.cancelled, inbox.isEnding)
-                (inbox.arriving, inbox.cancelled) = ([], [])
+            let new = inbox.withLock { inbox in
+                defer { inbox = Inbox(isEnding: inbox.isEnding) }
+                return inbox
             }
-            for transfer in arriving { queue.add(transfer) }
-            for transfer in cancelled { queue.cancel(transfer, multi.handle) }
-            if isEnding { break }
+            for transfer in new.arriving { queue.add(transfer) }
+            for transfer in new.cancelled { queue.cancel(transfer, multi.handle) }
+            for transfer in new.resumed { queue.resume(transfer) }
+            if new.isEnding { break }
             queue.startNext(multi.handle)
             var running: Int32 = 0
             curl_multi_perform(multi.handle, &running)
@@ -129,6 +136,10 @@ final class HTTPEventLoop: Sendable {
             }
             // It may not have arrived yet: once ended, it is not started.
             transfer.end(.failure(HTTPFailure(error: .cancelled)))
+        }
+
+        func resume(_ transfer: HTTPTransfer) {
+            if running[ObjectIdentifier(transfer)] != nil { curl_easy_pause(transfer.handle, CURLPAUSE_CONT) }
         }
 
         mutating func takeFinished(_ multi: UnsafeMutableRawPointer) -> Bool {

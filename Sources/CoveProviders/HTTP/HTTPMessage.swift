@@ -45,6 +45,9 @@ struct HTTPHead: Sendable {
     /// The first value of a header, by its lower-case name.
     subscript(_ name: String) -> String? { headers.first { $0.name == name }?.value }
 
+    /// All values of a header.
+    func all(_ name: String) -> [String] { headers.filter { $0.name == name }.map(\.value) }
+
     mutating func add(_ name: String, _ value: String) { headers.append((name, value)) }
 
     var isSuccess: Bool { (200..<300).contains(status) }
@@ -76,8 +79,17 @@ struct HTTPResponse: Sendable {
 
 /// Takes the body of a successful answer as it comes, on the thread of the event loop.
 protocol BodyReceiver: AnyObject, Sendable {
+    /// True while it takes no more; the line rests then until it calls what `connect` gave it.
+    var isFull: Bool { get }
+    /// Comes first, with what makes a resting line go on.
+    func connect(_ resume: @escaping @Sendable () -> Void)
     /// The first part is here. Throws when the body is not wanted.
     func begin(_ head: HTTPHead) throws(ProviderError)
     /// Takes the next bytes. Throws when the rest is not wanted.
     func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError)
+}
+
+extension BodyReceiver {
+    var isFull: Bool { false }
+    func connect(_ resume: @escaping @Sendable () -> Void) {}
 }

@@ -229,8 +229,15 @@ final class HTTPTransfer: @unchecked Sendable {
         }
     }
 
-    fileprivate func takeBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        if !hasBegun, !begin() { return false }
+    /// Answers as libcurl wants it: how many bytes were taken, or a number of its own to rest or to end.
+    fileprivate func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        if !hasBegun, !begin() { return -1 }
+        if let receiver, head.isSuccess, receiver.isFull { return Int(CURL_WRITEFUNC_PAUSE) }
+        // Anything but the count ends the transfer, also when the count is 0.
+        return take(bytes) ? bytes.count : -1
+    }
+
+    private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let receiver, head.isSuccess else {
             let room = Self.bodyLimit - body.count
             if bytes.count > room, head.isSuccess {
@@ -306,9 +313,7 @@ private func receiveBody(
 )
     -> Int
 {
-    let isTaken = transfer(this)?.takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? false
-    // Anything but the count ends the transfer, also when the count is 0.
-    return isTaken ? size * count : -1
+    transfer(this)?.takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? -1
 }
 
 private func sendBody(

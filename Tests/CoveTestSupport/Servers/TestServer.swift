@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// A real server on loopback, in a process of its own that ends with the last reference.
 public final class TestServer: @unchecked Sendable {
@@ -11,7 +12,7 @@ public final class TestServer: @unchecked Sendable {
     public let port: UInt16
     /// Its configuration, its log and what it serves, below `files`.
     public let folder: TemporaryDirectory
-    private var command: Command
+    private let command: Command
 
     /// Starts a server on a free port and waits until it answers; another port is tried when somebody was quicker.
     ///
@@ -38,12 +39,23 @@ public final class TestServer: @unchecked Sendable {
             if !command.hasEnded(within: 0) {
                 self.port = port
                 self.command = command
+                Self.running.withLock { _ = $0.insert(command.process) }
                 return
             }
             problem = command.error + command.output
         }
         throw CommandFailure("\(name) does not start: \(problem)")
     }
+
+    deinit { Self.running.withLock { _ = $0.remove(command.process) } }
+
+    /// Those that a suite keeps to its end have no last reference: they end with the tests.
+    private static let running: Mutex<Set<Int32>> = {
+        atexit { TestServer.endAll() }
+        return Mutex([])
+    }()
+
+    private static func endAll() { running.withLock { $0.forEach { kill(-$0, SIGKILL) } } }
 
     /// What it serves.
     public var files: String { folder.appending("files") }

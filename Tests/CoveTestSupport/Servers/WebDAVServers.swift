@@ -110,6 +110,13 @@ extension TestServer {
         }
     }
 
+    /// Makes a folder at the root of a WebDAV server.
+    public func makeCollection(_ name: String) throws {
+        let login = "\(Self.user):\(Self.password)"
+        let address = "http://127.0.0.1:\(port)/\(name)/"
+        try Command.run("curl", ["-sSf", "-o", "/dev/null", "-u", login, "-X", "MKCOL", address])
+    }
+
     private static func write(_ lines: [String], to path: String) throws {
         try (lines.joined(separator: "\n") + "\n").write(toFile: path, atomically: false, encoding: .utf8)
     }

@@ -1,0 +1,54 @@
+internal import CoveCore
+
+/// Where a WebDAV source is, and which address each path below it has.
+struct DAVAddress: Sendable {
+    /// `https://host:port`.
+    let origin: String
+    /// The decoded path of the root, without a slash at either end.
+    let root: [UInt8]
+
+    init(_ source: SourceAddress) {
+        origin = source.origin(source.scheme == "webdavs" ? "https" : "http")
+        root = source.path
+    }
+
+    /// The address of a path; that of a directory ends with a slash.
+    func url(_ path: RemotePath, isDirectory: Bool = false) -> String {
+        var bytes = root
+        if !path.isRoot { bytes += (bytes.isEmpty ? [] : [0x2F]) + path.bytes }
+        let slash = isDirectory && !bytes.isEmpty ? "/" : ""
+        return "\(origin)/\(PercentEncoding.encode(bytes, keepingSlashes: true))\(slash)"
+    }
+
+    /// What an answer calls a resource: the directory that was asked for, one thing inside it, or something else.
+    enum Place {
+        case itself
+        case inside([UInt8])
+        case elsewhere
+    }
+
+    /// Finds the place of a `href`, which is an address or a path on the server.
+    func place(of href: [UInt8], in directory: RemotePath) -> Place {
+        var rest = href[...]
+        if let colon = Self.index(of: "://", in: href) {
+            rest = href[(colon + 3)...]
+            guard let slash = rest.firstIndex(of: 0x2F) else { return .elsewhere }
+            rest = rest[slash...]
+        }
+        if let end = rest.firstIndex(where: { $0 == 0x3F || $0 == 0x23 }) { rest = rest[..<end] }
+        // Taken apart before it is decoded: an encoded slash does not part names.
+        let names = rest.split(separator: 0x2F).map { PercentEncoding.decode($0) }
+        let expected = root.split(separator: 0x2F).map { Array($0) } + directory.names.map(\.bytes)
+        guard names.count >= expected.count, names.count <= expected.count + 1 else { return .elsewhere }
+        for (name, wanted) in zip(names, expected) where name != wanted { return .elsewhere }
+        guard names.count > expected.count else { return .itself }
+        return names[expected.count].map { .inside($0) } ?? .elsewhere
+    }
+
+    private static func index(of text: String, in bytes: [UInt8]) -> Int? {
+        let wanted = Array(text.utf8)
+        guard bytes.count >= wanted.count else { return nil }
+        // A scheme is short.
+        return (0...min(bytes.count - wanted.count, 16)).first { bytes[$0..<$0 + wanted.count].elementsEqual(wanted) }
+    }
+}

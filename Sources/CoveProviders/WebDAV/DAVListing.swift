@@ -1,0 +1,142 @@
+internal import CoveCore
+internal import Synchronization
+
+/// A directory's listing under way: the answer is parsed as it comes, and rests while nobody takes what is there.
+final class DAVListing: Sendable {
+    private static let pageSize = 1000
+    /// Parsed and not yet taken: then the line rests.
+    private static let most = 4 * pageSize
+    /// No server has a directory with more.
+    private static let limit = 10_000_000
+
+    private struct State {
+        var items: [RemoteItem] = []
+        var count = 0
+        var hasItself = false
+        var end: Result<Void, ProviderError>?
+        var waiter: CheckedContinuation<Void, Never>?
+        var resume: (@Sendable () -> Void)?
+        var isResting = false
+
+        mutating func wakeIfReady() -> CheckedContinuation<Void, Never>? {
+            guard items.count >= DAVListing.pageSize || end != nil else { return nil }
+            defer { waiter = nil }
+            return waiter
+        }
+    }
+
+    private let path: RemotePath
+    private let state = Mutex(State())
+    private let task = Mutex<Task<Void, Never>?>(nil)
+
+    init(_ provider: WebDAVProvider, _ path: RemotePath) {
+        self.path = path
+        let receiver = Receiver(self, provider, path)
+        let asking = Task {
+            let end: Result<Void, ProviderError>
+            do throws(ProviderError) {
+                try await provider.propfind(path, isDirectory: true, depth: 1, MultistatusReader.request, to: receiver)
+                end = .success(())
+            } catch {
+                end = .failure(error)
+            }
+            receiver.listing?.finish(end)
+        }
+        task.withLock { $0 = asking }
+    }
+
+    /// Nobody comes back for the rest.
+    deinit { task.withLock { $0 }?.cancel() }
+
+    /// The next page, and whether it is the last.
+    func next() async throws(ProviderError) -> (items: [RemoteItem], isLast: Bool) {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ready = state.withLock { state in
+                    state.waiter = continuation
+                    return state.wakeIfReady()
+                }
+                ready?.resume()
+            }
+        } onCancel: {
+            task.withLock { $0 }?.cancel()
+        }
+        let (page, resume) = state.withLock {
+            state -> (Result<([RemoteItem], Bool), ProviderError>, (@Sendable () -> Void)?) in
+            if case .failure(let error) = state.end { return (.failure(error), nil) }
+            if state.end != nil, !state.hasItself { return (.failure(.noSuchItem), nil) }
+            let items = Array(state.items.prefix(Self.pageSize))
+            state.items.removeFirst(items.count)
+            let resume = state.isResting && state.items.count < Self.pageSize ? state.resume : nil
+            if resume != nil { state.isResting = false }
+            return (.success((items, state.end != nil && state.items.isEmpty)), resume)
+        }
+        resume?()
+        return try page.get()
+    }
+
+    private func finish(_ end: Result<Void, ProviderError>) {
+        let ready = state.withLock { state in
+            state.end = end
+            return state.wakeIfReady()
+        }
+        ready?.resume()
+    }
+
+    private func add(_ item: RemoteItem) throws(ProviderError) {
+        let (ready, count) = state.withLock { state in
+            state.items.append(item)
+            state.count += 1
+            return (state.wakeIfReady(), state.count)
+        }
+        ready?.resume()
+        if count > Self.limit { throw .failed("\(path): the server's listing does not end", nil) }
+    }
+
+    private var isFull: Bool {
+        state.withLock { state in
+            state.isResting = state.items.count >= Self.most
+            return state.isResting
+        }
+    }
+
+    private func noteItself() { state.withLock { $0.hasItself = true } }
+
+    /// Turns resources into items of the listing, as long as somebody holds that.
+    private final class Receiver: MultistatusReceiver, @unchecked Sendable {
+        weak let listing: DAVListing?
+        private let provider: WebDAVProvider
+        private let path: RemotePath
+
+        init(_ listing: DAVListing, _ provider: WebDAVProvider, _ path: RemotePath) {
+            self.listing = listing
+            self.provider = provider
+            self.path = path
+        }
+
+        override func take(_ resource: DAVResource) throws(ProviderError) {
+            guard let listing else { throw .cancelled }
+            if let status = resource.status, status >= 300 { return }
+            if resource.isPlaceholder { return }
+            switch provider.address.place(of: resource.href, in: path) {
+            case .elsewhere: return
+            case .itself:
+                guard resource.isCollection else { throw .noSuchItem }
+                listing.noteItself()
+            case .inside(let bytes):
+                let name = FileName(unchecked: bytes)
+                if name.isReserved {
+                    provider.noteLeftover(name, in: path, resource)
+                    if !name.isPassing { return }
+                }
+                try listing.add(provider.item(resource, path.appending(name)))
+            }
+        }
+
+        override var isFull: Bool { listing?.isFull ?? false }
+
+        override func connect(_ resume: @escaping @Sendable () -> Void) {
+            listing?.state.withLock { $0.resume = resume }
+        }
+    }
+}

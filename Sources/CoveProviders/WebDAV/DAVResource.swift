@@ -1,0 +1,137 @@
+internal import CoveCore
+
+/// What a server tells of one resource, in an answer to PROPFIND.
+struct DAVResource: Sendable {
+    /// As it was sent.
+    var href: [UInt8] = []
+    /// The status of the resource itself; nil where it only has properties.
+    var status: Int?
+    var isCollection = false
+    var size: Int64?
+    var tag: String?
+    var modified: Timestamp?
+    /// An id that survives renames, as ownCloud and Nextcloud give.
+    var fileID: String?
+    var availableBytes: Int64?
+    var usedBytes: Int64?
+
+    /// Some servers tell of a locked name that has nothing yet.
+    var isPlaceholder: Bool { !isCollection && tag == nil && modified == nil && size == nil }
+
+    /// Names the bytes: the entity tag, or where there is none, date and size.
+    var contentVersion: ContentVersion {
+        if isCollection { return ContentVersion([]) }
+        return Self.version(tag: tag, modified: modified, size: size ?? 0)
+    }
+
+    /// The version that an answer's headers tell of.
+    static func version(tag: String?, modified: Timestamp?, size: Int64) -> ContentVersion {
+        guard let tag, let strong = strongTag(tag) else {
+            return ContentVersion("t\(modified?.seconds ?? 0)-\(size)")
+        }
+        // Too long to be kept: its hash names it as well, and no condition can be made of it.
+        return strong.utf8.count < 120
+            ? ContentVersion("e" + strong) : ContentVersion("h" + Digest.hash(Array(strong.utf8), .sha256).hexadecimal)
+    }
+
+    /// A tag without the mark of weakness: some servers call a tag weak for a second, and then strong.
+    private static func strongTag(_ tag: String) -> String? {
+        let strong = tag.hasPrefix("W/") ? String(tag.dropFirst(2)) : tag
+        return strong.isEmpty || strong == "\"\"" ? nil : strong
+    }
+
+    /// The entity tag that a version was made of; nil where there was none.
+    static func tag(of version: ContentVersion) -> String? {
+        guard version.bytes.first == 0x65 else { return nil }
+        return String(decoding: version.bytes.dropFirst(), as: UTF8.self)
+    }
+}
+
+/// Reads a multistatus answer (RFC 4918, 13) and hands out each resource as soon as it is complete.
+final class MultistatusReader: XMLHandler {
+    /// What is asked for.
+    static let request = Array(
+        """
+        <?xml version="1.0" encoding="utf-8"?>
+        <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns"><d:prop><d:resourcetype/><d:getcontentlength/>\
+        <d:getetag/><d:getlastmodified/><oc:id/></d:prop></d:propfind>
+        """.utf8
+    )
+    static let quotaRequest = Array(
+        """
+        <?xml version="1.0" encoding="utf-8"?>
+        <d:propfind xmlns:d="DAV:"><d:prop><d:quota-available-bytes/><d:quota-used-bytes/></d:prop></d:propfind>
+        """.utf8
+    )
+
+    private let take: (DAVResource) throws(ProviderError) -> Void
+    private var path: [String] = []
+    private var resource = DAVResource()
+    /// The properties of one `propstat`, which count if its status is a success.
+    private var properties = DAVResource()
+    private var propertyStatus = 0
+
+    init(_ take: @escaping (DAVResource) throws(ProviderError) -> Void) { self.take = take }
+
+    func begin(_ name: String) throws(ProviderError) {
+        if path.isEmpty, name != "DAV: multistatus" {
+            throw .failed("the server answers with something that is not WebDAV", nil)
+        }
+        path.append(name)
+        switch name {
+        case "DAV: response": resource = DAVResource()
+        case "DAV: propstat": (properties, propertyStatus) = (DAVResource(), 0)
+        case "DAV: collection" where path.dropLast().last == "DAV: resourcetype": properties.isCollection = true
+        default: break
+        }
+    }
+
+    func end(_ name: String, text: [UInt8]) throws(ProviderError) {
+        path.removeLast()
+        switch (name, path.last) {
+        case ("DAV: response", "DAV: multistatus"):
+            guard !resource.href.isEmpty else { throw .failed("the server lists something without an address", nil) }
+            try take(resource)
+        case ("DAV: href", "DAV: response"): resource.href = Self.trimmed(text)
+        case ("DAV: status", "DAV: response"): resource.status = Self.status(text)
+        case ("DAV: status", "DAV: propstat"): propertyStatus = Self.status(text)
+        case ("DAV: propstat", "DAV: response"):
+            if (200..<300).contains(propertyStatus) { merge() }
+        case (_, "DAV: prop"): set(name, String(decoding: Self.trimmed(text), as: UTF8.self))
+        default: break
+        }
+    }
+
+    private func set(_ name: String, _ text: String) {
+        switch name {
+        case "DAV: getcontentlength": properties.size = Int64(text)
+        case "DAV: getetag": properties.tag = text
+        case "DAV: getlastmodified": properties.modified = HTTPDate.parse(text)
+        case "http://owncloud.org/ns id": properties.fileID = text.isEmpty ? nil : text
+        case "DAV: quota-available-bytes": properties.availableBytes = Int64(text)
+        case "DAV: quota-used-bytes": properties.usedBytes = Int64(text)
+        default: break
+        }
+    }
+
+    private func merge() {
+        resource.isCollection = resource.isCollection || properties.isCollection
+        resource.size = properties.size ?? resource.size
+        resource.tag = properties.tag ?? resource.tag
+        resource.modified = properties.modified ?? resource.modified
+        resource.fileID = properties.fileID ?? resource.fileID
+        resource.availableBytes = properties.availableBytes ?? resource.availableBytes
+        resource.usedBytes = properties.usedBytes ?? resource.usedBytes
+    }
+
+    private static func status(_ text: [UInt8]) -> Int {
+        String(decoding: text, as: UTF8.self).split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+    }
+
+    private static func trimmed(_ text: [UInt8]) -> [UInt8] {
+        let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
+        guard let first = text.firstIndex(where: { !isSpace($0) }), let last = text.lastIndex(where: { !isSpace($0) })
+        else { return [] }
+        return Array(text[first...last])
+    }
+}

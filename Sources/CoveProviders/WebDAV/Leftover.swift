@@ -1,0 +1,79 @@
+internal import CoveCore
+internal import Glibc
+
+/// Hidden names of work that a crash or a broken line interrupted, and what becomes of them.
+enum Leftover {
+    /// What is older is nobody's work any more; far more than any clock is wrong.
+    static let age: Int64 = 2 * 86_400
+
+    /// The name of something being deleted: it tells which version may be, and what it was called.
+    static func deleting(_ path: RemotePath, _ version: ContentVersion) -> FileName {
+        let token = DocumentID.random().description.prefix(8)
+        let name = path.name?.bytes ?? []
+        return FileName(unchecked: Array((Array(".cove-deleting-\(mark(version))-\(token)-".utf8) + name).prefix(255)))
+    }
+
+    static func mark(_ version: ContentVersion) -> String {
+        String(Digest.hash(version.bytes, .sha256).hexadecimal.prefix(8))
+    }
+
+    /// What a hidden name says of itself.
+    enum Kind: Equatable {
+        case upload
+        case probe
+        case deleting(mark: String, name: [UInt8])
+    }
+
+    static func kind(_ name: FileName) -> Kind? {
+        let bytes = name.bytes
+        if bytes.starts(with: Array(".cove-upload-".utf8)) { return .upload }
+        if bytes.starts(with: Array(".cove-probe-".utf8)) { return .probe }
+        let start = Array(".cove-deleting-".utf8)
+        guard bytes.starts(with: start), bytes.count > start.count + 18 else { return nil }
+        let mark = String(decoding: bytes[start.count..<start.count + 8], as: UTF8.self)
+        return .deleting(mark: mark, name: Array(bytes[(start.count + 18)...]))
+    }
+}
+
+extension WebDAVProvider {
+    /// Deletes what an interrupted upload left, and puts back what was not meant to be deleted, once it is old.
+    func noteLeftover(_ name: FileName, in directory: RemotePath, _ resource: DAVResource) {
+        guard let kind = Leftover.kind(name), let modified = resource.modified,
+            Int64(Glibc.time(nil)) - modified.seconds > Leftover.age, (try? server())?.isReadOnly == false
+        else { return }
+        let path = directory.appending(name)
+        Task {
+            do throws(ProviderError) {
+                switch kind {
+                case .upload: _ = try await send("DELETE", path)
+                case .probe: _ = try await send("DELETE", path, isDirectory: true)
+                case .deleting(let mark, let name): try await endDeleting(path, resource, mark, name)
+                }
+            } catch {
+                log("\(path): an old leftover stays: \(error)")
+            }
+        }
+    }
+
+    private func endDeleting(
+        _ path: RemotePath,
+        _ resource: DAVResource,
+        _ mark: String,
+        _ name: [UInt8]
+    ) async throws(ProviderError) {
+        let isMeant =
+            resource.isCollection
+            ? try await isEmpty(path) : mark == Leftover.mark(resource.contentVersion)
+        if isMeant {
+            _ = try await send("DELETE", path, isDirectory: resource.isCollection)
+            return
+        }
+        guard let name = FileName(validating: name) else { return }
+        let old = path.parent.appending(name)
+        let back = try await move(path, to: old, isDirectory: resource.isCollection, overwrite: false)
+        if back.status == 412 {
+            let other = path.parent.appending(name.inserting(" (recovered)"))
+            _ = try await move(path, to: other, isDirectory: resource.isCollection, overwrite: false)
+        }
+    }
+}

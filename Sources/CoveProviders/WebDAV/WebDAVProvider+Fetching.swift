@@ -1,0 +1,39 @@
+public import CoveCore
+
+extension WebDAVProvider {
+    /// Fetches by GET with a range; no byte is given on before the answer's version is the one wanted.
+    public func fetch(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        range: Range<Int64>,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
+        if range.isEmpty { return try check(try await look(item.path), is: version) }
+        let receiver = RangeReceiver(range, into: sink) { (head) throws(ProviderError) in
+            try Self.check(head, is: version)
+        }
+        let response = try await client.fetch(HTTPRequest("GET", address.url(item.path)), receiver)
+        switch response.status {
+        case 200..<300: return
+        // The range lies beyond the end, or the file became shorter.
+        case 416: try check(try await look(item.path), is: version)
+        case 412: throw .versionNoLongerAvailable
+        case 300..<400 where response.head["location"]?.hasSuffix("/") == true: throw .noSuchItem
+        default: throw refusal(response, "\(item.path)")
+        }
+    }
+
+    private func check(_ item: RemoteItem, is version: ContentVersion) throws(ProviderError) {
+        guard item.kind == .file else { throw .noSuchItem }
+        guard item.contentVersion == version else { throw .versionNoLongerAvailable }
+    }
+
+    private static func check(_ head: HTTPHead, is version: ContentVersion) throws(ProviderError) {
+        let size = head.contentRange?.size ?? (head.status == 200 ? head.contentLength : nil)
+        let modified = head["last-modified"].flatMap { HTTPDate.parse($0) }
+        let byTag = DAVResource.version(tag: head["etag"], modified: modified, size: size ?? -1)
+        // A server may tell a tag here and none in its listings.
+        let byDate = DAVResource.version(tag: nil, modified: modified, size: size ?? -1)
+        guard version == (version.bytes.first == 0x74 ? byDate : byTag) else { throw .versionNoLongerAvailable }
+    }
+}

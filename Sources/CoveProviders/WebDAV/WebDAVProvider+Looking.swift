@@ -1,0 +1,132 @@
+public import CoveCore
+internal import Synchronization
+
+extension WebDAVProvider {
+    /// Lists a directory by PROPFIND with a depth of 1, page by page while the answer comes in.
+    public func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {
+        let listing: DAVListing
+        if let page {
+            guard let found = listings.take(page) else { throw .pageExpired }
+            listing = found
+        } else {
+            listing = DAVListing(self, directory.path)
+        }
+        let (items, isLast) = try await listing.next()
+        return Listing(items: items, next: isLast ? nil : listings.put(listing))
+    }
+
+    /// Asks for the properties of one name.
+    public func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
+        if name.isReserved, !name.isPassing { throw .noSuchItem }
+        return try await look(directory.path.appending(name))
+    }
+
+    /// What the server has at a path now.
+    func look(_ path: RemotePath) async throws(ProviderError) -> RemoteItem {
+        let resource = try await properties(path)
+        if resource.isPlaceholder { throw .noSuchItem }
+        return item(resource, path)
+    }
+
+    /// What the server has at a path; nil when there is nothing.
+    func lookIfPresent(_ path: RemotePath) async throws(ProviderError) -> RemoteItem? {
+        do throws(ProviderError) { return try await look(path) } catch .noSuchItem { return nil }
+    }
+
+    func item(_ resource: DAVResource, _ path: RemotePath) -> RemoteItem {
+        let isDirectory = resource.isCollection
+        return RemoteItem(
+            id: RemoteID(id(resource, path)),
+            name: path.name?.bytes ?? [],
+            kind: isDirectory ? .directory : .file,
+            size: isDirectory ? 0 : resource.size ?? 0,
+            contentVersion: resource.contentVersion,
+            // Of a directory only a tag that rises with all that is in it says anything.
+            metadataVersion: MetadataVersion(
+                isDirectory ? resource.tag.map { String($0.prefix(120)) } ?? "" : "\(resource.modified?.seconds ?? 0)"
+            ),
+            metadata: ItemMetadata(modificationTime: isDirectory ? nil : resource.modified)
+        )
+    }
+
+    private func id(_ resource: DAVResource, _ path: RemotePath) -> [UInt8] {
+        if let id = resource.fileID { return Array("i\(id.prefix(200))".utf8) }
+        // The longest ids are told apart by their hash.
+        return path.bytes.count < 400 ? [0x70] + path.bytes : [0x68] + Digest.hash(path.bytes, .sha256)
+    }
+
+    func properties(_ path: RemotePath, isDirectory: Bool = false) async throws(ProviderError) -> DAVResource {
+        let found = try await propfind(path, isDirectory: isDirectory, depth: 0, MultistatusReader.request)
+        guard let resource = found.first else { throw .failed("\(path): the server's answer is empty", nil) }
+        return resource
+    }
+
+    func propfind(
+        _ path: RemotePath,
+        isDirectory: Bool,
+        depth: Int,
+        _ body: [UInt8]
+    ) async throws(ProviderError) -> [DAVResource] {
+        let receiver = MultistatusReceiver()
+        try await propfind(path, isDirectory: isDirectory, depth: depth, body, to: receiver)
+        return receiver.resources
+    }
+
+    /// Asks; the receiver has taken a whole answer when this returns.
+    func propfind(
+        _ path: RemotePath,
+        isDirectory: Bool,
+        depth: Int,
+        _ body: [UInt8],
+        to receiver: MultistatusReceiver
+    ) async throws(ProviderError) {
+        var request = HTTPRequest("PROPFIND", address.url(path, isDirectory: isDirectory))
+        request.headers = [("Depth", "\(depth)"), ("Content-Type", "application/xml; charset=utf-8")]
+        request.body = .bytes(body)
+        request.isRepeatable = true
+        let response = try await client.send(request, to: receiver)
+        if !isDirectory, (300..<400).contains(response.status),
+            response.head["location"]?.hasSuffix("/") == true
+        {
+            // Some servers send whoever forgets the slash of a directory back to put it.
+            return try await propfind(path, isDirectory: true, depth: depth, body, to: receiver)
+        }
+        guard response.status == 207 else { throw refusal(response, "\(path)") }
+        try receiver.finish()
+    }
+
+    /// The error of a status nobody at the call expected; one of 401 says how the server wants to be logged in to.
+    func refusal(_ response: HTTPResponse, _ what: String) -> ProviderError {
+        guard response.status == 401 else { return ProviderError(response, doing: what) }
+        let ways = response.head.all("www-authenticate").map { $0.prefix { $0 != " " } }.joined(separator: ", ")
+        return .notAuthenticated("the server wants a password (\(ways)) and accepts none that it got; run cove login")
+    }
+}
+
+/// Parses a multistatus answer as it comes in, and keeps a few resources.
+class MultistatusReceiver: BodyReceiver, @unchecked Sendable {
+    /// Only the event loop's thread touches these while a transfer goes on.
+    private(set) var resources: [DAVResource] = []
+    private var scanner: XMLScanner?
+
+    func begin(_ head: HTTPHead) throws(ProviderError) {
+        guard head.status == 207 else {
+            throw .failed("the server answers \(head.status) where WebDAV answers 207; is the address right?", nil)
+        }
+        resources = []
+        let reader = MultistatusReader { [unowned self] (resource) throws(ProviderError) in try self.take(resource) }
+        scanner = XMLScanner(reader)
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError) { try scanner?.parse(bytes) }
+
+    func finish() throws(ProviderError) { try scanner?.finish() }
+
+    func take(_ resource: DAVResource) throws(ProviderError) {
+        guard resources.count < 64 else { throw .failed("the server tells of more than it was asked for", nil) }
+        resources.append(resource)
+    }
+
+    var isFull: Bool { false }
+    func connect(_ resume: @escaping @Sendable () -> Void) {}
+}

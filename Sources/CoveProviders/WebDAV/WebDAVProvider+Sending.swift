@@ -1,0 +1,258 @@
+public import CoveCore
+
+extension WebDAVProvider {
+    /// Makes a file or directory whose name must be free.
+    public func create(
+        _ template: ItemTemplate,
+        name: FileName,
+        in directory: RemoteReference,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        if name.isReserved, !name.isPassing { throw .unsupported("\(name): a name that Cove keeps for itself") }
+        let server = try server()
+        try checkShown(name, server)
+        let path = directory.path.appending(name)
+        switch template.kind {
+        case .directory: return try await makeDirectory(path)
+        case .file: break
+        default: throw .unsupported("WebDAV has files and directories only")
+        }
+        let content = content ?? EmptyContent()
+        guard server.putsInPlace else { return try await createBeside(path, template.metadata, content) }
+        let headers = [("If-None-Match", "*")] + dateHeaders(template.metadata)
+        let response = try await put(path, content, headers)
+        if response.status == 412 { throw .filenameCollision(try await lookIfPresent(path)) }
+        guard response.head.isSuccess else { throw try await putRefusal(response, path) }
+        return try await put(path, response)
+    }
+
+    /// What a server never lists would look deleted.
+    func checkShown(_ name: FileName, _ server: DAVServer) throws(ProviderError) {
+        if server.hidesDotNames, name.bytes.first == 0x2E, !name.isReserved {
+            throw .unsupported("\(name): the server does not list names that begin with a dot")
+        }
+    }
+
+    private func createBeside(
+        _ path: RemotePath,
+        _ metadata: ItemMetadata,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> RemoteItem {
+        let server = try server()
+        // Many bytes are not sent for nothing.
+        if content.size > 256 << 10 || !server.heedsOverwrite, let other = try await lookIfPresent(path) {
+            throw .filenameCollision(other)
+        }
+        return try await beside(path, metadata, content) { (upload, sent) async throws(ProviderError) -> RemoteItem in
+            try await self.create(upload, sent, at: path)
+        }
+    }
+
+    /// Moves an upload to a name that must be free.
+    private func create(
+        _ upload: RemotePath,
+        _ sent: RemoteItem,
+        at path: RemotePath
+    ) async throws(ProviderError) -> RemoteItem {
+        let response: HTTPResponse
+        if try server().heedsLocks {
+            response = try await lockingFree(upload, path)
+        } else {
+            response = try await move(upload, to: path, isDirectory: false, overwrite: false)
+        }
+        if response.status == 412 { throw .filenameCollision(try await lookIfPresent(path)) }
+        return try await settle(response, sent, at: path)
+    }
+
+    private func makeDirectory(_ path: RemotePath) async throws(ProviderError) -> RemoteItem {
+        if try !server().refusesTakenDirectory, let other = try await lookIfPresent(path) {
+            throw .filenameCollision(other)
+        }
+        let response = try await send("MKCOL", path, isDirectory: true)
+        switch response.status {
+        case 200..<300: return try await look(path)
+        case 404, 409: throw .noSuchItem
+        default:
+            if let other = try await lookIfPresent(path) { throw .filenameCollision(other) }
+            throw refusal(response, "\(path)")
+        }
+    }
+
+    /// Replaces the bytes of a file, or sets its date where the server lets one.
+    public func modify(
+        _ item: RemoteReference,
+        base: ContentVersion,
+        metadata: ItemMetadata,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        let server = try server()
+        guard let content else { return try await setDate(item.path, base, metadata) }
+        let path = item.path
+        guard server.putsInPlace, let tag = DAVResource.tag(of: base) else {
+            return try await modifyBeside(path, base, metadata, content)
+        }
+        let headers = [("If-Match", tag)] + dateHeaders(metadata)
+        let response = try await conditionally(path, base) { () throws(ProviderError) in
+            try await self.put(path, content, headers)
+        }
+        guard response.head.isSuccess else { throw try await putRefusal(response, path) }
+        return try await put(path, response)
+    }
+
+    private func modifyBeside(
+        _ path: RemotePath,
+        _ base: ContentVersion,
+        _ metadata: ItemMetadata,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> RemoteItem {
+        let current = try await expect(path, base)
+        if current.size == content.size { try await waitForAnotherVersion(than: current) }
+        return try await beside(path, metadata, content) { (upload, sent) async throws(ProviderError) -> RemoteItem in
+            let response: HTTPResponse
+            if try self.server().heedsLocks {
+                response = try await self.locking(path) { (lock) async throws(ProviderError) -> HTTPResponse in
+                    if lock.hasMadeFile { throw .noSuchItem }
+                    try await self.expect(path, base)
+                    return try await self.move(upload, to: path, isDirectory: false, overwrite: true, lock: lock)
+                }
+            } else {
+                // The server keeps nobody out: this is as near to a condition as it gets.
+                try await self.expect(path, base)
+                response = try await self.move(upload, to: path, isDirectory: false, overwrite: true)
+            }
+            return try await self.settle(response, sent, at: path)
+        }
+    }
+
+    /// Where versions are dates and sizes, two of one size must not have one second.
+    private func waitForAnotherVersion(than current: RemoteItem) async throws(ProviderError) {
+        guard current.contentVersion.bytes.first == 0x74, let date = current.metadata.modificationTime else { return }
+        let age = System.now().rawValue - date.rawValue
+        // A clock that is wrong by more than that is the server's to mend.
+        guard age > -2_000_000_000, age < 2_000_000_000 else { return }
+        do { try await Task.sleep(for: .nanoseconds(2_000_000_000 - max(0, age))) } catch { throw .cancelled }
+    }
+
+    /// Uploads under a hidden name first, where nobody else writes: so its version is known for sure, and an upload
+    /// that breaks off has broken nothing.
+    private func beside(
+        _ path: RemotePath,
+        _ metadata: ItemMetadata,
+        _ content: any ContentSource,
+        _ place: (RemotePath, RemoteItem) async throws(ProviderError) -> RemoteItem
+    ) async throws(ProviderError) -> RemoteItem {
+        let upload = path.parent.appending(FileName(unchecked: Self.hiddenName("upload")))
+        do throws(ProviderError) {
+            let response = try await put(upload, content, dateHeaders(metadata))
+            guard response.head.isSuccess else { throw try await putRefusal(response, upload) }
+            let sent = try await look(upload)
+            guard sent.size == content.size else { throw .failed("\(path): the server kept other bytes", nil) }
+            return try await place(upload, sent)
+        } catch {
+            // Whoever called it off does not wait for this to be called off too.
+            await Task { await self.discard(upload) }.value
+            throw error
+        }
+    }
+
+    /// Deletes an upload that broke off; the server may only be about to make it.
+    private func discard(_ upload: RemotePath) async {
+        for _ in 0..<5 {
+            guard let response = try? await send("DELETE", upload), response.status == 404 else { return }
+            try? await Task.sleep(for: .milliseconds(200))
+        }
+    }
+
+    /// What a MOVE of an upload made.
+    private func settle(
+        _ response: HTTPResponse,
+        _ sent: RemoteItem,
+        at path: RemotePath
+    ) async throws(ProviderError) -> RemoteItem {
+        switch response.status {
+        case 200...204: break
+        case 404, 409:
+            // A MOVE whose answer got lost was sent again: it is there already.
+            let found = try await look(path)
+            guard found.contentVersion == sent.contentVersion else { throw .noSuchItem }
+            return found
+        default: throw refusal(response, "\(path)")
+        }
+        let found = try await look(path)
+        if found.contentVersion == sent.contentVersion { return found }
+        guard try server().keepsVersionOnMove || found.size != sent.size else { return found }
+        // Somebody was quicker than this look: what was sent is the base of what is there.
+        var item = sent
+        (item.name, item.id) = (found.name, found.id)
+        return item
+    }
+
+    /// What a PUT made: what is there now, unless somebody was quicker than this look.
+    private func put(_ path: RemotePath, _ response: HTTPResponse) async throws(ProviderError) -> RemoteItem {
+        let told = response.head["etag"].map { DAVResource.version(tag: $0, modified: nil, size: 0) }
+        var item = try await look(path)
+        if let told, item.contentVersion != told { item.contentVersion = told }
+        return item
+    }
+
+    private func putRefusal(_ response: HTTPResponse, _ path: RemotePath) async throws(ProviderError) -> ProviderError {
+        switch response.status {
+        case 404, 409, 500:
+            // Some servers answer 500 when the folder is missing.
+            guard try await lookIfPresent(path.parent) != nil else { return .noSuchItem }
+            if let there = try await lookIfPresent(path), there.kind == .directory { return .filenameCollision(there) }
+        case 405:
+            if let there = try await lookIfPresent(path) { return .filenameCollision(there) }
+        default: break
+        }
+        return refusal(response, "\(path)")
+    }
+
+    /// Throws unless a file of the version is there.
+    @discardableResult
+    func expect(_ path: RemotePath, _ base: ContentVersion) async throws(ProviderError) -> RemoteItem {
+        let current = try await look(path)
+        guard current.kind == .file, current.contentVersion == base else { throw .conflict(current) }
+        return current
+    }
+
+    private func dateHeaders(_ metadata: ItemMetadata) -> [(name: String, value: String)] {
+        guard let date = metadata.modificationTime, date.seconds > 0, (try? server().keepsDates) == true else {
+            return []
+        }
+        return [("X-OC-Mtime", "\(date.seconds)")]
+    }
+
+    private func setDate(
+        _ path: RemotePath,
+        _ base: ContentVersion,
+        _ metadata: ItemMetadata
+    ) async throws(ProviderError) -> RemoteItem {
+        let current = try await look(path)
+        guard current.kind == .directory || current.contentVersion == base else { throw .conflict(current) }
+        guard current.kind == .file, let date = metadata.modificationTime, try server().keepsDates, date.seconds > 0,
+            date.seconds != current.metadata.modificationTime?.seconds
+        else { return current }
+        var request = HTTPRequest("PROPPATCH", address.url(path))
+        request.headers = [("Content-Type", "application/xml; charset=utf-8")]
+        request.body = .bytes(
+            Array(
+                """
+                <?xml version="1.0" encoding="utf-8"?><d:propertyupdate xmlns:d="DAV:"><d:set><d:prop>\
+                <d:lastmodified>\(date.seconds)</d:lastmodified></d:prop></d:set></d:propertyupdate>
+                """.utf8
+            )
+        )
+        request.isRepeatable = true
+        let response = try await client.send(request)
+        guard response.head.isSuccess else { throw refusal(response, "\(path)") }
+        return try await look(path)
+    }
+}
+
+/// The content of a file of no bytes.
+private struct EmptyContent: ContentSource {
+    var size: Int64 { 0 }
+    func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(ProviderError) -> Int { 0 }
+    func copy(to descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int { 0 }
+}

@@ -1,0 +1,136 @@
+public import CoveCore
+internal import Synchronization
+
+/// A WebDAV server as the cloud (RFC 4918): Apache, nginx, Nextcloud, rclone and others.
+///
+/// What a server can do is tried out by `start()`, not guessed from its name. Where it refuses conditions, they are
+/// checked just before each change instead, and `capabilities` says so.
+public final class WebDAVProvider: Provider {
+    let address: DAVAddress
+    let client: HTTPClient
+    let listings = CursorTable<DAVListing>()
+    let log: @Sendable (String) -> Void
+    private let credentials: @Sendable () -> Credentials?
+    private let state = Mutex(State())
+
+    private struct State {
+        var capabilities = ProviderCapabilities()
+        var server: DAVServer?
+    }
+
+    /// Takes `webdav://` or `webdavs://` and what follows; nothing is asked before `start()`.
+    ///
+    /// The credentials are asked for at each start, so that new ones count. Throws when the address is none.
+    public convenience init(
+        source: String,
+        certificates: String? = nil,
+        credentials: @escaping @Sendable () -> Credentials?,
+        log: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(ProviderError) {
+        var options = HTTPOptions()
+        options.certificates = certificates
+        try self.init(source: source, options, credentials: credentials, log: log)
+    }
+
+    init(
+        source: String,
+        _ options: HTTPOptions,
+        credentials: @escaping @Sendable () -> Credentials?,
+        log: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(ProviderError) {
+        guard let parsed = SourceAddress(source), ["webdav", "webdavs"].contains(parsed.scheme) else {
+            throw .unsupported("\(source): not an address such as webdavs://host/path")
+        }
+        address = DAVAddress(parsed)
+        client = try HTTPClient(options)
+        self.credentials = credentials
+        self.log = log
+    }
+
+    /// What the server can do, as `start()` found out.
+    public var capabilities: ProviderCapabilities { state.withLock { $0.capabilities } }
+
+    /// Logs in, and tries out once what the server can do.
+    public func start() async throws(ProviderError) {
+        let credentials = credentials()
+        let login = credentials.map { HTTPOptions.Login(user: $0.user, password: $0.password) }
+        client.use(login, .basic)
+        let root = try await logIn(login)
+        if state.withLock({ $0.server != nil }) { return }
+        let server = try await DAVServer.probe(self)
+        state.withLock { state in
+            state.server = server
+            state.capabilities = server.capabilities(root: root)
+        }
+        log("the server: \(server)")
+    }
+
+    /// Asks for the root; a server that wants to be told the password otherwise is.
+    private func logIn(_ login: HTTPOptions.Login?) async throws(ProviderError) -> DAVResource {
+        do throws(ProviderError) {
+            return try await properties(.root, isDirectory: true)
+        } catch .notAuthenticated(let why) where login != nil && why.lowercased().contains("digest") {
+            client.use(login, .digest)
+            return try await properties(.root, isDirectory: true)
+        } catch .noSuchItem {
+            throw .serverUnreachable("\(address.url(.root)): there is no such folder; create it, or mount another")
+        }
+    }
+
+    /// What the server was found to do; only after a start.
+    func server() throws(ProviderError) -> DAVServer {
+        guard let server = state.withLock({ $0.server }) else { throw .serverUnreachable("not connected yet") }
+        return server
+    }
+
+    /// The server refuses conditions that hold: from now on they are checked here.
+    func distrustConditions() {
+        state.withLock { state in
+            state.server?.heedsPutConditions = false
+            state.server?.heedsDeleteConditions = false
+            state.capabilities.conditionalWrites = state.server?.isConditional ?? false
+        }
+        log("the server refuses to change versions that it says are current: its conditions are not used any more")
+    }
+
+    /// Nil: a server has no name of its own.
+    public func sourceIdentity() async -> [UInt8]? { nil }
+
+    /// Ends listings under way.
+    public func stop() async { listings.removeAll() }
+
+    /// Nil: the server must be polled.
+    public var changeSignal: AsyncStream<Void>? { nil }
+
+    private static let anchor = Anchor(Array("listings".utf8))
+
+    /// Tells nothing: directories are listed again instead.
+    public func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes {
+        if let anchor, anchor != Self.anchor { throw .anchorExpired }
+        return Changes(events: [], anchor: Self.anchor, moreComing: false)
+    }
+
+    /// The properties of RFC 4331, where the server has them.
+    public func quota() async throws(ProviderError) -> ProviderQuota? {
+        let found = try await propfind(.root, isDirectory: true, depth: 0, MultistatusReader.quotaRequest)
+        guard let root = found.first, let available = root.availableBytes, available >= 0, let used = root.usedBytes,
+            used >= 0
+        else { return nil }
+        let (total, overflow) = available.addingReportingOverflow(used)
+        return ProviderQuota(total: overflow ? .max : total, available: available)
+    }
+}
+
+/// Who uses a source.
+public struct Credentials: Sendable, Equatable {
+    /// The user, or the access key.
+    public var user: String
+    /// The password, or the secret key.
+    public var password: String
+
+    /// Makes credentials.
+    public init(user: String, password: String) {
+        self.user = user
+        self.password = password
+    }
+}
