@@ -25,6 +25,9 @@ public final class Engine: Sendable {
     let scratchNames: NamePatterns
     let incoming = IncomingTable()
     let touched: TouchedDirectories
+    let usedDirectories = UsedDirectories()
+    /// The provider tells of no changes by itself.
+    let mustPoll: Bool
     /// What needs the provider waits here for the first attempt to connect.
     let connected = Gate()
     /// Counts what the provider told: a listing that it overlapped may lack some of it.
@@ -62,6 +65,7 @@ public final class Engine: Sendable {
     ) throws(EngineError) {
         self.configuration = configuration
         self.provider = provider
+        mustPoll = provider.changeSignal == nil
         self.log = log
         do throws(Errno) {
             if let ledger { self.ledger = ledger } else { self.ledger = try HandleLedger() }
@@ -174,6 +178,12 @@ public final class Engine: Sendable {
 
     /// The sync engine, once started.
     var sync: SyncEngine? { syncSlot.withLock { $0 } }
+
+    /// Tells that the machine's network has changed: what could not be reached is tried again at once.
+    public func networkChanged() {
+        guard let sync else { return }
+        Task { await sync.retryConnecting() }
+    }
 
     /// Tells sync that something changed here.
     func wakeSync() {

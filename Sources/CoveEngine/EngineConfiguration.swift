@@ -22,6 +22,8 @@ public struct EngineConfiguration: Sendable {
     public var noMaterialize: [String] = []
     /// How long a change rests before it is sent.
     public var settleTime: Duration = .seconds(2)
+    /// How often a source that tells of no changes is asked for them.
+    public var pollInterval: Duration = .seconds(30)
     /// How long a program waits for a source that makes no progress.
     public var stallLimit: Duration = .seconds(30)
     /// How long a vacated name passes its document on.

@@ -13,6 +13,12 @@ public enum SourceError: Error, Sendable, Equatable, CustomStringConvertible {
     case notDirectory(String)
     /// The directory can't be read.
     case unreadable(String, Errno)
+    /// It is no address.
+    case badAddress(String)
+    /// The address holds a password.
+    case password
+    /// It can't be used, for a reason of the machine.
+    case failed(String)
     /// An option has a value that makes no sense.
     case invalidOption(String, value: String, expected: String)
 
@@ -24,6 +30,10 @@ public enum SourceError: Error, Sendable, Equatable, CustomStringConvertible {
             "\(scheme): unknown kind of source; known are \(ProviderFactory.schemes.joined(separator: ", "))"
         case .missing(let path): "\(path): no such directory; create it first"
         case .notDirectory(let path): "\(path): not a directory"
+        case .badAddress(let text): "\(text): not an address such as webdavs://host/path"
+        case .password:
+            "a password in an address is seen by others; use cove login, COVE_PASSWORD or ~/.netrc"
+        case .failed(let why): why
         case .unreadable(let path, let errno): "\(path): can't be read: \(errno)"
         case .invalidOption(let name, let value, let expected): "\(name)=\(value): expected \(expected)"
         }
@@ -33,7 +43,30 @@ public enum SourceError: Error, Sendable, Equatable, CustomStringConvertible {
 /// Makes providers from what a person types.
 public enum ProviderFactory {
     /// The kinds of sources there are, as they begin.
-    public static let schemes = ["dir://"]
+    public static let schemes = ["dir://"] + networkSchemes.map { $0 + "://" }
+
+    static let networkSchemes = ["webdav", "webdavs"]
+
+    /// How a source over the network is reached.
+    public struct Access: Sendable {
+        /// A file of certificates to trust instead of the system's.
+        public var certificates: String?
+        /// A transfer that moves nothing for so long has failed.
+        public var stallLimit: Duration
+        /// Who uses the source, asked for at each start; nil leaves it to `~/.netrc`.
+        public var credentials: @Sendable () async -> Credentials?
+
+        /// Makes an access.
+        public init(
+            certificates: String? = nil,
+            stallLimit: Duration = .seconds(30),
+            credentials: @escaping @Sendable () async -> Credentials? = { nil }
+        ) {
+            self.certificates = certificates
+            self.stallLimit = stallLimit
+            self.credentials = credentials
+        }
+    }
 
     /// Makes the provider of a source: `dir:///path`, taken literally, or a plain path; nothing is started yet.
     ///
@@ -42,9 +75,11 @@ public enum ProviderFactory {
     public static func make(
         source: String,
         options: [String: String] = [:],
+        access: Access = Access(),
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(SourceError) -> any Provider {
         if let tree = try GeneratedTree.make(source: source) { return tree }
+        if let server = try server(source, access, log) { return server }
         let path = try directory(source)
         let rescan = try value("rescan", options, "a time such as 300s", SimulatedLink.duration)
         let folder = FolderProvider(root: path, rescanInterval: rescan ?? .seconds(300), log: log)
@@ -53,6 +88,25 @@ public enum ProviderFactory {
         let stall = options["stall"]
         if latency == nil, bandwidth == nil, stall == nil { return folder }
         return SimulatedLink(base: folder, latency: latency ?? .zero, bandwidth: bandwidth, stall: stall)
+    }
+
+    private static func server(
+        _ source: String,
+        _ access: Access,
+        _ log: @escaping @Sendable (String) -> Void
+    ) throws(SourceError) -> (any Provider)? {
+        guard let scheme = scheme(source), networkSchemes.contains(where: { $0 + "://" == scheme }) else { return nil }
+        guard let address = SourceAddress(source) else { throw .badAddress(source) }
+        // Others can read command lines.
+        guard address.password == nil else { throw .password }
+        var options = HTTPOptions()
+        options.certificates = access.certificates
+        options.stallLimit = access.stallLimit
+        do throws(ProviderError) {
+            return try WebDAVProvider(address, options, credentials: access.credentials, log: log)
+        } catch {
+            throw .failed("\(error)")
+        }
     }
 
     private static func directory(_ source: String) throws(SourceError) -> String {

@@ -38,12 +38,14 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
             try FileManager.default.removeItem(atPath: folder.path)
             try server.makeCollection(name)
             let source = "webdav://127.0.0.1:\(server.port)/\(name)"
-            return (folder, { try WebDAVProvider(source: source) { testCredentials } })
+            return (folder, { try ProviderFactory.make(source: source, access: access) })
         }
     }
 }
 
-let testCredentials = Credentials(user: TestServer.user, password: TestServer.password)
+private let access = ProviderFactory.Access {
+    Credentials(user: TestServer.user, password: TestServer.password)
+}
 
 /// Two devices on one empty source.
 final class TwoDevices: Sendable {

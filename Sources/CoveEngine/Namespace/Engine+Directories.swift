@@ -36,6 +36,7 @@ extension Engine {
     /// Opens a directory; one that was never listed is listed by the provider first.
     public func openDirectory(_ id: ItemID, _ caller: Caller) throws(Errno) -> Outcome<Void> {
         touched.insert(id)
+        if mustPoll { usedDirectories.note(id) }
         guard let row = try catalog.read({ database throws(Errno) in try database.item(id) }) else {
             guard removedDirectories.attributes(of: id) != nil else { throw .stale }
             return .now(())

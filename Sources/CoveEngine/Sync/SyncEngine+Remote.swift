@@ -42,6 +42,11 @@ extension SyncEngine {
                 more = changes.moreComing
                 try await save(changes.anchor)
             }
+            if mustPoll {
+                let everywhere = pollsEverywhere
+                pollsEverywhere = false
+                try await pollDirectories(everywhere: everywhere)
+            }
         } catch {
             if error.parksAccount { disconnect(error) } else { engine.log.info("polling failed: \(error)") }
         }
@@ -86,7 +91,7 @@ extension SyncEngine {
     }
 
     /// Compares a listed directory with the provider's; what is new or changed is taken in, what is gone is returned.
-    private func relist(_ directory: ItemID) async throws(ProviderError) -> [RemoteChange] {
+    func relist(_ directory: ItemID) async throws(ProviderError) -> [RemoteChange] {
         let gone = try await whileInPlace(directory) { reference throws(ProviderError) in
             try await self.relist(directory, at: reference)
         }
@@ -99,6 +104,7 @@ extension SyncEngine {
     ) async throws(ProviderError) -> [RemoteChange] {
         let engine = engine
         var names: Set<[UInt8]> = []
+        var below: [RemoteChange] = []
         var page: Page?
         let time = System.monotonic()
         repeat {
@@ -116,10 +122,22 @@ extension SyncEngine {
                     try self.different(items, from: directory, database)
                 }
             }
+            for path in changedBelow(changed, in: reference.path) {
+                below += await listAgain(path).map { .removed($0) }
+            }
             await take(changed.map { Seen(change: .updated($0, directory: reference.path), time: time) })
             page = listing.next
         } while page != nil
-        let seen = names
+        return below + (try await missing(names, from: directory, at: reference.path))
+    }
+
+    /// What the catalog has at a directory of the provider, and a listing has not.
+    private func missing(
+        _ seen: Set<[UInt8]>,
+        from directory: ItemID,
+        at path: RemotePath
+    ) async throws(ProviderError) -> [RemoteChange] {
+        let engine = engine
         return try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
                 var gone: [RemoteChange] = []
@@ -132,7 +150,7 @@ extension SyncEngine {
                 ) { row in
                     let name = row.blob(0)
                     if !seen.contains(name), !FileName(unchecked: name).isReserved {
-                        gone.append(.removed(reference.path.appending(FileName(unchecked: name))))
+                        gone.append(.removed(path.appending(FileName(unchecked: name))))
                     }
                     return true
                 }

@@ -64,6 +64,11 @@ actor SyncEngine {
     var recentMoves: [(from: RemotePath, to: RemotePath)] = []
     /// The local changes counted at some moment, and since when they have been many.
     var lastActivity: (time: Int64, count: Int, highSince: Int64?) = (0, 0, nil)
+    /// A person asked for all changes: the next poll lists every listed directory.
+    var pollsEverywhere = false
+    /// The last directory that was polled in its turn.
+    var pollCursor: Int64 = 0
+    private var lastPoll: Int64 = 0
     private var lastQuota: Int64 = 0
     private var lastExpiry: Int64 = 0
 
@@ -140,6 +145,10 @@ actor SyncEngine {
         if !shared.withLock({ $0.isConnected }) {
             await connect(now)
             return
+        }
+        if mustPoll {
+            let due = lastPoll + engine.configuration.pollInterval.milliseconds
+            if now >= due { pollRequested = true } else { alarm(at: due, now: now) }
         }
         if !isPollingNow, pollRequested || !shared.withLock({ $0.inbox.isEmpty }) {
             isPollingNow = true
@@ -248,6 +257,7 @@ actor SyncEngine {
             pollRequested = false
             let isAccepting = acceptsDeletions
             await poll()
+            lastPoll = engine.milliseconds()
             if isAccepting, shared.withLock({ $0.isConnected }) { acceptsDeletions = false }
             hasPolled = true
         }
@@ -281,7 +291,14 @@ actor SyncEngine {
             try database.run("UPDATE journal SET retry = 0")
             try database.run("UPDATE trash SET retry = 0 WHERE pending = 1")
         }
+        pollsEverywhere = true
         requestPoll()
+    }
+
+    /// The network has changed: what could not be reached may be there again.
+    func retryConnecting() {
+        nextConnect = 0
+        wake()
     }
 
     /// When a failed operation is tried again: after 2 s, doubling to 5 minutes, moved at random.

@@ -10,7 +10,7 @@ public final class WebDAVProvider: Provider {
     let client: HTTPClient
     let listings = CursorTable<DAVListing>()
     let log: @Sendable (String) -> Void
-    private let credentials: @Sendable () -> Credentials?
+    private let credentials: @Sendable () async -> Credentials?
     private let state = Mutex(State())
 
     private struct State {
@@ -18,30 +18,16 @@ public final class WebDAVProvider: Provider {
         var server: DAVServer?
     }
 
-    /// Takes `webdav://` or `webdavs://` and what follows; nothing is asked before `start()`.
+    /// Takes the address of a `webdav://` or `webdavs://` source; nothing is asked before `start()`.
     ///
-    /// The credentials are asked for at each start, so that new ones count. Throws when the address is none.
-    public convenience init(
-        source: String,
-        certificates: String? = nil,
-        credentials: @escaping @Sendable () -> Credentials?,
-        log: @escaping @Sendable (String) -> Void = { _ in }
-    ) throws(ProviderError) {
-        var options = HTTPOptions()
-        options.certificates = certificates
-        try self.init(source: source, options, credentials: credentials, log: log)
-    }
-
+    /// The credentials are asked for at each start, so that new ones count.
     init(
-        source: String,
+        _ source: SourceAddress,
         _ options: HTTPOptions,
-        credentials: @escaping @Sendable () -> Credentials?,
+        credentials: @escaping @Sendable () async -> Credentials?,
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(ProviderError) {
-        guard let parsed = SourceAddress(source), ["webdav", "webdavs"].contains(parsed.scheme) else {
-            throw .unsupported("\(source): not an address such as webdavs://host/path")
-        }
-        address = DAVAddress(parsed)
+        address = DAVAddress(source)
         client = try HTTPClient(options)
         self.credentials = credentials
         self.log = log
@@ -52,7 +38,7 @@ public final class WebDAVProvider: Provider {
 
     /// Logs in, and tries out once what the server can do.
     public func start() async throws(ProviderError) {
-        let credentials = credentials()
+        let credentials = await credentials()
         let login = credentials.map { HTTPOptions.Login(user: $0.user, password: $0.password) }
         client.use(login, .basic)
         let root = try await logIn(login)
@@ -118,19 +104,5 @@ public final class WebDAVProvider: Provider {
         else { return nil }
         let (total, overflow) = available.addingReportingOverflow(used)
         return ProviderQuota(total: overflow ? .max : total, available: available)
-    }
-}
-
-/// Who uses a source.
-public struct Credentials: Sendable, Equatable {
-    /// The user, or the access key.
-    public var user: String
-    /// The password, or the secret key.
-    public var password: String
-
-    /// Makes credentials.
-    public init(user: String, password: String) {
-        self.user = user
-        self.password = password
     }
 }

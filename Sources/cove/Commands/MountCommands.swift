@@ -10,6 +10,13 @@ extension CommandTable {
         completion: .directory
     )
 
+    static let cacert = Option(
+        long: "cacert",
+        argument: "FILE",
+        summary: "trust the server certificates that this file vouches for",
+        completion: .file
+    )
+
     private static let mountOptions = [
         Option(short: "f", long: "foreground", summary: "stay in the foreground, with the log on standard error"),
         Option(
@@ -20,13 +27,14 @@ extension CommandTable {
         ),
         Option(long: "account", argument: "NAME", summary: "the account's name; else the source's last part"),
         Option(long: "read-only", summary: "refuse every change"),
+        cacert,
         Option(
             short: "o",
             argument: "OPTIONS",
             summary: "options as in fstab(5), separated by commas",
             completion: .words([
-                "ro", "allow_other", "cache-size=", "settle=", "stall-limit=", "ignore=", "log=", "simulate-latency=",
-                "simulate-bandwidth=", "simulate-stall=", "nosuid", "nodev", "noexec",
+                "ro", "allow_other", "cache-size=", "settle=", "stall-limit=", "poll=", "cacert=", "ignore=", "log=",
+                "simulate-latency=", "simulate-bandwidth=", "simulate-stall=", "nosuid", "nodev", "noexec",
             ])
         ),
     ]
@@ -37,13 +45,18 @@ extension CommandTable {
         operands: mountOperands,
         options: mountOptions,
         details: """
-            SOURCE is dir:///PATH, a directory that serves as the cloud; a plain path means the same.
+            SOURCE is one of
+              dir:///PATH, a directory that serves as the cloud; a plain path means the same
+              webdavs://USER@HOST/PATH, a WebDAV server as Nextcloud; webdav:// is the same without encryption
+            `cove login SOURCE` keeps the password; else COVE_PASSWORD or ~/.netrc has it.
 
             Options for -o:
               ro, allow_other, nosuid, nodev, noexec: as for any mount
               cache-size=20G or 10%: keep at most so many bytes of clean content on this disk
               settle=2s: how long a change rests before it is sent
               stall-limit=30s: how long a program waits for a source that makes no progress
+              poll=30s: how often a server that tells of no changes is asked for them
+              cacert=FILE: as --cacert
               ignore=GLOB: names that stay on this device (repeatable)
               log=debug, info, notice or error: how much goes to the log
               simulate-latency=20ms, simulate-bandwidth=100M, simulate-stall=GLOB: a slow or stuck source, for tests

@@ -23,8 +23,14 @@ enum ChildProcess {
     }
 
     /// Runs a system program to its end; its exit status, or nil when it had to be ended at the time limit.
-    static func run(_ program: String, _ arguments: [String], limit: Duration) throws(Errno) -> Int32? {
-        let child = try spawn(program, [program] + arguments, [], .null, .own)
+    static func run(
+        _ program: String,
+        _ arguments: [String],
+        input: Int32? = nil,
+        output: Int32? = nil,
+        limit: Duration
+    ) throws(Errno) -> Int32? {
+        let child = try spawn(program, [program] + arguments, [], .null, .own, input: input, output: output)
         let clock = ContinuousClock()
         let deadline = clock.now + limit
         while true {
@@ -54,7 +60,9 @@ enum ChildProcess {
         _ arguments: [String],
         _ descriptors: [Int32],
         _ standardError: StandardError,
-        _ group: Group
+        _ group: Group,
+        input: Int32? = nil,
+        output: Int32? = nil
     ) throws(Errno) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -62,6 +70,8 @@ enum ChildProcess {
         for number in Int32(0)...(standardError == .null ? 2 : 1) {
             posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
         }
+        if let input { posix_spawn_file_actions_adddup2(&actions, input, 0) }
+        if let output { posix_spawn_file_actions_adddup2(&actions, output, 1) }
         // Through numbers that are free, for one may be another's target.
         let first = Int32(3)
         let spare = Int32(100)

@@ -20,6 +20,7 @@ extension Daemon {
         configuration.noMaterialize = plan.settings.noMaterialize ?? ConfigFile.indexers
         if let time = plan.options.settleTime { configuration.settleTime = time }
         if let time = plan.options.stallLimit { configuration.stallLimit = time }
+        if let time = plan.options.pollInterval { configuration.pollInterval = time }
         configuration.isReadOnly = plan.options.isReadOnly
         configuration.user = geteuid()
         configuration.group = getegid()

@@ -10,6 +10,8 @@ struct AccountOptions: Sendable, Equatable {
     var stalls: [String] = []
     var settleTime: Duration?
     var stallLimit: Duration?
+    var pollInterval: Duration?
+    var certificates: String?
     var ignore: [String] = []
     var logLevel = Log.Level.info
     /// Passed on to libfuse and the kernel.
@@ -30,7 +32,8 @@ struct AccountOptions: Sendable, Equatable {
     ]
     private static let ownWords = [
         "ro", "rw", "allow_other", "cache-size=SIZE", "simulate-latency=TIME", "simulate-bandwidth=SIZE",
-        "simulate-stall=GLOB", "settle=TIME", "stall-limit=TIME", "ignore=GLOB", "log=LEVEL",
+        "simulate-stall=GLOB", "settle=TIME", "stall-limit=TIME", "poll=TIME", "cacert=FILE", "ignore=GLOB",
+        "log=LEVEL",
     ]
 
     /// Reads comma-separated lists; `\,` stands for a comma in a value.
@@ -55,6 +58,8 @@ struct AccountOptions: Sendable, Equatable {
         case ("simulate-stall", let value?): stalls.append(value)
         case ("settle", let value?): settleTime = try Self.parsed(option, "2s", Units.parseDuration(value))
         case ("stall-limit", let value?): stallLimit = try Self.parsed(option, "30s", Units.parseDuration(value))
+        case ("poll", let value?): pollInterval = try Self.parsed(option, "30s", Units.parseDuration(value))
+        case ("cacert", let value?): certificates = StatePaths.absolute(value)
         case ("ignore", let value?): ignore.append(value)
         case ("log", let value?): logLevel = try Self.parsed(option, "debug, info, notice or error", Self.level(value))
         case (_, nil) where Self.kernelWords.contains(name): forMount.append(name)

@@ -33,7 +33,15 @@ struct MountPlan: Sendable {
     private init(_ arguments: Arguments, mountpoint: String) throws(Failure) {
         source = try Self.absoluteSource(arguments.operand(0) ?? "")
         self.mountpoint = mountpoint
-        options = try AccountOptions(arguments.values("o") + (arguments.has("read-only") ? ["ro"] : []))
+        let certificates = arguments.value("cacert").map {
+            "cacert="
+                + StatePaths.absolute($0).split(separator: ",", omittingEmptySubsequences: false).joined(
+                    separator: "\\,"
+                )
+        }
+        options = try AccountOptions(
+            arguments.values("o") + (arguments.has("read-only") ? ["ro"] : []) + (certificates.map { [$0] } ?? [])
+        )
         account = try Self.checked(arguments.value("account")) ?? Self.accountName(of: source)
         if let directory = arguments.value("state") {
             isStateNamed = true
@@ -96,7 +104,7 @@ struct MountPlan: Sendable {
     func provider(log: Log = .none) throws(Failure) -> any Provider {
         var provider: any Provider
         do throws(SourceError) {
-            provider = try ProviderFactory.make(source: source) { log.notice($0) }
+            provider = try ProviderFactory.make(source: source, access: access) { log.notice($0) }
         } catch {
             throw Failure(line: error.description)
         }
@@ -109,6 +117,16 @@ struct MountPlan: Sendable {
         )
         for stall in options.stalls.dropFirst() { provider = SimulatedLink(base: provider, stall: stall) }
         return provider
+    }
+
+    /// How a source over the network is reached.
+    private var access: ProviderFactory.Access {
+        let network = NetworkSource(source)
+        return ProviderFactory.Access(
+            certificates: options.certificates,
+            stallLimit: options.stallLimit ?? .seconds(30),
+            credentials: { await OffPool.run { network.flatMap { LoginStore.find($0) } } }
+        )
     }
 
     /// Detaches a mount at the mount point whose daemon has died.

@@ -1,0 +1,83 @@
+internal import CoveCore
+internal import Synchronization
+
+/// Listing directories again, where the provider does not tell of changes by itself.
+extension SyncEngine {
+    /// Directories listed in one round: those in use come first, then all others in turn.
+    static let pollBudget = 30
+
+    nonisolated var mustPoll: Bool { engine.mustPoll }
+
+    /// Looks for changes: everywhere when a person asked for it, else as far as the budget goes.
+    func pollDirectories(everywhere: Bool) async throws(ProviderError) {
+        let engine = engine
+        // The root's listing tells which of its directories have changed below.
+        let rises = engine.provider.capabilities.risingDirectoryVersions
+        let directories = rises ? [ItemID.root] : try await directoriesToPoll(everywhere: everywhere)
+        var removed: [RemoteChange] = []
+        for directory in directories {
+            guard try await isListed(directory) else { continue }
+            removed += try await relist(directory)
+        }
+        // A file that left one directory may have come up in another: removals last.
+        await take(removed.map { Seen(change: $0, time: 0) })
+    }
+
+    private func directoriesToPoll(everywhere: Bool) async throws(ProviderError) -> [ItemID] {
+        let engine = engine
+        let after = pollCursor
+        let limit = everywhere ? Int64.max : Int64(Self.pollBudget)
+        let listed = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                try database.all(
+                    "SELECT id FROM items WHERE kind = 1 AND state = 0 AND nlink > 0 AND id > ? ORDER BY id LIMIT ?",
+                    .int(everywhere ? 0 : after),
+                    .int(limit)
+                ) { $0.item(0) }
+            }
+        }
+        if everywhere { return listed }
+        let used = engine.usedDirectories.latest(Self.pollBudget / 2)
+        let first = ([ItemID.root] + used.filter { $0 != .root }).prefix(Self.pollBudget * 3 / 4)
+        let rest = listed.filter { !first.contains($0) }.prefix(Self.pollBudget - first.count)
+        // Past the last one the next round begins again.
+        let reachedEnd = listed.count < Self.pollBudget && rest.last == listed.last
+        pollCursor = reachedEnd || rest.isEmpty ? 0 : rest.last.map { Int64(bitPattern: $0.rawValue) } ?? 0
+        return Array(first) + rest
+    }
+
+    private func isListed(_ directory: ItemID) async throws(ProviderError) -> Bool {
+        let engine = engine
+        return try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                let row = try database.item(directory)
+                return row?.kind == .directory && row?.residency == .whole
+            }
+        }
+    }
+
+    /// Directories whose version tells that something below them has changed, to be listed before that is recorded.
+    func changedBelow(_ changed: [RemoteItem], in path: RemotePath) -> [RemotePath] {
+        guard mustPoll, engine.provider.capabilities.risingDirectoryVersions else { return [] }
+        return changed.filter { $0.kind == .directory }.map { path.appending(FileName(unchecked: $0.name)) }
+    }
+}
+
+/// The directories that programs opened lately, the latest first.
+final class UsedDirectories: Sendable {
+    private static let maximum = 256
+    private let used = Mutex<[ItemID: Int64]>([:])
+
+    func note(_ id: ItemID) {
+        let now = System.monotonic()
+        used.withLock { used in
+            used[id] = now
+            guard used.count > Self.maximum, let oldest = used.min(by: { $0.value < $1.value }) else { return }
+            used[oldest.key] = nil
+        }
+    }
+
+    func latest(_ count: Int) -> [ItemID] {
+        used.withLock { used in used.sorted { $0.value > $1.value }.prefix(count).map(\.key) }
+    }
+}

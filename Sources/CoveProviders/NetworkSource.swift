@@ -1,0 +1,16 @@
+/// A source over the network, as a person typed it: what it is told apart by, without any secret.
+public struct NetworkSource: Sendable, Equatable {
+    /// The source with neither user, path nor options: `webdavs://host:port`.
+    public let origin: String
+    /// Who uses it, where the address says so.
+    public let user: String?
+
+    /// Takes a source apart; nil for one that is not reached over the network.
+    public init?(_ source: String) {
+        guard let address = SourceAddress(source), ProviderFactory.networkSchemes.contains(address.scheme) else {
+            return nil
+        }
+        origin = address.origin(address.scheme)
+        user = address.user
+    }
+}
