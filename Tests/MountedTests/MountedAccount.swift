@@ -19,8 +19,8 @@ final class MountedAccount: Sendable {
     private let options: String
     private let address: String
 
-    /// Makes the folders, where nothing is mounted yet; with `generated` the cloud is a computed tree instead.
-    init(options: String = "", generated: String? = nil) throws {
+    /// Makes the folders, where nothing is mounted yet; with an address that is the cloud instead of a folder.
+    init(options: String = "", address: String? = nil) throws {
         guard let binary = ProcessInfo.processInfo.environment["COVE_BINARY"] else {
             throw CommandFailure("COVE_BINARY is not set; run mount-scripts/test")
         }
@@ -28,7 +28,7 @@ final class MountedAccount: Sendable {
         self.options = options
         scratch = try TemporaryDirectory("m")
         source = SourceFolder(scratch.appending("source"))
-        address = generated.map { "simulated://?\($0)" } ?? "dir://\(source.path)"
+        self.address = address ?? "dir://\(source.path)"
         mount = scratch.appending("mnt")
         state = scratch.appending("state")
         for path in [source.path, mount] {
@@ -39,10 +39,17 @@ final class MountedAccount: Sendable {
     deinit { detach() }
 
     /// Mounts; returns when programs can use it.
-    func start() throws {
+    func start(password: String? = TestServer.password) throws {
         var arguments = ["mount", address, mount, "--state", state]
         if !options.isEmpty { arguments += ["-o", options] }
-        try Command.run(binary, arguments)
+        try Command.run(binary, arguments, environment: secrets(password))
+    }
+
+    /// A home of its own, so that no login of the machine's user counts.
+    private func secrets(_ password: String?) -> [String: String] {
+        var variables = ["HOME": scratch.path]
+        if let password { variables["COVE_PASSWORD"] = password }
+        return variables
     }
 
     /// Unmounts; fails when something still uses the mount.

@@ -8,7 +8,7 @@ extension Mounted {
     struct ScaleTests {
         @Test func `each of 50,000 names is seen once, and the daemon's memory does not grow with them`() async throws {
             try await blocking {
-                let account = try MountedAccount(generated: "items=50000&fanout=500")
+                let account = try MountedAccount(address: "simulated://?items=50000&fanout=500")
                 try account.start()
                 func memory() throws -> Int {
                     let status = try String(

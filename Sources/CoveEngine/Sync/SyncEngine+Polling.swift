@@ -15,10 +15,7 @@ extension SyncEngine {
         let rises = engine.provider.capabilities.risingDirectoryVersions
         let directories = rises ? [ItemID.root] : try await directoriesToPoll(everywhere: everywhere)
         var removed: [RemoteChange] = []
-        for directory in directories {
-            guard try await isListed(directory) else { continue }
-            removed += try await relist(directory)
-        }
+        for directory in directories { removed += try await relist(directory) }
         // A file that left one directory may have come up in another: removals last.
         await take(removed.map { Seen(change: $0, time: 0) })
     }
@@ -30,7 +27,11 @@ extension SyncEngine {
         let listed = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
                 try database.all(
-                    "SELECT id FROM items WHERE kind = 1 AND state = 0 AND nlink > 0 AND id > ? ORDER BY id LIMIT ?",
+                    // Also those of which only single names were ever asked for.
+                    """
+                    SELECT id FROM items WHERE kind = 1 AND nlink > 0 AND id > ? AND (state = 0 OR EXISTS (
+                        SELECT 1 FROM entries WHERE parent = items.id AND remote_id IS NOT NULL)) ORDER BY id LIMIT ?
+                    """,
                     .int(everywhere ? 0 : after),
                     .int(limit)
                 ) { $0.item(0) }
@@ -44,16 +45,6 @@ extension SyncEngine {
         let reachedEnd = listed.count < Self.pollBudget && rest.last == listed.last
         pollCursor = reachedEnd || rest.isEmpty ? 0 : rest.last.map { Int64(bitPattern: $0.rawValue) } ?? 0
         return Array(first) + rest
-    }
-
-    private func isListed(_ directory: ItemID) async throws(ProviderError) -> Bool {
-        let engine = engine
-        return try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
-                let row = try database.item(directory)
-                return row?.kind == .directory && row?.residency == .whole
-            }
-        }
     }
 
     /// Directories whose version tells that something below them has changed, to be listed before that is recorded.

@@ -124,6 +124,9 @@ extension SyncEngine {
         } catch .noSuchItem where journal.attempts < 5 {
             // What was in the way, or was to be compared, went away meanwhile.
             return .retry(after: 100)
+        } catch .busy where journal.attempts < 8 {
+            // Somebody holds a lock there, which ends by itself.
+            return .retry(after: 250 << min(journal.attempts, 5))
         } catch {
             return .failed(error)
         }

@@ -58,7 +58,8 @@ extension SyncEngine {
                 guard var row = try database.trash(id: id) else { return 0 }
                 row.attempts += 1
                 row.retry = self.retryTime(row.attempts)
-                row.error = "\(error)"
+                // What somebody holds a lock on is free again soon.
+                row.error = error == .busy && row.attempts < 8 ? nil : "\(error)"
                 try database.update(row)
                 return row.retry
             }

@@ -46,7 +46,8 @@ extension ProviderError {
         case 404, 410: self = .noSuchItem
         case 408: self = .timedOut
         case 413, 507: self = .insufficientQuota("\(what): the server answers \(status)")
-        case 423: self = .busy
+        // Locked, or something below it is.
+        case 423, 424: self = .busy
         case 429, 502, 503, 504: self = .serverUnreachable("the server is busy (\(status))")
         default: self = .failed("\(what): the server answers \(status)", nil)
         }

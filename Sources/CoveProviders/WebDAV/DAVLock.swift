@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Synchronization
 
 /// An exclusive write lock on one address (RFC 4918, 6): while it is held, nobody else changes what is there.
 struct DAVLock: Sendable {
@@ -47,11 +48,15 @@ extension WebDAVProvider {
     }
 
     /// Sends a request under a lock; one that is refused as if the lock were not held is sent again under another.
+    ///
+    /// One lock at a time: Apache's table of locks loses some when several are taken and given back at once.
     func locking(
         _ path: RemotePath,
         isRefusal: (HTTPResponse) -> Bool = { $0.status == 412 || $0.status == 423 },
         _ send: (DAVLock) async throws(ProviderError) -> HTTPResponse
     ) async throws(ProviderError) -> HTTPResponse {
+        await turns.enter()
+        defer { turns.leave() }
         for _ in 0..<4 {
             let response = try await lockingOnce(path, send)
             guard isRefusal(response) else { return response }
@@ -96,5 +101,32 @@ extension WebDAVProvider {
     /// The header that shows a server that its lock is ours.
     func condition(_ lock: DAVLock) -> (name: String, value: String) {
         ("If", "<\(address.url(lock.path))> (\(lock.token))")
+    }
+}
+
+/// Lets one through at a time, in the order of their coming.
+final class Turnstile: Sendable {
+    private let state = Mutex<(isTaken: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
+
+    func enter() async {
+        await withCheckedContinuation { continuation in
+            let isFirst = state.withLock { state in
+                if state.isTaken { state.waiting.append(continuation) }
+                defer { state.isTaken = true }
+                return !state.isTaken
+            }
+            if isFirst { continuation.resume() }
+        }
+    }
+
+    func leave() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard !state.waiting.isEmpty else {
+                state.isTaken = false
+                return nil
+            }
+            return state.waiting.removeFirst()
+        }
+        next?.resume()
     }
 }

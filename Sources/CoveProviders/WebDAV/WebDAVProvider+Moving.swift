@@ -37,7 +37,7 @@ extension WebDAVProvider {
         let isDirectory = source.kind == .directory
         if try !server().heedsOverwrite, let other = try await lookIfPresent(target) { throw .filenameCollision(other) }
         let response: HTTPResponse
-        if !isDirectory, target.name?.isReserved != true, try server().heedsLocks {
+        if !isDirectory, !target.names.contains(where: \.isReserved), try server().heedsLocks {
             response = try await lockingFree(path, target)
         } else {
             response = try await move(path, to: target, isDirectory: isDirectory, overwrite: false)

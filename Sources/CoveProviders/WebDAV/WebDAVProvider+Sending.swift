@@ -120,6 +120,8 @@ extension WebDAVProvider {
                 try await self.expect(path, base)
                 response = try await self.move(upload, to: path, isDirectory: false, overwrite: true)
             }
+            // Some servers trip over a change of another device.
+            if response.status >= 500 { try await self.expect(path, base) }
             return try await self.settle(response, sent, at: path)
         }
     }
@@ -155,11 +157,14 @@ extension WebDAVProvider {
         }
     }
 
-    /// Deletes an upload that broke off; the server may only be about to make it.
+    /// Deletes an upload that broke off, which the server may only be about to make.
     private func discard(_ upload: RemotePath) async {
-        for _ in 0..<5 {
-            guard let response = try? await send("DELETE", upload), response.status == 404 else { return }
-            try? await Task.sleep(for: .milliseconds(200))
+        var wasThere = false
+        for _ in 0..<6 {
+            guard let response = try? await send("DELETE", upload) else { return }
+            if response.status == 404, wasThere { return }
+            wasThere = wasThere || response.head.isSuccess
+            try? await Task.sleep(for: .milliseconds(150))
         }
     }
 

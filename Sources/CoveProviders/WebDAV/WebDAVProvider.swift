@@ -9,6 +9,7 @@ public final class WebDAVProvider: Provider {
     let address: DAVAddress
     let client: HTTPClient
     let listings = CursorTable<DAVListing>()
+    let turns = Turnstile()
     let log: @Sendable (String) -> Void
     private let credentials: @Sendable () async -> Credentials?
     private let state = Mutex(State())
