@@ -49,6 +49,7 @@ extension Engine {
             _ = live.close(id, writes: writes)
             throw error
         }
+        noteOpen(of: id)
         return .now(())
     }
 
@@ -103,6 +104,7 @@ extension Engine {
             }
             counters.readMisses.add(1, ordering: .relaxed)
             if disk.isFull { throw .noSpace }
+            if offset == 0 { noteMiss(of: item.id, size: row.size) }
             return .later(try waitForBytes(item, &state, offset..<end, thread: thread))
         }
     }
