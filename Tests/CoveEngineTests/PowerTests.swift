@@ -227,6 +227,35 @@ import Testing
         }
     }
 
+    @Test func `what is written to a file that was just evicted is not taken for what was there`() async throws {
+        try await blocking {
+            let place = try TemporaryDirectory("cove-power")
+            let disk = try LoopDisk(in: place.path, megabytes: 64)
+            let account = try EngineAccount(states: disk.path)
+            try SourceFolder(account.source).save("f", Self.base)
+            let first = try account.tree.open("f")
+            #expect(try account.tree.read(first) == Self.base)
+            try account.engine.fsync(first, dataOnly: false)
+            try account.tree.close(first)
+            await account.engine.pause()
+            try await account.setOffline(true)
+            #expect(await account.evict("f"))
+            try account.tree.write(account.tree.open("f"), at: 5000, text("new"))
+            // The disk's own journal is written, and with it the sizes of all files.
+            let other = try System.open("\(disk.path)/other", O_RDWR | O_CREAT)
+            try System.fsync(other)
+            System.close(other)
+            try disk.fail()
+            let survivor = try LoopDisk(in: place.appending("survivor"), copying: disk)
+            try await account.setOffline(false)
+            try await account.restart(from: "\(survivor.path)/state0", reboot)
+            try await account.settle()
+            #expect(try account.tree.read("f") == Self.base)
+            #expect(try SourceFolder(account.source).snapshot() == ["f": Self.base])
+            await account.stop()
+        }
+    }
+
     @Test func `a deletion whose answer was lost with that of a change before it is over`() async throws {
         try await blocking {
             let account = try EngineAccount()

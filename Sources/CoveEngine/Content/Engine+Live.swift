@@ -26,7 +26,10 @@ extension Engine {
     func descriptor(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> Int32 {
         if state.descriptor < 0 {
             let row = try load(id, &state)
-            state.descriptor = try store.open(id, empty: row.residency == .dataless && state.ranges.isEmpty)
+            let isEmpty = row.residency == .dataless && state.ranges.isEmpty
+            // The catalog on the disk may still trust the bytes that an eviction left.
+            if isEmpty, evicted.withLock({ $0.contains(id) }) { try catalog.syncLog() }
+            state.descriptor = try store.open(id, empty: isEmpty)
         }
         return state.descriptor
     }
