@@ -94,7 +94,7 @@ let package = Package(
             name: "PowerLoss",
             dependencies: ["PowerLossDriver", "CoveCore", "CoveTestSupport"],
             path: "Tests/PowerLoss",
-            exclude: ["Driver", "power.c"],
+            exclude: ["Driver", "README.md", "power.c"],
             swiftSettings: settings
         ),
         .testTarget(

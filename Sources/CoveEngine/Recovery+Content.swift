@@ -38,13 +38,15 @@ extension Recovery {
 
     /// A file of which a part is here was cut or grown, and the catalog had not heard.
     ///
-    /// A cut that took known bytes is completed; anything else is as before.
-    func recoverRanges(_ database: Database) throws(Errno) {
+    /// A cut that took known bytes is completed; anything else is as before. After an unclean end this can be said of
+    /// those alone that were synced.
+    func recoverRanges(_ database: Database, isUnclean: Bool) throws(Errno) {
         let rows = try database.all(
             """
-            SELECT i.id, i.size FROM items i WHERE i.kind = 0 AND i.state = 2 AND i.id IN
+            SELECT i.id, i.size FROM items i WHERE i.kind = 0 AND i.state = 2 AND i.synced >= ? AND i.id IN
                 (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry)
             """,
+            .flag(isUnclean),
             read: { ($0.item(0), $0.int(1)) }
         )
         for (id, size) in rows {
@@ -106,6 +108,14 @@ extension Recovery {
             )
             log.notice("entry \(id): its last changes may not have reached the disk; they are kept beside it")
         }
+        // A new document that was sent and then changed: what arrived is no base for bytes that may be anything.
+        try database.run(
+            """
+            DELETE FROM underway WHERE item IS NOT NULL AND document IN
+                (SELECT e.document FROM entries e JOIN items i ON i.id = e.item WHERE e.remote_id IS NULL AND i.synced = 0
+                    AND (i.id <> underway.item OR i.generation <> underway.generation))
+            """
+        )
         if !ids.isEmpty { try database.setMeta("anchor", nil) }
     }
 

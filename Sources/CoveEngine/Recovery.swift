@@ -119,8 +119,7 @@ struct Recovery {
             if !wasSealed {
                 try database.setMeta(Recovery.sweepKey, [1])
                 try recoverSizes(database, isUnclean: isUnclean)
-                // Where files may have any length there is nothing to conclude from it.
-                if !isUnclean { try recoverRanges(database) }
+                try recoverRanges(database, isUnclean: isUnclean)
             }
             if isUnclean { try setAsideUnsynced(database) }
             try database.setMeta("boot", bootIdentity())

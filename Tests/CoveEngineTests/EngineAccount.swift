@@ -11,6 +11,8 @@ final class EngineAccount: AccountUnderTest {
     private(set) var link: SimulatedLink
     private(set) var engine: Engine
     private(set) var tree: EngineTree
+    /// The folder of the state.
+    private(set) var state: String
     private var generation = 0
     private var isOffline = false
     private let configure: (inout EngineConfiguration) -> Void
@@ -28,9 +30,10 @@ final class EngineAccount: AccountUnderTest {
         self.states = states ?? root.path
         source = root.appending("source")
         try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: true)
-        try FileManager.default.createDirectory(atPath: "\(self.states)/state0", withIntermediateDirectories: true)
         self.configure = configure
-        (engine, link) = try EngineAccount.start("\(self.states)/state0", source, configure)
+        state = "\(self.states)/state0"
+        try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
+        (engine, link) = try EngineAccount.start(state, source, configure)
         tree = EngineTree(engine)
     }
 
@@ -106,39 +109,44 @@ final class EngineAccount: AccountUnderTest {
         }
     }
 
-    /// A restart on what a process that died at this moment would have left.
-    func die() async throws {
-        let old = "\(states)/state\(generation)"
-        generation += 1
-        let new = "\(states)/state\(generation)"
+    /// A restart on what a process that died at this moment would have left, and the change makes of it.
+    func die(_ change: (String) throws -> Void = { _ in }) async throws {
         link.setOffline(true)
-        try Command.run("cp", ["-a", old, new])
-        await engine.stop()
-        crashed.append(engine)
-        (engine, link) = try EngineAccount.start(new, source, configure)
-        link.setOffline(isOffline)
-        tree = EngineTree(engine)
+        try await restart(from: keepState(), change)
+    }
+
+    /// A copy of the state as it is now.
+    func keepState() throws -> String {
+        generation += 1
+        let copy = "\(states)/state\(generation)"
+        try Command.run("cp", ["-a", state, copy])
+        return copy
     }
 
     /// A restart on a copy of the state that is changed before.
     func restart(_ change: (String) throws -> Void) async throws {
-        let old = "\(states)/state\(generation)"
-        generation += 1
-        let new = "\(states)/state\(generation)"
         link.setOffline(true)
         await engine.stop()
-        try FileManager.default.copyItem(atPath: old, toPath: new)
-        try change(new)
+        try start(on: keepState(), change)
+    }
+
+    /// A restart on a state that was kept.
+    func restart(from kept: String, _ change: (String) throws -> Void) async throws {
+        link.setOffline(true)
+        await engine.stop()
+        try start(on: kept, change)
+    }
+
+    private func start(on kept: String, _ change: (String) throws -> Void) throws {
+        try change(kept)
         crashed.append(engine)
-        (engine, link) = try EngineAccount.start(new, source, configure)
+        state = kept
+        (engine, link) = try EngineAccount.start(state, source, configure)
         link.setOffline(isOffline)
         tree = EngineTree(engine)
     }
 
     func stop() async { await engine.stop() }
-
-    /// The folder of the state, while the engine is stopped.
-    var state: String { "\(states)/state\(generation)" }
 
     /// What a repair of the stopped account finds.
     func repair() throws -> RepairReport {

@@ -18,6 +18,15 @@ public final class LoopDisk {
         try mount(options: options)
     }
 
+    /// Mounts a copy of what is durable on a disk that failed.
+    public init(in folder: String, copying other: LoopDisk) throws {
+        path = "\(folder)/disk"
+        image = "\(folder)/disk.img"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        try Command.run("cp", ["--sparse=always", other.image, image])
+        try mount()
+    }
+
     deinit { _ = try? Command.run("umount", ["-l", path], mayFail: true) }
 
     /// Mounts it; what was durable is there.

@@ -29,7 +29,7 @@ static dev_t device;
 static long last_call;
 static unsigned seed;
 static atomic_long calls;
-static atomic_flag is_off = ATOMIC_FLAG_INIT;
+static atomic_int is_off;
 
 static long (*real_syscall)(long, ...);
 
@@ -49,7 +49,7 @@ __attribute__((constructor)) static void start(void) {
 static unsigned pick(unsigned count) { return (unsigned)rand_r(&seed) % count; }
 
 static void power_off(int status) {
-    if (atomic_flag_test_and_set(&is_off))
+    if (atomic_exchange(&is_off, 1))
         for (;;) pause();
     for (int descriptor = 3; descriptor < 1024; descriptor++) {
         struct stat file;
@@ -67,6 +67,12 @@ static void power_off(int status) {
 
 static void point(void) {
     if (last_call > 0 && atomic_fetch_add(&calls, 1) + 1 == last_call) power_off(99);
+}
+
+// No sync is answered any more once the power fails: one that was under way then may return 0 though nothing arrived.
+static int answer(int result) {
+    while (atomic_load(&is_off)) pause();
+    return result;
 }
 
 static int is_on_disk(int descriptor) {
@@ -114,7 +120,7 @@ static int is_swallowed(int descriptor) {
             point(); \
             if (is_swallowed(descriptor)) return 0; \
         } \
-        return real(descriptor); \
+        return answer(real(descriptor)); \
     }
 
 DESCRIPTOR_CALL(ssize_t, write, (int descriptor, const void *bytes, size_t count), (descriptor, bytes, count))
@@ -148,5 +154,6 @@ long syscall(long number, ...) {
     if (!real_syscall) real_syscall = dlsym(RTLD_NEXT, "syscall");
     if (number == SYS_copy_file_range && is_on_disk((int)a[2])) point();
     if (number == SYS_syncfs && is_on_disk((int)a[0])) point();
-    return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    long result = real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return number == SYS_syncfs ? answer((int)result) : result;
 }

@@ -25,6 +25,8 @@ final class Catalog: Sendable {
     private let writer: Mutex<Database>
     private let readers = Mutex<[Database]>([])
     private let checkpointer: Mutex<Database>
+    /// The log, which is there as long as the catalog is open; -1 until it is first synced.
+    private let logFile = Mutex<Int32>(-1)
     private let checkpointQueue = DispatchQueue(label: "cove.checkpoint")
     private let commits = Atomic<Int>(0)
     private let afterSync = Mutex<[@Sendable () -> Void]>([])
@@ -48,6 +50,11 @@ final class Catalog: Sendable {
         if case .tooNew(let version) = outcome { throw .tooNew(version) }
     }
 
+    deinit {
+        let descriptor = logFile.withLock { $0 }
+        if descriptor >= 0 { System.close(descriptor) }
+    }
+
     /// What SQLite finds wrong with the file, all of which it reads; nil when it is sound.
     func damage() throws(Errno) -> String? {
         let verdict = try read { database throws(Errno) in
@@ -69,8 +76,8 @@ final class Catalog: Sendable {
 
     /// Runs the body in one transaction that is on its way to disk when this returns; throwing rolls it back.
     ///
-    /// With `durable` it is on disk: the write-ahead log is synced. What it does for a request of the kernel is noted with
-    /// that, so that a request sent again after this daemon's death gets its first answer.
+    /// With `durable` it is on disk, and all before it, even where it changed nothing. What it does for a request of the
+    /// kernel is noted with that, so that a request sent again after this daemon's death gets its first answer.
     func write<T: Sendable>(
         for caller: Caller? = nil,
         durable: Bool = false,
@@ -79,8 +86,6 @@ final class Catalog: Sendable {
         try disk.requireSound()
         try disk.makeRoom(for: Catalog.commitSize, keeps: false)
         let result: T = try writer.withLock { database throws(Errno) -> T in
-            if durable { try database.execute("PRAGMA synchronous = FULL") }
-            defer { if durable { try? database.execute("PRAGMA synchronous = NORMAL") } }
             try database.run("BEGIN IMMEDIATE")
             database.request = caller.flatMap { $0.request == 0 ? nil : Int64(bitPattern: $0.request) }
             do throws(Errno) {
@@ -95,6 +100,7 @@ final class Catalog: Sendable {
             }
         }
         if commits.add(1, ordering: .relaxed).newValue % Catalog.checkpointCommits == 0 { scheduleCheckpoint() }
+        if durable { try syncLog() }
         return result
     }
 
@@ -116,6 +122,23 @@ final class Catalog: Sendable {
         return try read(body)
     }
 
+    /// Makes every commit so far durable; others go on to commit meanwhile.
+    func syncLog() throws(Errno) {
+        // One at a time: a descriptor tells of a write that failed only once.
+        try logFile.withLock { descriptor throws(Errno) in
+            try disk.requireSound()
+            do throws(Errno) {
+                if descriptor < 0 { descriptor = try System.open(path + "-wal", O_RDONLY) }
+                try System.fdatasync(descriptor)
+            } catch {
+                // Without a log everything is in the database file, which its last checkpoint synced.
+                guard error != .noSuchEntry else { return }
+                disk.note(error, "the catalog's log can't be synced")
+                throw error
+            }
+        }
+    }
+
     /// Runs the body once everything committed so far is durable, on the checkpoint queue.
     func whenDurable(_ body: @escaping @Sendable () -> Void) {
         let first = afterSync.withLock { waiting in
@@ -133,22 +156,15 @@ final class Catalog: Sendable {
 
     /// What waits goes on waiting when the log can't be synced.
     private func runDurable() throws(Errno) {
-        try disk.requireSound()
         let waiting = afterSync.withLock { list in
             defer { list = [] }
             return list
         }
         do throws(Errno) {
-            let descriptor = try System.open(path + "-wal", O_RDONLY)
-            defer { System.close(descriptor) }
-            try System.fdatasync(descriptor)
+            try syncLog()
         } catch {
-            // Without a log everything is in the database file, which its last checkpoint synced.
-            if error != .noSuchEntry {
-                disk.note(error, "the catalog's log can't be synced")
-                afterSync.withLock { $0.insert(contentsOf: waiting, at: 0) }
-                throw error
-            }
+            afterSync.withLock { $0.insert(contentsOf: waiting, at: 0) }
+            throw error
         }
         for body in waiting { body() }
     }

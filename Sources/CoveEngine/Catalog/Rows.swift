@@ -159,6 +159,11 @@ struct EntryRow {
 
     /// True while the provider does not have the bytes of the item's generation.
     func hasUnsentContent(generation: Int64) -> Bool { remoteItem != item || remoteGeneration != generation }
+
+    /// True while its item only keeps its place until the provider's bytes are known, as a recovery leaves it.
+    func isStandIn(_ row: ItemRow) -> Bool {
+        row.kind == .file && row.residency == .dataless && remoteItem == row.id && remoteVersion == ContentVersion([])
+    }
 }
 
 /// A name in a directory.

@@ -68,7 +68,6 @@ extension Engine {
         let freed = try outcome.get()
         if let freed, freed > 0 {
             kernel.withLock { $0 }?.invalidateContent(of: id)
-            evicted.withLock { _ = $0.insert(id) }
             catalog.whenDurable { [self] in contentQueue.async { self.removeEvicted(id) } }
         }
         return freed
@@ -104,6 +103,10 @@ extension Engine {
             try database.saveContent(saved)
             try database.setRanges(RangeSet(), of: id)
         }
+        if freed > 0 { evicted.withLock { _ = $0.insert(id) } }
+        // Whatever comes next opens the file anew, as an empty one.
+        if state.descriptor >= 0 { System.close(state.descriptor) }
+        state.descriptor = -1
         residentBytes.subtract(freed, ordering: .relaxed)
         state.row = saved
         state.ranges = RangeSet()

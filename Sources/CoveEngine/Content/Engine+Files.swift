@@ -274,7 +274,7 @@ extension Engine {
         let resident = row.residency == .whole ? row.size : state.ranges.count
         residentBytes.add(resident - row.resident, ordering: .relaxed)
         row.resident = resident
-        row.isSynced = false
+        row.isSynced = try staysSynced(item.id, &state)
         let saved = row
         let ranges = state.ranges
         try catalog.write { database throws(Errno) in

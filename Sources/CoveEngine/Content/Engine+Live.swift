@@ -26,7 +26,10 @@ extension Engine {
     func descriptor(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> Int32 {
         if state.descriptor < 0 {
             let row = try load(id, &state)
-            state.descriptor = try store.open(id, empty: row.residency == .dataless && state.ranges.isEmpty)
+            let isEmpty = row.residency == .dataless && state.ranges.isEmpty
+            // The catalog on the disk may still trust the bytes that an eviction left.
+            if isEmpty, evicted.withLock({ $0.contains(id) }) { try catalog.syncLog() }
+            state.descriptor = try store.open(id, empty: isEmpty)
         }
         return state.descriptor
     }
@@ -41,9 +44,10 @@ extension Engine {
         state.snapshot = nil
         var row = try load(id, &state)
         let wasSynced = row.isSynced
+        row.isSynced = try isSyncedInPart(id, state)
         row.generation += 1
-        row.isSynced = false
-        let rescued = try catalog.write(durable: wasSynced) { database throws(Errno) -> RescuedEntry? in
+        let rescued = try catalog.write(durable: wasSynced && !row.isSynced) {
+            database throws(Errno) -> RescuedEntry? in
             let fresh = try database.existingItem(id)
             try database.saveContent(row)
             if let home = fresh.home { return try self.rescue(id, home: home, database) }
@@ -82,11 +86,11 @@ extension Engine {
             residentBytes.add(resident - row.resident, ordering: .relaxed)
             row.resident = resident
             row.used = milliseconds() / 1000
-            // What comes after an fsync is not covered by it.
-            row.isSynced = false
             if durable {
                 try syncContent(item.id, &state)
                 row.isSynced = row.kind == .file && row.residency != .dataless
+            } else {
+                row.isSynced = try staysSynced(item.id, &state)
             }
             let isContent = state.hasUnsavedContent
             var ranges: RangeSet?
@@ -107,6 +111,26 @@ extension Engine {
             return isContent
         }
         if changed { wakeSync() }
+    }
+
+    /// Before new bytes of an item are recorded: whether what is recorded of it is durable, these included.
+    ///
+    /// What comes after an fsync is not covered by it. But where the rest of the base version is still to come, what is not
+    /// durable is of no worth after the power fails, and would take what was synced with it: there it is synced too.
+    func staysSynced(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> Bool {
+        guard try isSyncedInPart(id, state) else { return false }
+        try syncContent(id, &state)
+        return true
+    }
+
+    /// True for a changed item of which only a part was here, as the catalog knows it, and is durable.
+    private func isSyncedInPart(_ id: ItemID, _ state: borrowing LiveItem.State) throws(Errno) -> Bool {
+        guard let row = state.row, row.isSynced, row.residency == .partial || state.hasUnsavedRanges else {
+            return false
+        }
+        return try catalog.glance { database throws(Errno) in
+            try database.entries(of: id).contains { $0.hasUnsentContent(generation: row.generation) }
+        }
     }
 
     private func adoptIdentities(of id: ItemID) throws(Errno) {

@@ -353,7 +353,7 @@ extension Engine {
         guard var row = state.row else { return }
         residentBytes.add(state.ranges.count - row.resident, ordering: .relaxed)
         row.resident = state.ranges.count
-        row.isSynced = false
+        row.isSynced = try staysSynced(item.id, &state)
         let saved = row
         let ranges = state.ranges
         try catalog.write { database throws(Errno) in

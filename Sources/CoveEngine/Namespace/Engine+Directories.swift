@@ -91,12 +91,7 @@ extension Engine {
     public func releaseDirectory(_ id: ItemID) {}
 
     /// Makes every name change so far durable.
-    public func syncDirectory(_ id: ItemID) throws(Errno) {
-        try catalog.write(durable: true) { database throws(Errno) in
-            // The log is synced with a commit that writes something.
-            try database.setMeta("synced", Array(String(self.milliseconds()).utf8))
-        }
-    }
+    public func syncDirectory(_ id: ItemID) throws(Errno) { try catalog.syncLog() }
 
     /// The cloud's room where it is known, else the disk's.
     public func fileSystemStatus() -> FileSystemStatus {

@@ -20,6 +20,11 @@ extension SyncEngine {
             if plan.row.kind == .directory { enqueue([.directoryChanged(place.path)], seen: 0) }
             return .done
         }
+        // It was answered: what has the name did not arrive from here, whatever its size and dates.
+        let engine = engine
+        try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) in try database.endUnderway(plan.entry.document) }
+        }
         try await show(Transition(kind: .insert(parent: plan.entry.parent, name: plan.entry.name), remote: remote))
         return .later(0)
     }

@@ -175,11 +175,13 @@ extension SyncEngine {
         return try await modify(plan, current, hasContent: hasContent)
     }
 
+    /// Records what is about to be sent; durably, for the power may fail before its answer is.
+    private nonisolated func record(underway row: UnderwayRow) throws(Errno) {
+        try engine.catalog.write(durable: true) { database throws(Errno) in try database.beginUnderway(row) }
+    }
+
     private func beginUnderway(_ row: UnderwayRow) async throws(ProviderError) {
-        let engine = engine
-        try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) in try database.beginUnderway(row) }
-        }
+        try await engine.onContentQueue { () throws(Errno) in try self.record(underway: row) }
     }
 
     private func create(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
@@ -251,11 +253,14 @@ extension SyncEngine {
         let progress = shared.withLock { $0.claims.progress(of: plan.entry.document) } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
             let outcome = try engine.beginSnapshot(plan.row.id, for: entry, progress: progress)
-            if case .ready(_, let generation, let size) = outcome {
-                var sent = UnderwayRow(plan.entry, to: plan.entry.remotePlace, plan.row)
-                (sent.item, sent.generation, sent.size) = (plan.row.id, generation, size)
-                let underway = sent
-                try engine.catalog.write { database throws(Errno) in try database.beginUnderway(underway) }
+            guard case .ready(let source, let generation, let size) = outcome else { return outcome }
+            var sent = UnderwayRow(plan.entry, to: plan.entry.remotePlace, plan.row)
+            (sent.item, sent.generation, sent.size) = (plan.row.id, generation, size)
+            do throws(Errno) {
+                try self.record(underway: sent)
+            } catch {
+                engine.endSnapshot(source)
+                throw error
             }
             return outcome
         }
@@ -265,7 +270,7 @@ extension SyncEngine {
             do throws(Errno) {
                 try await engine.materialize(plan.row.id)
             } catch {
-                throw .failed("its base version can't be fetched (\(error)); its changes stay here", error)
+                throw .failed("its base version can't be fetched (\(error)); its changes stay here", nil)
             }
             return .later(0)
         case .ready(let source, let generation, let size):

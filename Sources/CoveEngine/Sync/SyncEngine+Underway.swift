@@ -96,6 +96,11 @@ extension SyncEngine {
             }
             // The bytes that were sent are still here: the next attempt compares them with what is there.
             if isHere, row.item == item.id, row.generation == item.generation { return }
+            if entry.isStandIn(item) {
+                // No bytes are here: it waits for those of the provider, whatever they are.
+                entry.remoteID = remote.id
+                return try database.update(entry)
+            }
             engine.acknowledge(remote, &entry, item: row.item ?? entry.item, generation: row.generation)
             // Its mode and attributes may have been on their way still.
             entry.flags.insert(.metadataChanged)

@@ -47,16 +47,24 @@ extension FolderProvider {
             }
             let target = try tree.place(above.appending(trash).appending(token))
             if let before = try target.statusIfPresent() {
-                // Asked again after the answer got lost.
+                // Asked again after the answer got lost; that of a change of the item may have got lost too.
                 let isSame = ItemReader.matches(item.id, before) && item.id != nil
-                guard isSame else { throw self.collision(target, reader) }
-                return try self.current(target, reader)
+                let isDone = isSame ? true : try !self.isThere(item.path, tree)
+                if isDone { return try self.current(target, reader) }
             }
             do throws(ProviderError) {
                 return try self.relocate(tree.place(item.path), item.id, base: base, to: target, reader)
             } catch .unsupported {
                 return nil
             }
+        }
+    }
+
+    private func isThere(_ path: RemotePath, _ tree: borrowing FolderTree) throws(ProviderError) -> Bool {
+        do throws(ProviderError) {
+            return try tree.place(path).statusIfPresent() != nil
+        } catch .noSuchItem {
+            return false
         }
     }
 

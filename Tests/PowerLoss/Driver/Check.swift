@@ -54,7 +54,11 @@ struct Check {
         }
         tree[path] = words
         guard let first = words.first(where: { $0 != 0 }) else {
-            if !words.isEmpty, !mayBeZeros(path) { violations.append("\(path): \(words.count) words, all zero") }
+            guard !words.isEmpty else { return }
+            // A file that was cut and grown is nothing but zeros.
+            let owners = history.states.filter { $0.value.contains { $0.path == path && $0.words == words } }.keys
+            for file in owners { found[file, default: []].append((path, words)) }
+            if owners.isEmpty, !mayBeZeros(path) { violations.append("\(path): \(words.count) words, all zero") }
             return
         }
         guard let file = Word.file(first), let states = history.states[file] else {
@@ -78,7 +82,8 @@ struct Check {
     /// Where a disk has the size of a file but not its bytes there are zeros: in what replaces nothing, and never was synced.
     private func mayLack(_ file: Int, _ index: Int, _ path: String) -> Bool {
         let synced = history.synced[file]
-        let safe = synced.flatMap { step in history.states[file].map { $0[step].words.count } } ?? 0
+        // What was cut since is no longer the synced one.
+        let safe = synced.flatMap { step in history.states[file]?[step...].map(\.words.count).min() } ?? 0
         guard index >= safe else { return false }
         guard let settled = history.settled[file], !Check.isConflict(path) else { return true }
         return synced ?? 0 > settled.first ?? 0
