@@ -94,8 +94,13 @@ extension SyncEngine {
             guard row.isArrived(as: remote), item.kind == row.kind, entry.remoteVersion != remote.contentVersion else {
                 return
             }
-            // The bytes that were sent are still here: the next attempt compares them with what is there.
-            if isHere, row.item == item.id, row.generation == item.generation { return }
+            // The bytes that were sent are still here: the next attempt compares them with what is there. Unless they may have
+            // changed unseen: what follows is then seen as a change.
+            if isHere, row.item == item.id, row.generation == item.generation,
+                try !database.isUnsettled(item.id)
+            {
+                return
+            }
             engine.acknowledge(remote, &entry, item: row.item ?? entry.item, generation: row.generation)
             // Its mode and attributes may have been on their way still.
             entry.flags.insert(.metadataChanged)
