@@ -72,6 +72,53 @@ static inline ssize_t cove_fuse_read(int fd, void *buffer, size_t length, void *
     return count;
 }
 
+// libfuse 3.14 knows no passthrough: its answers to OPEN and CREATE, as <linux/fuse.h> has them.
+struct cove_fuse_open_out {
+    uint64_t handle;
+    uint32_t flags, backing;
+};
+struct cove_fuse_create_out {
+    uint64_t node, generation, entry_valid, attr_valid;
+    uint32_t entry_valid_nsec, attr_valid_nsec;
+    uint64_t ino, size, blocks, atime, mtime, ctime;
+    uint32_t atime_nsec, mtime_nsec, ctime_nsec, mode, nlink, uid, gid, rdev, blksize, flags;
+    struct cove_fuse_open_out open;
+};
+enum { COVE_FOPEN_PASSTHROUGH = 1 << 7 };
+
+static inline int cove_fuse_reply_open_backed(fuse_req_t request, uint32_t backing) {
+    struct cove_fuse_open_out out = {.flags = COVE_FOPEN_PASSTHROUGH, .backing = backing};
+    return fuse_reply_buf(request, (const char *)&out, sizeof out);
+}
+
+static inline int cove_fuse_reply_create_backed(fuse_req_t request, const struct fuse_entry_param *entry,
+                                                uint32_t backing) {
+    const struct stat *status = &entry->attr;
+    struct cove_fuse_create_out out = {
+        .node = entry->ino,
+        .generation = entry->generation,
+        .entry_valid = (uint64_t)entry->entry_timeout,
+        .attr_valid = (uint64_t)entry->attr_timeout,
+        .ino = status->st_ino,
+        .size = (uint64_t)status->st_size,
+        .blocks = (uint64_t)status->st_blocks,
+        .atime = (uint64_t)status->st_atim.tv_sec,
+        .mtime = (uint64_t)status->st_mtim.tv_sec,
+        .ctime = (uint64_t)status->st_ctim.tv_sec,
+        .atime_nsec = (uint32_t)status->st_atim.tv_nsec,
+        .mtime_nsec = (uint32_t)status->st_mtim.tv_nsec,
+        .ctime_nsec = (uint32_t)status->st_ctim.tv_nsec,
+        .mode = status->st_mode,
+        .nlink = (uint32_t)status->st_nlink,
+        .uid = status->st_uid,
+        .gid = status->st_gid,
+        .rdev = (uint32_t)status->st_rdev,
+        .blksize = (uint32_t)status->st_blksize,
+        .open = {.flags = COVE_FOPEN_PASSTHROUGH, .backing = backing},
+    };
+    return fuse_reply_buf(request, (const char *)&out, sizeof out);
+}
+
 static inline void cove_fuse_replay(const void *request, size_t length) {
     memcpy(cove_fuse_shared()->first, request, length);
     cove_fuse_shared()->first_length = length;

@@ -39,6 +39,21 @@ static inline long cove_copy_file_range(int in, int64_t *in_offset, int out, int
 // ioctl_ficlone(2): the macro's value is computed by _IOW, which Swift can't import.
 static inline int cove_clone(int to, int from) { return ioctl(to, FICLONE, from); }
 
+// FUSE_DEV_IOC_BACKING_OPEN and _CLOSE of <linux/fuse.h> (Linux 6.9), which Debian 12's does not have.
+static inline int cove_backing_open(int device, int fd) {
+    struct { int32_t fd; uint32_t flags; uint64_t padding; } map = {fd, 0, 0};
+    return ioctl(device, _IOW(229, 1, map), &map);
+}
+static inline int cove_backing_close(int device, uint32_t number) {
+    return ioctl(device, _IOW(229, 2, uint32_t), &number);
+}
+
+// The type of the file system a path lies on, as statfs(2) tells it; 0 where it doesn't.
+static inline long cove_file_system_type(const char *path) {
+    long status[32];  // its first member is the type
+    return syscall(__NR_statfs, path, status) == 0 ? status[0] : 0;
+}
+
 // gettid(2).
 static inline int cove_gettid(void) { return (int)syscall(__NR_gettid); }
 

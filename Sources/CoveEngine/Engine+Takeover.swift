@@ -10,6 +10,7 @@ extension Engine {
                 try database.run("DELETE FROM departing")
                 return try database.lastChange()
             }
+            try followUnsettled()
             return
         }
         let (orphans, departed) = try catalog.read { database throws(Errno) in

@@ -26,7 +26,6 @@ public final class Engine: Sendable {
     let incoming = IncomingTable()
     let touched: TouchedDirectories
     let usedDirectories = UsedDirectories()
-    let siblings = SiblingFetch()
     /// The provider tells of no changes by itself.
     let mustPoll: Bool
     /// What needs the provider waits here for the first attempt to connect.
@@ -48,6 +47,8 @@ public final class Engine: Sendable {
     let cacheLimit: Int64
     /// How often something changed here.
     let localChanges = Atomic<Int>(0)
+    /// How the kernel reads and writes content files by itself.
+    let passthrough = Mutex(Passthrough())
     /// Bytes of content on this disk.
     let residentBytes: Atomic<Int64>
     /// Which items are open, in memory that outlives this daemon.
@@ -198,6 +199,7 @@ public final class Engine: Sendable {
         for item in live.all() {
             expireFetches(of: item, now: now)
             endDeadReaders(of: item)
+            settlePassing(item)
         }
         if disk.look() {
             wakeSync()

@@ -3,6 +3,36 @@ internal import Glibc
 
 /// Making rows and content files agree after a death.
 extension Recovery {
+    /// Files that the kernel may have written to by itself: what is not as it was when last looked at was changed.
+    ///
+    /// Programs of an earlier mount may still have some of them mapped: these are followed on.
+    func recoverUnsettled(_ database: Database, isUnclean: Bool) throws(Errno) {
+        let now = Int64(System.now().rawValue / 1_000_000)
+        for (id, stamp) in try database.unsettled() {
+            try database.endUnsettled(id)
+            guard var row = try database.item(id), let status = try? System.lstat(store.path(id)) else { continue }
+            let found = ContentStamp(status)
+            // What a program synced since it was sent keeps its name, as on any disk.
+            if found != stamp, row.residency == .whole, !(isUnclean && row.isSynced) {
+                found.apply(to: &row)
+                row.resident = row.size
+                row.generation += 1
+                row.isSynced = false
+                try database.saveContent(row)
+                if let home = row.home {
+                    _ = try Engine.rescue(id, home: home, host: configuration.hostName, at: now, database)
+                }
+                for entry in try database.entries(of: id) where !entry.flags.contains(.localOnly) {
+                    try database.enqueue(entry.id, at: now)
+                }
+                log.notice("item \(id): programs wrote to it before the end; it has \(row.size) bytes")
+            }
+            if store.isOpenForWriting(id), try database.existingItem(id).linkCount > 0 {
+                try database.setUnsettled(id, found)
+            }
+        }
+    }
+
     /// Bytes of changed items reached their files before the catalog heard of their size.
     ///
     /// After an unclean end a file may also lack bytes that the catalog heard of, and what is behind a synced end is cut.

@@ -110,6 +110,7 @@ struct Recovery {
                 root.residency = .dataless
                 _ = try database.insert(root)
             }
+            if !isTakeover { try recoverUnsettled(database, isUnclean: isUnclean) }
             let orphans = try database.orphans().filter { !live.isOpen($0) }
             for id in orphans { try database.deleteItem(id) }
             if isUnclean {
@@ -136,7 +137,12 @@ struct Recovery {
             try disk.requireSound()
             try System.syncFileSystem(store.directory)
             try catalog.write(durable: true) { database throws(Errno) in
-                try database.run("UPDATE items SET synced = 1 WHERE synced = 0 AND resident > 0")
+                try database.run(
+                    """
+                    UPDATE items SET synced = 1
+                    WHERE synced = 0 AND resident > 0 AND id NOT IN (SELECT item FROM unsettled)
+                    """
+                )
                 try database.setMeta("boot", nil)
             }
         } catch {

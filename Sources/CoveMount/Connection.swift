@@ -22,6 +22,9 @@ final class Connection: @unchecked Sendable {
     /// Runs once, when the first request can be served.
     let whenServing = Mutex<(@Sendable () -> Void)?>(nil)
     private let whenInitialized: @Sendable () -> Void
+    /// True when the kernel is to read and write local files by itself.
+    let passesThrough = Atomic(false)
+    private let wantsPassthrough: Bool
 
     /// Makes libfuse's session; throws when an option is unknown to it.
     init(
@@ -35,6 +38,7 @@ final class Connection: @unchecked Sendable {
         self.negotiation = negotiation
         self.log = log
         self.whenInitialized = whenInitialized
+        wantsPassthrough = options.passesThrough
         var arguments = fuse_args()
         defer { fuse_opt_free_args(&arguments) }
         fuse_opt_add_arg(&arguments, "cove")
@@ -85,10 +89,24 @@ final class Connection: @unchecked Sendable {
 }
 
 extension Connection {
+    /// Whether there is to be passthrough, with a word in the log where it is wanted and can't be had.
+    private func decidePassthrough() -> Bool {
+        if negotiation.request != nil { return negotiation.hasPassthrough }
+        guard wantsPassthrough else { return false }
+        var obstacle = engine.passthroughObstacle
+        if geteuid() != 0 { obstacle = "only root may have it" }
+        if !Negotiation.offersPassthrough(Hooks.firstRequest) { obstacle = "this kernel has none; it needs Linux 6.9" }
+        guard let obstacle else { return true }
+        engine.doWithoutPassthrough(obstacle)
+        return false
+    }
+
     /// Chooses among what the kernel offers (FUSE_CAP_*).
     func negotiate(_ information: inout fuse_conn_info) {
+        let hasPassthrough = decidePassthrough()
+        passesThrough.store(hasPassthrough, ordering: .relaxed)
         let wanted =
-            FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS
+            (hasPassthrough ? 0 : FUSE_CAP_WRITEBACK_CACHE) | FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS
             | FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_ATOMIC_O_TRUNC
         // Locks stay the kernel's own; the second version of HANDLE_KILLPRIV takes the first one's place; and splice is
         // no faster for writes and half as fast for reads (`reply(read:at:)`).

@@ -6,6 +6,11 @@ internal import Glibc
 /// How long the kernel may keep entries, negative entries and attributes: changes are announced or invalidated explicitly.
 let cacheTimeout: Double = 86400
 
+extension ItemAttributes {
+    /// How long the kernel may keep them.
+    var timeout: Double { mayChangeUnseen ? 0 : cacheTimeout }
+}
+
 extension ItemKind {
     /// The file type bits of `st_mode`.
     var mode: mode_t {
@@ -47,7 +52,7 @@ extension fuse_entry_param {
         ino = attributes.id.rawValue
         attr = stat(attributes)
         entry_timeout = isCached ? cacheTimeout : 0
-        attr_timeout = entry_timeout
+        attr_timeout = isCached ? attributes.timeout : 0
     }
 
     /// The knowledge that a name is free.

@@ -1,5 +1,6 @@
 internal import CFuse
 internal import CoveCore
+internal import CoveEngine
 internal import Glibc
 internal import Synchronization
 
@@ -11,6 +12,12 @@ enum Hooks {
     /// The number which the kernel gave the request which this thread has read last.
     @inline(never)
     static var requestNumber: UInt64 { cove_fuse_request_number() }
+
+    /// The INIT request that is being answered.
+    @inline(never)
+    static var firstRequest: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: cove_fuse_first_request(), count: cove_fuse_first_request_length())
+    }
 
     /// Takes over reading from and writing to a mount's descriptor; a mount of an earlier daemon is resumed.
     static func install(on connection: Connection, device: Int32) throws(MountError) {
@@ -51,14 +58,16 @@ enum Hooks {
             return writev(descriptor, vector, count)
         }
         let bytes = UnsafeMutableRawBufferPointer(start: reply, count: vector[1].iov_len)
+        if connection.passesThrough.load(ordering: .relaxed) {
+            connection.engine.passThrough(by: KernelBacking(device: descriptor))
+        }
         if connection.negotiation.request != nil {
             connection.resume(descriptor, UnsafeRawBufferPointer(bytes))
             return vector[0].iov_len + vector[1].iov_len
         }
-        Negotiation.amend(bytes)
-        let request = UnsafeRawBufferPointer(start: cove_fuse_first_request(), count: cove_fuse_first_request_length())
+        Negotiation.amend(bytes, passesThrough: connection.passesThrough.load(ordering: .relaxed))
         do throws(Errno) {
-            try connection.negotiation.record(request: request, reply: UnsafeRawBufferPointer(bytes))
+            try connection.negotiation.record(request: firstRequest, reply: UnsafeRawBufferPointer(bytes))
         } catch {
             // No other daemon could take such a mount over, and the keeper ends with one that never served.
             connection.log.error("what was agreed on with the kernel can't be kept: \(error)")

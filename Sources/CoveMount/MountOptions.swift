@@ -4,6 +4,8 @@ public struct MountOptions: Sendable, Hashable {
     public var isReadOnly = false
     /// Lets other users in, as far as permissions do; needs user_allow_other in /etc/fuse.conf unless root mounts.
     public var allowsOtherUsers = false
+    /// Has the kernel read and write local files by itself, where it can.
+    public var passesThrough = false
     /// The source shown by mount(8), as `cove:ACCOUNT`.
     public var fileSystemName: String
     /// The file system type is `fuse.` and this.

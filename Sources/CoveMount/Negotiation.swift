@@ -68,10 +68,27 @@ public final class Negotiation: Sendable {
         return earlierReply.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: Self.flagsOffset, as: UInt32.self) }
     }
 
+    /// True for a mount that was made with passthrough.
+    var hasPassthrough: Bool {
+        guard let agreedFlags, agreedFlags & Self.extended != 0 else { return false }
+        let more = earlierReply.withUnsafeBytes {
+            $0.loadUnaligned(fromByteOffset: Self.moreFlagsOffset, as: UInt32.self)
+        }
+        return more & Self.passthrough != 0
+    }
+
+    /// True when the kernel that sent an INIT request has passthrough.
+    static func offersPassthrough(_ request: UnsafeRawBufferPointer) -> Bool {
+        guard request.count >= requestMoreFlagsOffset + 4 else { return false }
+        let flags = request.loadUnaligned(fromByteOffset: requestMoreFlagsOffset - 4, as: UInt32.self)
+        let more = request.loadUnaligned(fromByteOffset: requestMoreFlagsOffset, as: UInt32.self)
+        return flags & extended != 0 && more & passthrough != 0
+    }
+
     /// Says so when another version of the program would have agreed on something else.
     func check(_ reply: UnsafeRawBufferPointer, _ log: Log) {
         let flags = reply.loadUnaligned(fromByteOffset: Self.flagsOffset, as: UInt32.self)
-        guard let agreed = agreedFlags, agreed & ~Self.handleKillPrivilegesV2 != flags else { return }
+        guard let agreed = agreedFlags, agreed & ~Self.amended != flags & ~Self.amended else { return }
         log.error("the mount was made with flags \(String(agreed, radix: 16)), not \(String(flags, radix: 16))")
     }
 
@@ -94,9 +111,27 @@ public final class Negotiation: Sendable {
     /// FUSE_HANDLE_KILLPRIV_V2, without which each write(2) costs a GETXATTR; a kernel that doesn't know it ignores it.
     private static let handleKillPrivilegesV2: UInt32 = 1 << 28
 
+    /// FUSE_INIT_EXT: there are more flags; FUSE_PASSTHROUGH is one of them.
+    private static let extended: UInt32 = 1 << 30
+    private static let passthrough: UInt32 = 1 << 5
+    /// What libfuse does not know of in the first flags.
+    private static let amended = handleKillPrivilegesV2 | extended
+    private static let moreFlagsOffset = 32
+    private static let stackDepthOffset = 36
+    // `struct fuse_in_header` and the part of `struct fuse_init_in` before it.
+    private static let requestMoreFlagsOffset = 40 + 16
+
     /// Puts into a reply what libfuse 3.14 can't ask for.
-    static func amend(_ reply: UnsafeMutableRawBufferPointer) {
-        let flags = reply.loadUnaligned(fromByteOffset: flagsOffset, as: UInt32.self)
-        reply.storeBytes(of: flags | handleKillPrivilegesV2, toByteOffset: flagsOffset, as: UInt32.self)
+    static func amend(_ reply: UnsafeMutableRawBufferPointer, passesThrough: Bool) {
+        func set(_ bits: UInt32, at offset: Int) {
+            let flags = reply.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+            reply.storeBytes(of: flags | bits, toByteOffset: offset, as: UInt32.self)
+        }
+        set(handleKillPrivilegesV2, at: flagsOffset)
+        guard passesThrough else { return }
+        set(extended, at: flagsOffset)
+        set(passthrough, at: moreFlagsOffset)
+        // The content files lie on a file system that lies on no other.
+        reply.storeBytes(of: 1, toByteOffset: stackDepthOffset, as: UInt32.self)
     }
 }

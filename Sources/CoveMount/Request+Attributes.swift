@@ -84,7 +84,8 @@ extension AttributeChange {
     ///
     /// FUSE_HANDLE_KILLPRIV_V2 leaves set-user-id and set-group-id to the file system: bit 11 (FATTR_KILL_SUIDGID,
     /// which libfuse calls FUSE_SET_ATTR_KILL_SUID) comes with a truncation by a caller who may not keep them, and a
-    /// change of owner always drops them, as chown(2) says. One with both ids -1 comes as a change time and nothing else.
+    /// change of owner always drops them, as chown(2) says. One with both ids -1 comes as a change time and nothing else,
+    /// or without the writeback cache as nothing at all, as does a write that the kernel carries out by itself.
     init(_ status: stat, valid: Int32) {
         self.init()
         let isSet = { (bit: Int32) in valid & bit != 0 }
@@ -104,7 +105,7 @@ extension AttributeChange {
         }
         if isSet(FUSE_SET_ATTR_CTIME) { changeTime = Timestamp(status.st_ctim) }
         clearsPrivileges =
-            valid == FUSE_SET_ATTR_CTIME
+            valid == FUSE_SET_ATTR_CTIME || valid == 0
             || valid & (FUSE_SET_ATTR_KILL_SUID | FUSE_SET_ATTR_KILL_SGID | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) != 0
     }
 }

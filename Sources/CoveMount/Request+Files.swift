@@ -27,18 +27,21 @@ extension Request {
 
     private consuming func finishOpen(_ id: ItemID, flags: Int32) {
         let engine = connection.engine
-        // The kernel may remember that it has no blocks, and would say so of the bytes in its cache until they are sent.
-        if flags & O_ACCMODE != O_RDONLY, engine.isEmpty(id) {
+        let backing = engine.backingNumber(of: id)
+        // The kernel may remember that it has no blocks, and would say so of the bytes in its cache until they are sent; and
+        // of what it writes by itself it is not to remember anything.
+        if flags & O_ACCMODE != O_RDONLY, backing != nil || engine.isEmpty(id) {
             _ = fuse_lowlevel_notify_inval_inode(connection.session, id.rawValue, -1, 0)
         }
-        if !replyOpen() { engine.release(id, flags: flags) }
+        if !replyOpen(backing: backing) { engine.release(id, flags: flags) }
     }
 
     consuming func create(_ parent: ItemID, _ name: [UInt8], mode: mode_t, flags: Int32) {
         let engine = begin()
         do throws(Errno) {
             let made = try engine.create(parent, name, mode: mode, flags: flags, caller)
-            if !reply(created: made, named: name) { engine.release(made.id, flags: flags) }
+            let backing = engine.backingNumber(of: made.id)
+            if !reply(created: made, named: name, backing: backing) { engine.release(made.id, flags: flags) }
         } catch {
             fail(error)
         }
@@ -131,7 +134,7 @@ extension Request {
 
     consuming func release(_ id: ItemID, flags: Int32) {
         let engine = begin()
-        engine.finish(id)
+        engine.finish(id, flags: flags)
         // Only then: a release that the kernel sends again is not counted twice.
         succeed()
         engine.release(id, flags: flags)

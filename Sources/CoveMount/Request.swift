@@ -82,15 +82,21 @@ extension Request {
     /// Answers what stat(2) shows.
     consuming func reply(attributes: ItemAttributes) {
         var status = stat(attributes)
-        fuse_reply_attr(raw, &status, cacheTimeout)
+        fuse_reply_attr(raw, &status, attributes.timeout)
         discard self
     }
 
-    /// Answers an opened file; false when the kernel no longer waits and will send no RELEASE.
-    consuming func replyOpen() -> Bool {
-        var file = fuse_file_info()
-        file.keep_cache = 1
-        let status = fuse_reply_open(raw, &file)
+    /// Answers an opened file, which the kernel reads and writes by itself where it has a number; false when the kernel no
+    /// longer waits and will send no RELEASE.
+    consuming func replyOpen(backing: UInt32?) -> Bool {
+        let status: Int32
+        if let backing {
+            status = cove_fuse_reply_open_backed(raw, backing)
+        } else {
+            var file = fuse_file_info()
+            file.keep_cache = 1
+            status = fuse_reply_open(raw, &file)
+        }
         discard self
         return status != -ENOENT
     }
@@ -106,11 +112,16 @@ extension Request {
     }
 
     /// Answers a created and opened file; false as `replyOpen`.
-    consuming func reply(created attributes: ItemAttributes, named name: [UInt8]) -> Bool {
+    consuming func reply(created attributes: ItemAttributes, named name: [UInt8], backing: UInt32?) -> Bool {
         var entry = fuse_entry_param(attributes, isCached: !connection.engine.isUncachedName(name))
-        var file = fuse_file_info()
-        file.keep_cache = 1
-        let status = fuse_reply_create(raw, &entry, &file)
+        let status: Int32
+        if let backing {
+            status = cove_fuse_reply_create_backed(raw, &entry, backing)
+        } else {
+            var file = fuse_file_info()
+            file.keep_cache = 1
+            status = fuse_reply_create(raw, &entry, &file)
+        }
         discard self
         return status != -ENOENT
     }

@@ -25,7 +25,9 @@ final class MountedAccount: Sendable {
             throw CommandFailure("COVE_BINARY is not set; run mount-scripts/test")
         }
         self.binary = binary
-        self.options = options
+        // The whole suite can be run with further options, such as passthrough.
+        let further = ProcessInfo.processInfo.environment["COVE_MOUNT_OPTIONS"] ?? ""
+        self.options = [options, further].filter { !$0.isEmpty }.joined(separator: ",")
         scratch = try TemporaryDirectory("m")
         source = SourceFolder(scratch.appending("source"))
         self.address = address ?? "dir://\(source.path)"

@@ -35,7 +35,7 @@ extension Mounted {
                 try source.save("doc", [UInt8](repeating: 65, count: 300_000))
             } _: { account in
                 let reader = try account.start(
-                    "exec 3<doc; mkfifo $tmp/go; head -c 1000 <&3 >/dev/null; read -r < $tmp/go; cat <&3"
+                    "exec 3<doc; head -c 1000 <&3 >/dev/null; mkfifo $tmp/go; read -r < $tmp/go; cat <&3"
                 )
                 try waitUntil("the reader has it open") {
                     try account.shell("[ -p $tmp/go ] && echo yes || :") == "yes\n"

@@ -7,6 +7,8 @@
 #   peers      what Cove is compared with; the goal is against the first
 #   goal       '>= R': Cove's speed is at least R times the peer's; '<= R': its time at most R times the peer's;
 #              '+<= N': at most N more than the peer's; empty where there is none
+#   through_goal
+#              the goal of ROW:through, which mounts Cove with -o passthrough
 #   amount     how times are shown: 'bytes N' as a rate, 'each N' per operation, 'whole' as they are; 'memory': as KiB
 #   most_runs  fewer rounds than asked for, where one takes long
 #   own_source 1 where the runs write, so that each file system needs a source of its own
@@ -15,13 +17,19 @@
 # after PEER run around each run and are not timed; run PEER prints nanoseconds.
 measure_row() {
     local name=$1 peer round source
-    local title peers goal amount own_source='' most_runs=$runs
+    local title peers goal through_goal='' amount own_source='' most_runs=$runs
     IFS=: read -ra words <<<"$name"
     prepare() { :; }
     before() { :; }
     after() { :; }
     # shellcheck source=/dev/null
     . "$2"
+    if [ "${words[1]:-}" = through ]; then
+        cove_option=-opassthrough
+        title+=', passthrough'
+        peers=native
+        goal=$through_goal
+    fi
     mkdir "$work/times"
     for peer in cove $peers; do
         source=$work/source${own_source:+-$peer}

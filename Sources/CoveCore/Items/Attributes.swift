@@ -71,6 +71,8 @@ public struct ItemAttributes: Sendable, Hashable {
     public var modificationTime: Timestamp
     /// Last change of the item's own row.
     public var changeTime: Timestamp
+    /// True while size and dates may change without anybody being told.
+    public var mayChangeUnseen = false
 
     /// Makes a full set of attributes.
     public init(

@@ -111,6 +111,7 @@ extension Database {
         try run("DELETE FROM items WHERE id = ?", .item(id))
         try run("DELETE FROM ranges WHERE item = ?", .item(id))
         try run("DELETE FROM xattrs WHERE item = ?", .item(id))
+        try endUnsettled(id)
     }
 
     /// True when the trash keeps the item's bytes.

@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 4
+    static let version = 5
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -113,6 +113,14 @@ enum Schema {
             generation INTEGER NOT NULL,
             mtime INTEGER NOT NULL
         ) WITHOUT ROWID;
+        """,
+        """
+        CREATE TABLE unsettled(        -- files that the kernel may write to by itself, as they were when last looked at
+            item INTEGER PRIMARY KEY,
+            size INTEGER NOT NULL,
+            mtime INTEGER NOT NULL,
+            ctime INTEGER NOT NULL
+        );
         """,
     ]
 

@@ -27,9 +27,11 @@ struct ContentStore: Sendable {
 
     /// Opens an item's content file for reading and writing; it is made when missing.
     ///
-    /// With `empty`, whatever an earlier life of the file left in it goes: nothing of it is known to be here.
+    /// With `empty`, whatever an earlier life of the file left in it goes: nothing of it is known to be here. Who still has
+    /// that mapped goes on to read it.
     func open(_ id: ItemID, empty: Bool = false) throws(Errno) -> Int32 {
-        let flags = O_RDWR | (empty ? O_TRUNC : 0)
+        let flags = O_RDWR
+        if empty { remove(id) }
         do {
             return try System.open(path(id), flags)
         } catch .readOnly {
@@ -58,6 +60,33 @@ struct ContentStore: Sendable {
             // Its part may be new too.
             if durable == 0 { try System.syncDirectory(directory) }
             durable = made
+        }
+    }
+
+    /// True while anything has a content file open for writing, or mapped so.
+    func isOpenForWriting(_ id: ItemID) -> Bool {
+        guard let descriptor = try? System.open(path(id), O_RDONLY) else { return false }
+        defer { System.close(descriptor) }
+        do throws(Errno) {
+            try System.takeReadLease(descriptor)
+            System.releaseLease(descriptor)
+            return false
+        } catch {
+            return error == .wouldBlock
+        }
+    }
+
+    /// True where `isOpenForWriting` is told the truth.
+    func canTellWriters() -> Bool {
+        guard let writer = try? System.open(directory, Int32(COVE_O_TMPFILE) | O_RDWR, 0o600) else { return false }
+        defer { System.close(writer) }
+        guard let reader = try? System.open("/proc/self/fd/\(writer)", O_RDONLY) else { return false }
+        defer { System.close(reader) }
+        do throws(Errno) {
+            try System.takeReadLease(reader)
+            return false
+        } catch {
+            return error == .wouldBlock
         }
     }
 

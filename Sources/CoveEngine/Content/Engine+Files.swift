@@ -44,12 +44,12 @@ extension Engine {
                 if flags & O_TRUNC != 0 {
                     try resize(item, &state, to: 0, clearsPrivilegesBy: caller.user != 0 ? caller : nil)
                 }
+                try decideMode(item, &state, flags: flags)
             }
         } catch {
-            _ = live.close(id, writes: writes)
+            countOut(item, writes: writes)
             throw error
         }
-        noteOpen(of: id)
         return .now(())
     }
 
@@ -104,7 +104,6 @@ extension Engine {
             }
             counters.readMisses.add(1, ordering: .relaxed)
             if disk.isFull { throw .noSpace }
-            if offset == 0 { noteMiss(of: item.id, size: row.size) }
             return .later(try waitForBytes(item, &state, offset..<end, thread: thread))
         }
     }
@@ -214,8 +213,9 @@ extension Engine {
     }
 
     /// Commits what a handle that is about to be released left.
-    public func finish(_ id: ItemID) {
+    public func finish(_ id: ItemID, flags: Int32) {
         guard let item = live.find(id) else { return }
+        if flags & O_ACCMODE != O_RDONLY, finishPassing(item) { return }
         do throws(Errno) {
             try save(item, closing: true)
         } catch {
@@ -226,9 +226,20 @@ extension Engine {
     /// Counts a handle out, after the kernel has its answer; an item without a name goes with its last handle.
     public func release(_ id: ItemID, flags: Int32) {
         let writes = flags & O_ACCMODE != O_RDONLY
-        let closed = live.close(id, writes: writes)
+        guard let item = live.find(id) else { return }
+        countOut(item, writes: writes)
         if writes { wakeSync() }
-        guard closed.last else { return }
+    }
+
+    private func countOut(_ item: LiveItem, writes: Bool) {
+        let isPassing = live.mode(item.id)?.backing != nil
+        settleClosed(item.id, isPassing ? closePassing(item, writes: writes) : live.close(item.id, writes: writes))
+    }
+
+    /// What follows when an item's last handle is gone.
+    func settleClosed(_ id: ItemID, _ closed: LiveTable.Closed) {
+        if let number = closed.backing { passthrough.withLock { $0.files }?.unregister(number) }
+        guard closed.isLast else { return }
         departing.remove(id)
         if closed.isOrphan { dropOrphan(id) }
     }

@@ -6,6 +6,7 @@ internal import Synchronization
 extension Engine {
     /// Fills in the row when it was not needed before; `ESTALE` when the item is gone.
     func load(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> ItemRow {
+        if state.row != nil { look(id, &state) }
         if let row = state.row { return row }
         var (row, ranges) = try catalog.glance { database throws(Errno) in
             let row = try database.existingItem(id)
@@ -19,7 +20,8 @@ extension Engine {
         }
         state.row = row
         state.ranges = ranges
-        return row
+        look(id, &state)
+        return state.row ?? row
     }
 
     /// The descriptor of the content file, opened when first needed.
@@ -77,40 +79,59 @@ extension Engine {
 
     /// Commits what is newer here than in the catalog; `closing` says that a program closed a handle.
     func save(_ item: LiveItem, closing: Bool, durable: Bool = false) throws(Errno) {
-        let changed = try item.state.withLock { state throws(Errno) -> Bool in
-            guard state.hasUnsavedContent || state.hasUnsavedRanges || durable, var row = state.row else {
-                if closing, tombstones.isEmpty == false { try adoptIdentities(of: item.id) }
-                return false
-            }
-            let resident = row.residency == .whole ? (row.kind == .file ? row.size : 0) : state.ranges.count
-            residentBytes.add(resident - row.resident, ordering: .relaxed)
-            row.resident = resident
-            row.used = milliseconds() / 1000
-            if durable {
-                try syncContent(item.id, &state)
-                row.isSynced = row.kind == .file && row.residency != .dataless
-            } else {
-                row.isSynced = try staysSynced(item.id, &state)
-            }
-            let isContent = state.hasUnsavedContent
-            var ranges: RangeSet?
-            if state.hasUnsavedRanges || row.residency == .partial {
-                ranges = row.residency == .whole ? RangeSet() : state.ranges
-            }
-            try catalog.write(durable: durable) { database throws(Errno) in
-                try database.saveContent(row)
-                // Bytes may come in after the last name and the last handle went.
-                if let ranges, try database.item(item.id) != nil { try database.setRanges(ranges, of: item.id) }
-                if isContent { try self.enqueueEntries(of: item.id, .content, database) }
-                if closing { try self.adoptIdentities(of: item.id, database) }
-            }
-            state.row = row
-            state.hasUnsavedContent = false
-            state.hasUnsavedRanges = false
-            item.noteUnsaved(state)
-            return isContent
+        let changed = try item.state.withLock { state throws(Errno) in
+            try save(item, &state, closing: closing, durable: durable)
         }
         if changed { wakeSync() }
+    }
+
+    /// The same under the item's lock; true when bytes have changed.
+    func save(
+        _ item: LiveItem,
+        _ state: inout LiveItem.State,
+        closing: Bool,
+        durable: Bool = false
+    ) throws(Errno) -> Bool {
+        if state.seen != nil {
+            _ = try load(item.id, &state)
+            if state.hasUnsavedContent { try mark(item.id, &state) }
+        }
+        guard state.hasUnsavedContent || state.hasUnsavedRanges || durable, var row = state.row else {
+            if closing, tombstones.isEmpty == false { try adoptIdentities(of: item.id) }
+            return false
+        }
+        let resident = row.residency == .whole ? (row.kind == .file ? row.size : 0) : state.ranges.count
+        residentBytes.add(resident - row.resident, ordering: .relaxed)
+        row.resident = resident
+        row.used = milliseconds() / 1000
+        let wasSynced = row.isSynced
+        if durable {
+            try syncContent(item.id, &state)
+            row.isSynced = row.kind == .file && row.residency != .dataless
+            // What the provider has, too, is not to be trusted where a change would not be seen.
+            if state.seen != nil, !state.isMarked { row.isSynced = false }
+        } else {
+            row.isSynced = try staysSynced(item.id, &state)
+        }
+        let isContent = state.hasUnsavedContent
+        var ranges: RangeSet?
+        if state.hasUnsavedRanges || row.residency == .partial {
+            ranges = row.residency == .whole ? RangeSet() : state.ranges
+        }
+        // What is synced no more of fetched bytes, the disk must know before the next change.
+        let isTakenBack = wasSynced && !row.isSynced && !isContent
+        try catalog.write(durable: durable || isTakenBack) { database throws(Errno) in
+            try database.saveContent(row)
+            // Bytes may come in after the last name and the last handle went.
+            if let ranges, try database.item(item.id) != nil { try database.setRanges(ranges, of: item.id) }
+            if isContent { try self.enqueueEntries(of: item.id, .content, database) }
+            if closing { try self.adoptIdentities(of: item.id, database) }
+        }
+        state.row = row
+        state.hasUnsavedContent = false
+        state.hasUnsavedRanges = false
+        item.noteUnsaved(state)
+        return isContent
     }
 
     /// Before new bytes of an item are recorded: whether what is recorded of it is durable, these included.
@@ -165,6 +186,10 @@ extension Engine {
         row.modificationTime = now
         row.changeTime = now
         change(&row)
+        if state.seen != nil, let stamp = try? ContentStamp(state.descriptor) {
+            stamp.apply(to: &row)
+            state.seen = stamp
+        }
         state.row = row
         state.hasUnsavedContent = true
         item.noteUnsaved(state)

@@ -189,7 +189,7 @@ extension Engine {
     }
 
     /// Turns a partial item whose bytes are all here into a whole one.
-    private func completeMaterialization(_ item: LiveItem, _ state: inout LiveItem.State) {
+    func completeMaterialization(_ item: LiveItem, _ state: inout LiveItem.State) {
         guard var row = state.row, row.residency != .whole, row.kind == .file else { return }
         if state.ranges.contains(0..<row.size) {
             row.residency = .whole

@@ -18,7 +18,7 @@ public final class HandleLedger: Sendable {
         var free: [LedgerRecord] = []
     }
 
-    private static let version: UInt64 = 0x434F_5645_4841_0001
+    private static let version: UInt64 = 0x434F_5645_4841_0002
     private static let chunkRecords = 1024
     private static let chunkBytes = chunkRecords * LedgerRecord.words * 8
     private static let page = Int(sysconf(Int32(_SC_PAGESIZE)))
@@ -119,10 +119,12 @@ public final class HandleLedger: Sendable {
 
 /// What outlives the daemon of one open item: its handles, and size and dates that the catalog does not have yet.
 ///
-/// Eight words: item, handles, writers, last request that opened it, 1 while the rest holds, size, times of modification
-/// and change. Unchecked: whoever holds the item's shard writes the first four, whoever holds its state the others.
+/// Sixteen words: item, handles, writers, last request that opened it; 1 while the next three hold: size, times of
+/// modification and change; the number of its backing file or 0, 1 for a writer whose mapping outlived its handle; 1 while
+/// the next three hold: size and times of the content file when last looked at; the rest is free. Unchecked: whoever holds
+/// the item's shard writes what is of handles, whoever holds its state the others.
 struct LedgerRecord: @unchecked Sendable {
-    static let words = 8
+    static let words = 16
     let base: UnsafeMutablePointer<UInt64>
 
     init(_ base: UnsafeMutablePointer<UInt64>) { self.base = base }
@@ -132,9 +134,14 @@ struct LedgerRecord: @unchecked Sendable {
     var writers: Int { Int(base[2]) }
     var lastOpen: UInt64 { base[3] }
 
-    func set(_ item: ItemID, handles: Int, writers: Int, lastOpen: UInt64) {
+    var backing: UInt32 { UInt32(truncatingIfNeeded: base[8]) }
+    var lingers: Bool { base[9] == 1 }
+
+    func set(_ item: ItemID, handles: Int, writers: Int, lastOpen: UInt64, backing: UInt32, lingers: Bool) {
         base[0] = item.rawValue
         base[2] = UInt64(writers)
+        base[8] = UInt64(backing)
+        base[9] = lingers ? 1 : 0
         // The count first: a request that is known has been counted.
         cove_store_release(base + 1, UInt64(handles))
         cove_store_release(base + 3, lastOpen)
@@ -143,6 +150,7 @@ struct LedgerRecord: @unchecked Sendable {
     func clear() {
         base[1] = 0
         base[4] = 0
+        base[10] = 0
     }
 
     /// What programs were told and the catalog was not; nil when the catalog has it all.
@@ -161,4 +169,23 @@ struct LedgerRecord: @unchecked Sendable {
 
     /// The catalog has it all.
     func noteSaved() { base[4] = 0 }
+
+    /// The content file when last looked at; nil while only the daemon writes to it.
+    var seen: ContentStamp? {
+        guard base[10] == 1 else { return nil }
+        let numbers = (11..<14).map { Int64(bitPattern: base[$0]) }
+        return ContentStamp(
+            size: numbers[0],
+            modificationTime: Timestamp(numbers[1]),
+            changeTime: Timestamp(numbers[2])
+        )
+    }
+
+    func note(seen stamp: ContentStamp?) {
+        guard let stamp else { return base[10] = 0 }
+        base[11] = UInt64(bitPattern: stamp.size)
+        base[12] = UInt64(bitPattern: stamp.modificationTime.rawValue)
+        base[13] = UInt64(bitPattern: stamp.changeTime.rawValue)
+        cove_store_release(base + 10, 1)
+    }
 }

@@ -21,6 +21,8 @@ final class LiveItem: Sendable {
         var writesInFlight = 0
         /// Monotonic nanoseconds of the last write.
         var lastWrite: Int64 = 0
+        /// The content file when last looked at, while programs may write to it past the daemon.
+        var seen: ContentStamp?
         /// The upload that streams from the content file now.
         var snapshot: SnapshotToken?
         /// Fetches and those who wait for them.
@@ -37,6 +39,8 @@ final class LiveItem: Sendable {
     /// Puts what is not saved where it outlives the daemon; under the item's lock.
     func noteUnsaved(_ state: borrowing State) {
         guard let base = UnsafeMutablePointer<UInt64>(bitPattern: record.load(ordering: .relaxed)) else { return }
+        // After what it was found to be: a death between the two only makes the next daemon look again.
+        defer { LedgerRecord(base).note(seen: state.seen) }
         if state.hasUnsavedContent, let row = state.row {
             LedgerRecord(base).note(row)
         } else {

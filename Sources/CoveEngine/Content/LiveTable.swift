@@ -5,6 +5,16 @@ internal import Synchronization
 ///
 /// Lock order: an item's state, then the catalog's writer, then a shard of this table.
 final class LiveTable: Sendable {
+    /// What counting a handle out has led to.
+    struct Closed {
+        /// True when it was the last one.
+        var isLast = false
+        /// True when the item lost its name meanwhile.
+        var isOrphan = false
+        /// The number of the backing file that nothing has open any more.
+        var backing: UInt32?
+    }
+
     private struct Slot {
         let item: LiveItem
         var handles = 0
@@ -13,6 +23,10 @@ final class LiveTable: Sendable {
         var uses = 0
         /// The request that opened it last.
         var lastOpen: UInt64 = 0
+        /// Decided on when it is opened, for all handles that it gets until the last one is closed.
+        var mode: OpenMode?
+        /// True while one of the handles and of the writers stands for a mapping that outlived its handle.
+        var lingers = false
         /// Where that outlives the daemon.
         var record: LedgerRecord?
     }
@@ -46,6 +60,14 @@ final class LiveTable: Sendable {
                 slot.handles += record.handles
                 slot.writers += record.writers
                 slot.lastOpen = record.lastOpen
+                slot.lingers = record.lingers
+                if record.backing > 0 {
+                    slot.mode = .passthrough(record.backing)
+                } else if !record.lingers || record.handles > 1 {
+                    slot.mode = .normal
+                }
+                let seen = record.seen
+                slot.item.state.withLock { $0.seen = seen }
                 slot.record = record
                 slot.item.record.store(UInt(bitPattern: record.base), ordering: .relaxed)
                 shard.slots[record.item] = slot
@@ -55,7 +77,14 @@ final class LiveTable: Sendable {
     }
 
     private static func write(_ slot: Slot) {
-        slot.record?.set(slot.item.id, handles: slot.handles, writers: slot.writers, lastOpen: slot.lastOpen)
+        slot.record?.set(
+            slot.item.id,
+            handles: slot.handles,
+            writers: slot.writers,
+            lastOpen: slot.lastOpen,
+            backing: slot.mode?.backing ?? 0,
+            lingers: slot.lingers
+        )
     }
 
     private func lock(for id: ItemID) -> Lock { shards[Int(truncatingIfNeeded: id.rawValue) & 15] }
@@ -87,10 +116,10 @@ final class LiveTable: Sendable {
         return item
     }
 
-    /// Counts a handle out; says whether it was the last one, and whether the item lost its name meanwhile.
-    func close(_ id: ItemID, writes: Bool) -> (last: Bool, isOrphan: Bool) {
+    /// Counts a handle out.
+    func close(_ id: ItemID, writes: Bool) -> Closed {
         lock(for: id).shard.withLock { shard in
-            guard var slot = shard.slots[id], slot.handles > 0 else { return (false, false) }
+            guard var slot = shard.slots[id], slot.handles > 0 else { return Closed() }
             slot.handles -= 1
             if writes { slot.writers = max(0, slot.writers - 1) }
             openCount.subtract(1, ordering: .relaxed)
@@ -98,32 +127,94 @@ final class LiveTable: Sendable {
         }
     }
 
-    private func closed(_ slot: inout Slot, _ shard: inout Shard) -> (last: Bool, isOrphan: Bool) {
+    private func closed(_ slot: inout Slot, _ shard: inout Shard) -> Closed {
         let id = slot.item.id
         guard slot.handles == 0 else {
             Self.write(slot)
             shard.slots[id] = slot
-            return (false, false)
+            return Closed()
         }
+        let backing = slot.mode?.backing
+        slot.mode = nil
+        slot.lingers = false
         slot.item.record.store(0, ordering: .relaxed)
         if let record = slot.record { ledger.free(record) }
         slot.record = nil
         slot.writers = 0
         slot.lastOpen = 0
         shard.slots[id] = slot.uses == 0 ? nil : slot
-        return (true, shard.orphans.remove(id) != nil)
+        return Closed(isLast: true, isOrphan: shard.orphans.remove(id) != nil, backing: backing)
     }
 
-    /// The kernel has no more use for an item; true when it had no name already when this daemon took over.
+    /// The kernel has no more use for an item, which had no name already when this daemon took over.
     ///
     /// Nothing can have come back to such a one, so that handles of it which are still counted are none: their request was
     /// sent to two daemons. Of others a FORGET may come late, after a new look-up and a new handle.
-    func forget(_ id: ItemID) -> Bool {
+    func forget(_ id: ItemID) -> Closed {
         lock(for: id).shard.withLock { shard in
-            guard shard.inheritedOrphans.remove(id) != nil, var slot = shard.slots[id] else { return false }
+            guard shard.inheritedOrphans.remove(id) != nil, var slot = shard.slots[id] else { return Closed() }
             openCount.subtract(slot.handles, ordering: .relaxed)
             slot.handles = 0
-            return closed(&slot, &shard).isOrphan
+            return closed(&slot, &shard)
+        }
+    }
+
+    /// How an open item is read and written; nil until that was decided.
+    func mode(_ id: ItemID) -> OpenMode? { lock(for: id).shard.withLock { $0.slots[id]?.mode } }
+
+    /// Decides how an open item is read and written.
+    func decide(_ id: ItemID, _ mode: OpenMode) { change(id) { $0.mode = mode } }
+
+    /// True when no more than one handle writes to an item.
+    func isLastWriter(_ id: ItemID) -> Bool {
+        lock(for: id).shard.withLock { shard in
+            guard let slot = shard.slots[id] else { return false }
+            return slot.writers - (slot.lingers ? 1 : 0) <= 1
+        }
+    }
+
+    /// True while only a mapping that outlived its handle writes to an item.
+    func isLingering(_ id: ItemID) -> Bool {
+        lock(for: id).shard.withLock { shard in shard.slots[id].map { $0.lingers && $0.writers == 1 } ?? false }
+    }
+
+    /// Counts a mapping in that was there before the account was mounted.
+    func addLinger(_ id: ItemID) -> LiveItem? {
+        guard let item = try? open(id, writes: true, request: 0) else { return nil }
+        linger(id)
+        return item
+    }
+
+    /// Keeps a writer's handle counted for its mapping.
+    func linger(_ id: ItemID) {
+        change(id) { slot in
+            if slot.lingers {
+                slot.handles -= 1
+                slot.writers -= 1
+                openCount.subtract(1, ordering: .relaxed)
+            }
+            slot.lingers = true
+        }
+    }
+
+    /// Counts a mapping out.
+    func endLinger(_ id: ItemID) -> Closed {
+        lock(for: id).shard.withLock { shard in
+            guard var slot = shard.slots[id], slot.lingers else { return Closed() }
+            slot.lingers = false
+            slot.handles -= 1
+            slot.writers -= 1
+            openCount.subtract(1, ordering: .relaxed)
+            return closed(&slot, &shard)
+        }
+    }
+
+    private func change(_ id: ItemID, _ body: (inout Slot) -> Void) {
+        lock(for: id).shard.withLock { shard in
+            guard var slot = shard.slots[id] else { return }
+            body(&slot)
+            Self.write(slot)
+            shard.slots[id] = slot
         }
     }
 
@@ -199,4 +290,17 @@ final class LiveTable: Sendable {
 
     /// All live items, for the clock's round.
     func all() -> [LiveItem] { shards.flatMap { $0.shard.withLock { $0.slots.values.map(\.item) } } }
+}
+
+/// How the kernel reads and writes an open file: the same for all its handles at a time.
+enum OpenMode: Equatable {
+    /// Through the daemon.
+    case normal
+    /// From and to the content file by itself, which it knows by a number.
+    case passthrough(UInt32)
+
+    var backing: UInt32? {
+        guard case .passthrough(let number) = self else { return nil }
+        return number
+    }
 }

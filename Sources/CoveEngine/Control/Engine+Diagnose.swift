@@ -1,4 +1,5 @@
 public import CoveCore
+internal import Synchronization
 
 /// What `cove doctor` asks of a running account.
 extension Engine {
@@ -23,6 +24,7 @@ extension Engine {
                 DoctorFinding(check: "state disk", level: "problem", message: notice.problem, remedy: notice.remedy)
             )
         }
+        findings += passthroughFinding()
         let found = configuration.stateDirectory + "/" + ContentStore.foundFolder
         if let names = try? System.names(in: found), !names.isEmpty {
             findings.append(
@@ -68,6 +70,23 @@ extension Engine {
             findings.append(DoctorFinding(check: "source", level: "warning", message: weakness, remedy: nil))
         }
         return findings + databasesBesideDocuments()
+    }
+
+    private func passthroughFinding() -> [DoctorFinding] {
+        let state = passthrough.withLock { $0 }
+        if let obstacle = state.obstacle {
+            return [
+                DoctorFinding(
+                    check: "passthrough",
+                    level: "warning",
+                    message: "it is off: \(obstacle)",
+                    remedy: "mount without -o passthrough: then small writes are gathered in the kernel's cache"
+                )
+            ]
+        }
+        guard state.files != nil else { return [] }
+        let message = "the kernel reads and writes local files by itself; small writes are not gathered in its cache"
+        return [DoctorFinding(check: "passthrough", level: "ok", message: message, remedy: nil)]
     }
 
     /// Warns of documents that SQLite has open: their companions are not synced as one with them.

@@ -83,24 +83,36 @@ extension Engine {
 
     /// Gives an item a name again because a program wrote to it after a remote change had taken its name.
     func rescue(_ id: ItemID, home: Place, _ database: Database) throws(Errno) -> RescuedEntry {
+        let host = configuration.hostName
+        let rescued = try Engine.rescue(id, home: home, host: host, at: milliseconds(), database)
+        live.keep(id)
+        return rescued
+    }
+
+    static func rescue(
+        _ id: ItemID,
+        home: Place,
+        host: String,
+        at now: Int64,
+        _ database: Database
+    ) throws(Errno) -> RescuedEntry {
         var place = home
         let parent = try database.item(home.parent)
         let isThere = home.parent == .root || (parent?.kind == .directory && (parent?.linkCount ?? 0) > 0)
         if !isThere { place.parent = .root }
         let document = try database.entry(place.parent, place.name)
-        let name = try conflictName(place.parent, place.name, database)
+        let name = try conflictName(place.parent, place.name, host: host, database)
         let copy = EntryRow(parent: place.parent, name: name, item: id)
         let entry = try database.insert(copy)
         try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(id))
         try database.recordConflict(
             copy: copy.document,
             of: document?.document ?? copy.document,
-            host: configuration.hostName,
-            at: milliseconds()
+            host: host,
+            at: now
         )
-        try database.enqueue(entry, at: milliseconds())
+        try database.enqueue(entry, at: now)
         try database.note(.created, entry: entry, item: id, parent: place.parent)
-        live.keep(id)
         return RescuedEntry(parent: place.parent, name: name)
     }
 

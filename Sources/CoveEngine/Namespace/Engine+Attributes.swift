@@ -135,6 +135,10 @@ extension Engine {
             if travels { try self.enqueueEntries(of: id, .attributes, database) }
             return row
         }
-        if let saved { state.row = saved }
+        if let saved {
+            state.row = saved
+            // Another daemon must not take older dates over.
+            item.noteUnsaved(state)
+        }
     }
 }

@@ -14,11 +14,13 @@ extension Engine {
     ) throws(Errno) -> ItemAttributes {
         let writes = flags & O_ACCMODE != O_RDONLY
         if let made = try earlierResult(caller) {
-            _ = try live.open(made, writes: writes, request: caller.request)
+            let item = try live.open(made, writes: writes, request: caller.request)
+            try item.state.withLock { state throws(Errno) in try decideMode(item, &state, flags: flags) }
             return try attributes(of: made)
         }
         if disk.isFull { throw .noSpace }
-        var opened: ItemID?
+        var opened: LiveItem?
+        let mayPass = passthrough.withLock { $0.files } != nil
         do throws(Errno) {
             var made = try make(
                 .file,
@@ -26,10 +28,11 @@ extension Engine {
                 name,
                 mode: mode,
                 caller,
-                whenInserted: { row throws(Errno) in
+                whenInserted: { row, database throws(Errno) in
                     // Before the commit: nobody knows the item yet, and its first upload must find it open.
                     let item = try live.open(row.id, writes: writes, request: caller.request)
-                    opened = row.id
+                    opened = item
+                    if mayPass, writes { try database.setUnsettled(row.id, .none) }
                     item.state.withLock { state in
                         state.row = row
                         // Its journal row is made with it.
@@ -37,12 +40,26 @@ extension Engine {
                     }
                 }
             ).attributes
+            if mayPass, let opened { made.mayChangeUnseen = try beginPassing(opened, flags: flags) }
             // The kernel asks for the blocks no more before the first flush, and the file may have bytes till then.
-            made.blocks = 1
+            if !made.mayChangeUnseen { made.blocks = 1 }
             return made
         } catch {
-            if let opened { _ = live.close(opened, writes: writes) }
+            if let opened { _ = live.close(opened.id, writes: writes) }
             throw error
+        }
+    }
+
+    /// Decides how a file that was just made is read and written; true when it may be written to unseen.
+    ///
+    /// The catalog has it in `unsettled` already.
+    private func beginPassing(_ item: LiveItem, flags: Int32) throws(Errno) -> Bool {
+        try item.state.withLock { state throws(Errno) in
+            try decideMode(item, &state, flags: flags, isRecorded: true)
+            if flags & O_ACCMODE != O_RDONLY, state.seen == nil {
+                try catalog.write { database throws(Errno) in try database.endUnsettled(item.id) }
+            }
+            return state.seen != nil
         }
     }
 
@@ -105,7 +122,7 @@ extension Engine {
         mode: UInt32,
         _ caller: Caller,
         configure: (inout ItemRow) -> Void = { _ in },
-        whenInserted: (ItemRow) throws(Errno) -> Void = { _ in }
+        whenInserted: (ItemRow, Database) throws(Errno) -> Void = { _, _ in }
     ) throws(Errno) -> ItemRow {
         try requireWritable()
         try checkNewName(name)
@@ -131,7 +148,7 @@ extension Engine {
             row.id = try database.insert(row)
             try self.insertLocal(row, parent, name, now, database)
             if kind == .directory { try database.addLinks(1, to: parent) }
-            try whenInserted(row)
+            try whenInserted(row, database)
             return row
         }
         wakeSync()

@@ -41,6 +41,7 @@ extension Engine {
     func overlay(_ row: ItemRow) -> ItemAttributes {
         guard row.kind == .file, let item = live.find(row.id) else { return row.attributes }
         return item.state.withLock { state in
+            look(row.id, &state)
             guard let current = state.row else { return row.attributes }
             var merged = row
             merged.size = current.size
@@ -51,7 +52,8 @@ extension Engine {
             }
             var attributes = merged.attributes
             // What a writer has in the kernel's cache is not known here.
-            if merged.size == 0, live.isWritable(row.id) { attributes.blocks = 1 }
+            if merged.size == 0, state.seen == nil, live.isWritable(row.id) { attributes.blocks = 1 }
+            attributes.mayChangeUnseen = state.seen != nil
             return attributes
         }
     }
@@ -64,10 +66,8 @@ extension Engine {
     /// The kernel knows an item no more.
     public func forget(_ id: ItemID) {
         removedDirectories.remove(id)
-        if live.forget(id) {
-            departing.remove(id)
-            dropOrphan(id)
-        }
+        let closed = live.forget(id)
+        if closed.isOrphan || closed.backing != nil { settleClosed(id, closed) }
     }
 
     /// Where a symbolic link points.

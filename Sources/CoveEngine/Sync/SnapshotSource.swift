@@ -110,6 +110,10 @@ extension Engine {
         let rest = configuration.openFileRest.nanoseconds
         // Content must be durable before a provider is told that this device has sent it.
         try syncAhead(of: id)
+        if let outcome = try copyUnsettled(item, for: entry, progress: progress) {
+            if case .ready = outcome { keeps = true }
+            return outcome
+        }
         let outcome = try item.state.withLock { state throws(Errno) -> SnapshotOutcome in
             let row = try load(id, &state)
             guard row.residency == .whole else {
@@ -144,6 +148,71 @@ extension Engine {
         }
         if case .ready = outcome { keeps = true }
         return outcome
+    }
+
+    /// A copy of a file that may be written to unseen; nil for all others.
+    ///
+    /// It is sent if nothing was written from before the bytes were made durable until after they were copied; durable
+    /// first, for a mapping's writes to a page show only once it was written back. Not under the lock, which keeps out
+    /// nobody who writes.
+    private func copyUnsettled(
+        _ item: LiveItem,
+        for entry: Int64,
+        progress: PushProgress
+    ) throws(Errno) -> SnapshotOutcome? {
+        let rest = configuration.openFileRest.nanoseconds
+        var seen = ContentStamp.none
+        var size: Int64 = 0
+        var generation: Int64 = 0
+        var content: Int32 = -1
+        let early = try item.state.withLock { state throws(Errno) -> SnapshotOutcome? in
+            let row = try load(item.id, &state)
+            guard let stamp = state.seen else { return nil }
+            guard row.residency == .whole else { return .incomplete }
+            guard !state.hasUnsavedContent, state.writesInFlight == 0 else { return .busy(20) }
+            let rested = System.monotonic() - state.lastWrite
+            guard rested >= rest else {
+                // The clock's round ends a mapping that is gone.
+                let wait = (rest - rested) / 1_000_000 + 1
+                return .busy(live.isLingering(item.id) ? min(wait, 1000) : wait)
+            }
+            (seen, size, generation) = (stamp, row.size, row.generation)
+            let descriptor = try descriptor(item.id, &state)
+            content = try System.retry { dup(descriptor) }
+            return .busy(20)
+        }
+        guard content >= 0 else { return early }
+        defer { System.close(content) }
+        try disk.writing("bytes of a file can't be made durable") { () throws(Errno) in
+            try store.sync(item.id, content)
+        }
+        try disk.requireRoom(forCopy: Int(size))
+        let copy = try store.copy(content, size: size)
+        var isKept = false
+        defer { if !isKept { System.close(copy) } }
+        return try item.state.withLock { state throws(Errno) in
+            let row = try load(item.id, &state)
+            guard state.seen == seen, row.generation == generation, row.residency == .whole, !state.hasUnsavedContent
+            else { return .busy(20) }
+            try catalog.write { database throws(Errno) in
+                try database.markSent(entry, true)
+                try database.setUnsettled(item.id, seen)
+                try database.run("UPDATE items SET synced = 0 WHERE id = ?", .item(item.id))
+            }
+            state.row?.isSynced = false
+            state.isMarked = false
+            progress.total.store(size, ordering: .relaxed)
+            isKept = true
+            let source = SnapshotSource(
+                item: item,
+                token: SnapshotToken(),
+                descriptor: copy,
+                isCopy: true,
+                size: size,
+                progress: progress
+            )
+            return .ready(source, generation: generation, size: size)
+        }
     }
 
     func endSnapshot(_ source: SnapshotSource) {

@@ -12,7 +12,10 @@ extension Engine {
         let item = live.retain(id)
         defer { live.release(id) }
         try save(item, closing: false)
-        let isSynced = try item.state.withLock { state throws(Errno) in try load(id, &state).isSynced }
+        let isSynced = try item.state.withLock { state throws(Errno) in
+            // What may change unseen is made durable when it is copied.
+            try load(id, &state).isSynced || state.seen != nil
+        }
         if isSynced { return }
         var waiting: [SyncingItem] = []
         defer { for one in waiting { one.end(live) } }
@@ -70,7 +73,7 @@ extension Engine {
             try item.state.withLock { state throws(Errno) in
                 let row = try load(id, &state)
                 guard row.kind == .file, row.residency == .whole, !row.isSynced, !state.hasUnsavedContent,
-                    state.writesInFlight == 0
+                    state.writesInFlight == 0, state.seen == nil
                 else { return nil }
                 let descriptor = try descriptor(id, &state)
                 let copy = try System.retry { dup(descriptor) }
@@ -95,7 +98,7 @@ private struct SyncingItem {
     /// True while its bytes are those that were synced.
     func isUnchanged(_ state: borrowing LiveItem.State) -> Bool {
         state.row?.generation == generation && state.lastWrite == lastWrite && state.writesInFlight == 0
-            && !state.hasUnsavedContent && state.row?.residency == .whole
+            && !state.hasUnsavedContent && state.row?.residency == .whole && state.seen == nil
     }
 
     func end(_ live: LiveTable) {

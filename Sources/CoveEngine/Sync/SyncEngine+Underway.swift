@@ -94,8 +94,11 @@ extension SyncEngine {
             guard row.isArrived(as: remote), item.kind == row.kind, entry.remoteVersion != remote.contentVersion else {
                 return
             }
-            // The bytes that were sent are still here: the next attempt compares them with what is there.
-            if isHere, row.item == item.id, row.generation == item.generation { return }
+            // The bytes that were sent are still here: the next attempt compares them with what is there. Unless they may have
+            // changed unseen: what follows is then seen as a change.
+            if isHere, row.item == item.id, row.generation == item.generation, try !database.isUnsettled(item.id) {
+                return
+            }
             if entry.isStandIn(item) {
                 // No bytes are here: it waits for those of the provider, whatever they are.
                 entry.remoteID = remote.id

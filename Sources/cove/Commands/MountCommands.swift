@@ -33,7 +33,8 @@ extension CommandTable {
             argument: "OPTIONS",
             summary: "options as in fstab(5), separated by commas",
             completion: .words([
-                "ro", "allow_other", "cache-size=", "settle=", "stall-limit=", "poll=", "cacert=", "ignore=", "log=",
+                "ro", "allow_other", "passthrough", "cache-size=", "settle=", "stall-limit=", "poll=", "cacert=",
+                "ignore=", "log=",
                 "simulate-latency=", "simulate-bandwidth=", "simulate-stall=", "nosuid", "nodev", "noexec",
             ])
         ),
@@ -52,6 +53,10 @@ extension CommandTable {
 
             Options for -o:
               ro, allow_other, nosuid, nodev, noexec: as for any mount
+              passthrough: the kernel reads and writes files whose bytes are here by itself (root, Linux 6.9): reads and writes
+                in place are as fast as on the disk, but small writes are no longer gathered in the kernel's cache, which
+                makes those to other files several times slower, and a file that is open for writing is sent when it is
+                closed, or as a copy after 30 s without a write
               cache-size=20G or 10%: keep at most so many bytes of clean content on this disk
               settle=2s: how long a change rests before it is sent
               stall-limit=30s: how long a program waits for a source that makes no progress

@@ -31,6 +31,7 @@ extension Daemon {
         var options = MountOptions(fileSystemName: "cove:\(plan.account)")
         options.isReadOnly = plan.options.isReadOnly
         options.allowsOtherUsers = plan.options.allowsOtherUsers
+        options.passesThrough = plan.options.passesThrough
         options.extra = plan.options.forMount
         return options
     }

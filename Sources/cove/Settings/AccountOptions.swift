@@ -4,6 +4,7 @@ internal import CoveCore
 struct AccountOptions: Sendable, Equatable {
     var isReadOnly = false
     var allowsOtherUsers = false
+    var passesThrough = false
     var cacheSize: CacheSize?
     var latency: Duration?
     var bandwidth: Int64?
@@ -31,9 +32,9 @@ struct AccountOptions: Sendable, Equatable {
         "defaults", "auto", "noauto", "user", "nouser", "users", "group", "owner", "nofail", "_netdev",
     ]
     private static let ownWords = [
-        "ro", "rw", "allow_other", "cache-size=SIZE", "simulate-latency=TIME", "simulate-bandwidth=SIZE",
-        "simulate-stall=GLOB", "settle=TIME", "stall-limit=TIME", "poll=TIME", "cacert=FILE", "ignore=GLOB",
-        "log=LEVEL",
+        "ro", "rw", "allow_other", "passthrough", "cache-size=SIZE", "simulate-latency=TIME",
+        "simulate-bandwidth=SIZE", "simulate-stall=GLOB", "settle=TIME", "stall-limit=TIME", "poll=TIME",
+        "cacert=FILE", "ignore=GLOB", "log=LEVEL",
     ]
 
     /// Reads comma-separated lists; `\,` stands for a comma in a value.
@@ -52,6 +53,7 @@ struct AccountOptions: Sendable, Equatable {
         case ("ro", nil): isReadOnly = true
         case ("rw", nil): isReadOnly = false
         case ("allow_other", nil): allowsOtherUsers = true
+        case ("passthrough", nil): passesThrough = true
         case ("cache-size", let value?): cacheSize = try Self.parsed(option, "20G or 10%", CacheSize(value))
         case ("simulate-latency", let value?): latency = try Self.parsed(option, "20ms", Units.parseDuration(value))
         case ("simulate-bandwidth", let value?): bandwidth = try Self.parsed(option, "100M", Units.parseSize(value))

@@ -3,6 +3,7 @@ size=$(scaled $((1 << 27)))
 title="each 4 KiB of a $((size >> 20)) MiB file written once, in random order, then fsync"
 peers='native passthrough'
 goal='>= 1.0'
+through_goal=''
 amount="each $((size >> 12))"
 own_source=1
 

@@ -3,6 +3,7 @@ size=$(scaled $((1 << 29)))
 title="read of a $((size >> 20)) MiB file whose bytes are here, page cache dropped"
 peers='native rclone'
 goal='>= 0.8'
+through_goal='>= 0.95'
 amount="bytes $size"
 
 fill() { head -c "$size" /dev/urandom >"$1/file"; }
