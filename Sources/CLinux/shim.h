@@ -188,4 +188,15 @@ static inline int cove_memfd_create(const char *name) { return (int)syscall(__NR
 // pidfd_open(2): readable once the process has ended.
 static inline int cove_pidfd_open(int process) { return (int)syscall(__NR_pidfd_open, process, 0u); }
 
+// A netlink socket of NETLINK_ROUTE, close-on-exec, that hears of links, addresses and routes; rtnetlink(7).
+static inline int cove_route_socket(void) {
+    struct { unsigned short family, padding; unsigned int port, groups; } address = {16, 0, 0, 0x1 | 0x10 | 0x40 | 0x100 | 0x400};
+    int fd = (int)syscall(__NR_socket, 16, 3 | 02000000, 0);
+    if (fd >= 0 && syscall(__NR_bind, fd, &address, sizeof address) != 0) {
+        syscall(__NR_close, fd);
+        return -1;
+    }
+    return fd;
+}
+
 #endif

@@ -51,7 +51,10 @@ extension Mounted {
                 "export XDG_STATE_HOME=$src; $COVE mount $src $mnt",
                 "$src/cove/source: the state would lie in the source $src; choose another directory with --state"
             ),
-            Refusal("$COVE mount frob://x $mnt", "frob://: unknown kind of source; known are dir://"),
+            Refusal(
+                "$COVE mount frob://x $mnt",
+                "frob://: unknown kind of source; known are dir://, webdav://, webdavs://"
+            ),
             Refusal("$COVE mount $src $mnt --account a/b", accountName, status: 2),
             Refusal(
                 "$COVE mount dir://x $mnt",

@@ -124,7 +124,7 @@ extension Mounted {
                 let holders = try account.shell("grep -rlf $tmp/password $STATE $tmp/.config")
                 #expect(holders.hasSuffix("/.config/cove/logins.json\n") && holders.split(separator: "\n").count == 1)
                 #expect(try account.shell("stat -c %a $tmp/.config/cove/logins.json") == "600\n")
-                #expect(try !account.shell("ps axww -o args | grep cove").contains(TestServer.password))
+                #expect(try !account.shell("ps axww -o args | grep -F $mnt").contains(TestServer.password))
                 try account.end()
             }
         }

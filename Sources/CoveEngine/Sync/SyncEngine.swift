@@ -288,8 +288,9 @@ actor SyncEngine {
         nextConnect = 0
         let database = engine.catalog
         try? database.write { database throws(Errno) in
-            try database.run("UPDATE journal SET retry = 0")
-            try database.run("UPDATE trash SET retry = 0 WHERE pending = 1")
+            // What went wrong before is tried again first, and told only if it goes wrong again.
+            try database.run("UPDATE journal SET retry = 0, error = NULL")
+            try database.run("UPDATE trash SET retry = 0, error = NULL WHERE pending = 1")
         }
         pollsEverywhere = true
         requestPoll()

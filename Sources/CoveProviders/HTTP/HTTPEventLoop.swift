@@ -113,6 +113,9 @@ final class HTTPEventLoop: Sendable {
         private mutating func start(_ transfer: HTTPTransfer, _ multi: UnsafeMutableRawPointer) {
             // Called off before it arrived here.
             if transfer.hasEnded { return }
+            do throws(ProviderError) { try transfer.prepare() } catch {
+                return transfer.end(.failure(HTTPFailure(error: error)))
+            }
             let code = curl_multi_add_handle(multi, transfer.handle)
             guard code == CURLM_OK else {
                 let text = String(cString: curl_multi_strerror(code))

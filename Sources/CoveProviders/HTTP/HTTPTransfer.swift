@@ -22,6 +22,8 @@ final class HTTPTransfer: @unchecked Sendable {
     private var delivered: Int64 = 0
     private var body: [UInt8] = []
     private var sent: Int64 = 0
+    /// The first bytes of the body, read before anything is sent.
+    private var first: [UInt8] = []
     private var refusal: ProviderError?
     private let answer = Mutex<Answer>(.none)
 
@@ -257,6 +259,16 @@ final class HTTPTransfer: @unchecked Sendable {
         }
     }
 
+    /// Reads the first bytes to send: a snapshot that has ended already begins no request.
+    func prepare() throws(ProviderError) {
+        guard case .content(let source, let range) = request.body, !range.isEmpty else { return }
+        var bytes = [UInt8](repeating: 0, count: Int(min(64 << 10, range.upperBound - range.lowerBound)))
+        let result = bytes.withUnsafeMutableBytes { buffer in
+            Result { () throws(ProviderError) in try source.read(at: range.lowerBound, into: buffer) }
+        }
+        first = Array(bytes.prefix(max(0, try result.get())))
+    }
+
     fileprivate func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         let count = Int(min(Int64(buffer.count), request.body.size - sent))
         guard count > 0 else { return 0 }
@@ -269,6 +281,12 @@ final class HTTPTransfer: @unchecked Sendable {
             sent += Int64(count)
             return count
         case .content(let source, let range):
+            if sent < first.count {
+                let part = first[Int(sent)...].prefix(count)
+                buffer.copyBytes(from: part)
+                sent += Int64(part.count)
+                return part.count
+            }
             do throws(ProviderError) {
                 let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
                 let read = try source.read(at: range.lowerBound + sent, into: part)

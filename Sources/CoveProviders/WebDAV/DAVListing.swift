@@ -129,7 +129,10 @@ final class DAVListing: Sendable {
                     provider.noteLeftover(name, in: path, resource)
                     if !name.isPassing { return }
                 }
-                try listing.add(provider.item(resource, path.appending(name)))
+                var item = provider.item(resource, path.appending(name))
+                // As it was sent: one with a slash is for the engine to refuse.
+                item.name = bytes
+                try listing.add(item)
             }
         }
 

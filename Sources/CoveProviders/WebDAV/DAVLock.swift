@@ -38,7 +38,8 @@ extension WebDAVProvider {
         switch response.status {
         case 200, 201:
             guard let token = response.head["lock-token"], token.hasPrefix("<"), token.hasSuffix(">") else {
-                throw .failed("\(path): the server locks without a token", nil)
+                // Apache answers so when it has lost count of its locks.
+                return nil
             }
             return DAVLock(path: path, token: token, hasMadeFile: response.status == 201)
         case 423: return nil

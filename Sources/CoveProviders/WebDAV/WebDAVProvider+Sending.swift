@@ -39,6 +39,9 @@ extension WebDAVProvider {
         _ content: any ContentSource
     ) async throws(ProviderError) -> RemoteItem {
         let server = try server()
+        if let sent = unanswered[path], try await lookIfPresent(path)?.contentVersion == sent {
+            return try await modifyBeside(path, sent, metadata, content)
+        }
         // Many bytes are not sent for nothing.
         if content.size > 256 << 10 || !server.heedsOverwrite, let other = try await lookIfPresent(path) {
             throw .filenameCollision(other)
@@ -101,11 +104,14 @@ extension WebDAVProvider {
 
     private func modifyBeside(
         _ path: RemotePath,
-        _ base: ContentVersion,
+        _ known: ContentVersion,
         _ metadata: ItemMetadata,
         _ content: any ContentSource
     ) async throws(ProviderError) -> RemoteItem {
-        let current = try await expect(path, base)
+        let current = try await look(path)
+        // What this device sent, and got no answer for, is as good a base.
+        let base = unanswered[path] == current.contentVersion ? current.contentVersion : known
+        guard current.kind == .file, current.contentVersion == base else { throw .conflict(current) }
         if current.size == content.size { try await waitForAnotherVersion(than: current) }
         return try await beside(path, metadata, content) { (upload, sent) async throws(ProviderError) -> RemoteItem in
             let response: HTTPResponse
@@ -149,8 +155,13 @@ extension WebDAVProvider {
             guard response.head.isSuccess else { throw try await putRefusal(response, upload) }
             let sent = try await look(upload)
             guard sent.size == content.size else { throw .failed("\(path): the server kept other bytes", nil) }
-            return try await place(upload, sent)
+            unanswered.begin(path, sent.contentVersion)
+            let item = try await place(upload, sent)
+            unanswered.end(path)
+            return item
         } catch {
+            // Of what was refused nothing arrives any more.
+            if !error.parksAccount, error != .cancelled, error != .timedOut { unanswered.end(path) }
             // Whoever called it off does not wait for this to be called off too.
             await Task { await self.discard(upload) }.value
             throw error

@@ -10,6 +10,7 @@ public final class WebDAVProvider: Provider {
     let client: HTTPClient
     let listings = CursorTable<DAVListing>()
     let turns = Turnstile()
+    let unanswered = UnansweredUploads()
     let log: @Sendable (String) -> Void
     private let credentials: @Sendable () async -> Credentials?
     private let state = Mutex(State())

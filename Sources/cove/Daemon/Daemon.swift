@@ -180,6 +180,7 @@ final class Daemon: Sendable {
         do throws(Errno) {
             try BlockingThread.start { [self] in endOnSignal() }
             try BlockingThread.start { [self] in followKeeper() }
+            if plan.sourceDirectory == nil { try NetworkWatch.start { [engine] in engine.networkChanged() } }
         } catch {
             throw Failure(nil, "no thread can be started: \(error)", "check the limit of processes")
         }

@@ -1,0 +1,205 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+@testable import CoveProviders
+
+/// Servers that lie get a clear error; nothing is taken for content that is not.
+@Suite(.timeLimit(.minutes(1)))
+struct WebDAVLiesTests {
+    private func provider(_ answer: @escaping @Sendable (ScriptedServer.Request) -> String) throws -> WebDAVProvider {
+        try provider { .bytes(Array(answer($0).utf8)) }
+    }
+
+    private func provider(
+        _ answer: @escaping @Sendable (ScriptedServer.Request) -> ScriptedServer.Answer
+    ) throws -> WebDAVProvider {
+        let server = try ScriptedServer(answer)
+        let address = try #require(SourceAddress("webdav://127.0.0.1:\(server.port)/dav"))
+        var options = HTTPOptions()
+        options.stallLimit = .seconds(2)
+        options.repetitions = 0
+        // The server lives as long as who may ask for its credentials.
+        return try WebDAVProvider(
+            address,
+            options,
+            credentials: { [server] in
+                _ = server; return nil
+            }
+        )
+    }
+
+    private static func multistatus(_ body: String, length: Int? = nil) -> String {
+        let text = "<?xml version=\"1.0\"?><d:multistatus xmlns:d=\"DAV:\">\(body)</d:multistatus>"
+        return
+            "HTTP/1.1 207 Multi-Status\r\nContent-Length: \(length ?? text.utf8.count)\r\nConnection: close\r\n\r\n\(text)"
+    }
+
+    private static func resource(_ href: String, _ properties: String) -> String {
+        "<d:response><d:href>\(href)</d:href><d:propstat><d:prop>\(properties)</d:prop>"
+            + "<d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"
+    }
+
+    private static let directory = resource("/dav/", "<d:resourcetype><d:collection/></d:resourcetype>")
+
+    private static func file(_ href: String, tag: String = "\"one\"", size: String = "4") -> String {
+        resource(href, "<d:resourcetype/><d:getcontentlength>\(size)</d:getcontentlength><d:getetag>\(tag)</d:getetag>")
+    }
+
+    @Test(
+        arguments: [
+            "nonsense", "<a>", "<html><body>It works!</body></html>", "<d:multistatus xmlns:d=\"DAV:\">", "\0\0\0",
+            "<?xml version=\"1.0\"?><!DOCTYPE a [<!ENTITY b \"b\"><!ENTITY c \"&b;&b;&b;\">]><a>&c;</a>",
+            String(repeating: "<a>", count: 100_000),
+        ]
+    )
+    func `an answer that is no WebDAV is an error`(text: String) async throws {
+        let dav = try provider { _ in "HTTP/1.1 207 Multi-Status\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)" }
+        let error = await #expect(throws: ProviderError.self) { try await dav.everything() }
+        guard case .failed = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    @Test func `a listing that breaks off is no listing`() async throws {
+        let text = Self.multistatus(Self.directory + Self.file("/dav/a"), length: 100_000)
+        let dav = try provider { _ in text }
+        await #expect(throws: ProviderError.self) { try await dav.everything() }
+    }
+
+    @Test func `what lies elsewhere is not listed, and names are taken apart before they are decoded`() async throws {
+        let hrefs = [
+            "/dav/good", "/other/bad", "http://elsewhere/bad", "/dav/a/b", "/dav/with%2Fslash", "/dav/%zz", "/dav/..",
+        ]
+        let text = Self.multistatus(Self.directory + hrefs.map { Self.file($0) }.joined())
+        let dav = try provider { _ in text }
+        let names = try await dav.everything().map(\.name)
+        // The last two are for the engine to refuse, which tells a person.
+        #expect(names == [Array("good".utf8), Array("with/slash".utf8), Array("..".utf8)])
+    }
+
+    @Test func `an endless listing is read only as far as somebody wants it`() async throws {
+        let start = "HTTP/1.1 207 Multi-Status\r\n\r\n<d:multistatus xmlns:d=\"DAV:\">" + Self.directory
+        let more = (0..<100).map { _ in Self.file("/dav/again") }.joined()
+        let dav = try provider { (_: ScriptedServer.Request) in .endless(Array(start.utf8), Array(more.utf8)) }
+        var page: Page?
+        for _ in 0..<20 {
+            let listing = try await dav.list(.root, page: page)
+            #expect(listing.items.count == 1000)
+            page = listing.next
+            #expect(page != nil)
+        }
+        await dav.stop()
+    }
+
+    @Test func `a redirect is told, not followed`() async throws {
+        let dav = try provider { _ in
+            "HTTP/1.1 302 Found\r\nLocation: http://login.example/portal\r\nContent-Length: 0\r\n\r\n"
+        }
+        let error = await #expect(throws: ProviderError.self) { try await dav.everything() }
+        guard case .serverUnreachable(let why) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(why.contains("http://login.example/portal"))
+    }
+
+    /// Asks for bytes 2 to 5 of a file of 8 bytes and version "one".
+    private func fetch(_ answer: String) async throws -> Result<[UInt8]?, ProviderError> {
+        let dav = try provider { request in
+            request.method == "GET" ? answer : Self.multistatus(Self.file("/dav/f", size: "8"))
+        }
+        let sink = MemorySink()
+        do throws(ProviderError) {
+            let version = DAVResource.version(tag: "\"one\"", modified: nil, size: 8)
+            try await dav.fetch(dav.reference("f"), version: version, range: 2..<6, into: sink)
+            return .success(sink.bytes)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    @Test func `a whole body where a part was asked for gives that part`() async throws {
+        let answer = "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: 8\r\n\r\n01234567"
+        #expect(try await fetch(answer) == .success(Array("2345".utf8)))
+    }
+
+    @Test(
+        arguments: [
+            // Another part, no word of which part, another version, none at all, and less than was promised.
+            "206 Partial\r\nETag: \"one\"\r\nContent-Range: bytes 0-3/8\r\nContent-Length: 4\r\n\r\n0123",
+            "206 Partial\r\nETag: \"one\"\r\nContent-Length: 4\r\n\r\n2345",
+            "206 Partial\r\nETag: \"two\"\r\nContent-Range: bytes 2-5/8\r\nContent-Length: 4\r\n\r\n2345",
+            "206 Partial\r\nContent-Range: bytes 2-5/8\r\nContent-Length: 4\r\n\r\n2345",
+            "206 Partial\r\nETag: \"one\"\r\nContent-Range: bytes 2-5/8\r\nContent-Length: 4\r\n\r\n23",
+            "200 OK\r\nETag: \"two\"\r\nContent-Length: 8\r\n\r\n01234567",
+        ]
+    )
+    func `bytes of which it is not sure what they are are not taken`(answer: String) async throws {
+        guard case .failure(let error) = try await fetch("HTTP/1.1 " + answer) else {
+            Issue.record("they were taken")
+            return
+        }
+        #expect(error != .cancelled)
+    }
+
+    @Test func `a server that never answers is given up`() async throws {
+        let dav = try provider { (_: ScriptedServer.Request) in
+            .endless(Array("HTTP/1.1 207 Multi-Status\r\nX: ".utf8), Array(String(repeating: "x", count: 1000).utf8))
+        }
+        await #expect(throws: ProviderError.self) { try await dav.everything() }
+    }
+
+    @Test func `no damage to an answer does harm`() throws {
+        let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+        print("WebDAV parser: seed \(seed)")
+        var random = SeededGenerator(seed: seed)
+        let whole = Array(
+            ("<?xml version=\"1.0\"?><d:multistatus xmlns:d=\"DAV:\" xmlns:oc=\"http://owncloud.org/ns\">"
+                + Self.directory
+                + Self.file("/dav/a%20b")
+                + Self.resource(
+                    "/dav/c",
+                    "<oc:id>1</oc:id><d:getlastmodified>Sun, 06 Nov 1994 "
+                        + "08:49:37 GMT</d:getlastmodified>"
+                ) + "</d:multistatus>").utf8
+        )
+        let address = DAVAddress(try #require(SourceAddress("webdav://127.0.0.1/dav")))
+        var complete = 0
+        for _ in 0..<5000 {
+            var bytes = whole
+            for _ in 0..<Int.random(in: 0...4, using: &random) {
+                let place = Int.random(in: 0..<bytes.count, using: &random)
+                switch Int.random(in: 0..<3, using: &random) {
+                case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
+                case 1: bytes.removeSubrange(place..<min(bytes.count, place + Int.random(in: 1...40, using: &random)))
+                default: bytes.insert(contentsOf: bytes[place..<min(bytes.count, place + 30)], at: place)
+                }
+            }
+            var found = 0
+            let scanner = XMLScanner(
+                MultistatusReader { resource in
+                    found += 1
+                    _ = address.place(of: resource.href, in: .root)
+                    _ = resource.contentVersion
+                }
+            )
+            do throws(ProviderError) {
+                // In parts, as they come over a line.
+                let middle = Int.random(in: 0...bytes.count, using: &random)
+                for part in [Array(bytes[..<middle]), Array(bytes[middle...])] {
+                    let result = part.withUnsafeBytes { buffer in
+                        Result { () throws(ProviderError) in try scanner.parse(buffer) }
+                    }
+                    try result.get()
+                }
+                try scanner.finish()
+                complete += 1
+            } catch {}
+            #expect(found <= 20)
+        }
+        #expect(complete > 500, "most of the walk must reach the end of the document: \(complete)")
+    }
+}
