@@ -1,0 +1,169 @@
+import CoveCore
+import Foundation
+import Synchronization
+
+/// An HTTP server on loopback that answers as a test says, or hands on to a real one and remembers what went through.
+public final class ScriptedServer: Sendable {
+    /// What somebody asked.
+    public struct Request: Sendable {
+        /// The first line's parts.
+        public let method: String
+        /// The path with the query, as it was sent.
+        public let target: String
+        /// The other lines as they were sent.
+        public let lines: [String]
+        /// The body.
+        public let body: [UInt8]
+    }
+
+    /// What becomes of a request.
+    public enum Answer: Sendable {
+        /// These bytes, from the status line on; then the connection ends.
+        case bytes([UInt8])
+        /// The first bytes, then more for as long as somebody takes them.
+        case endless([UInt8], [UInt8])
+        /// What the server on another port answers.
+        case handOn(UInt16)
+        /// The connection ends without an answer.
+        case hangUp
+    }
+
+    /// A request that is over, and the status of its answer.
+    public struct Exchange: Sendable {
+        /// What was asked.
+        public let request: Request
+        /// The status that was sent back; 0 without an answer.
+        public let status: Int
+    }
+
+    /// Where it listens.
+    public let port: UInt16
+    private let listener: Int32
+    private let log = Log()
+
+    private final class Log: Sendable {
+        let exchanges = Mutex<[Exchange]>([])
+    }
+
+    /// Starts to listen; the body is called on a thread of each connection.
+    public init(_ answer: @escaping @Sendable (Request) -> Answer) throws {
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) == 0 && listen(listener, 128) == 0 && getsockname(listener, $0, &length) == 0
+            }
+        }
+        guard isBound else { throw CommandFailure("no port to listen on") }
+        port = UInt16(bigEndian: address.sin_port)
+        let log = log
+        try BlockingThread.start {
+            while true {
+                let connection = accept(listener, nil, nil)
+                guard connection >= 0 else { return }
+                try? BlockingThread.start {
+                    defer { System.close(connection) }
+                    guard let request = Self.read(connection) else { return }
+                    let status = Self.send(answer(request), to: connection, request)
+                    log.exchanges.withLock { $0.append(Exchange(request: request, status: status)) }
+                }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        System.close(listener)
+    }
+
+    /// What has gone through so far.
+    public var exchanges: [Exchange] { log.exchanges.withLock { $0 } }
+
+    /// An answer of a status, headers and a body of that length.
+    public static func answer(_ status: Int, _ headers: [String] = [], _ body: String = "") -> Answer {
+        let head = ["HTTP/1.1 \(status) Told", "Content-Length: \(body.utf8.count)", "Connection: close"] + headers
+        return .bytes(Array((head + ["", body]).joined(separator: "\r\n").utf8))
+    }
+
+    private static func read(_ connection: Int32) -> Request? {
+        var bytes: [UInt8] = []
+        var end: Int?
+        while end == nil {
+            guard bytes.count < 256 << 10, let more = receive(connection) else { return nil }
+            let start = max(0, bytes.count - 3)
+            bytes += more
+            end = (start..<max(start, bytes.count - 3)).first { bytes[$0..<$0 + 4].elementsEqual([13, 10, 13, 10]) }
+        }
+        guard let end else { return nil }
+        let lines = String(decoding: bytes[..<end], as: UTF8.self).components(separatedBy: "\r\n")
+        let first = lines[0].split(separator: " ")
+        guard first.count == 3 else { return nil }
+        func value(_ name: String) -> String? {
+            lines.first { $0.lowercased().hasPrefix("\(name): ") }.map { String($0.dropFirst(name.count + 2)) }
+        }
+        if value("expect") != nil { _ = send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8), to: connection) }
+        let length = value("content-length").flatMap { Int($0) } ?? 0
+        var body = Array(bytes[(end + 4)...])
+        while body.count < length {
+            guard let more = receive(connection) else { return nil }
+            body += more
+        }
+        let kept = lines.dropFirst().filter { line in
+            !["expect:", "connection:"].contains { line.lowercased().hasPrefix($0) }
+        }
+        return Request(method: String(first[0]), target: String(first[1]), lines: Array(kept), body: body)
+    }
+
+    /// Sends an answer; returns its status.
+    private static func send(_ answer: Answer, to connection: Int32, _ request: Request) -> Int {
+        switch answer {
+        case .hangUp: return 0
+        case .bytes(let bytes):
+            _ = send(bytes, to: connection)
+            return status(bytes)
+        case .endless(let first, let more):
+            guard send(first, to: connection) else { return status(first) }
+            while send(more, to: connection) {}
+            return status(first)
+        case .handOn(let port):
+            let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { System.close(upstream) }
+            guard TestServer.withLoopback(port, { connect(upstream, $0, $1) }) == 0 else { return 0 }
+            let head = ["\(request.method) \(request.target) HTTP/1.1"] + request.lines + ["Connection: close", "", ""]
+            guard send(Array(head.joined(separator: "\r\n").utf8) + request.body, to: upstream) else { return 0 }
+            var status = 0
+            while let bytes = receive(upstream) {
+                if status == 0 { status = Self.status(bytes) }
+                guard send(bytes, to: connection) else { break }
+            }
+            return status
+        }
+    }
+
+    private static func status(_ bytes: [UInt8]) -> Int {
+        Int(String(decoding: bytes.prefix(12).dropFirst(9), as: UTF8.self)) ?? 0
+    }
+
+    private static func receive(_ connection: Int32) -> [UInt8]? {
+        let bytes = [UInt8](unsafeUninitializedCapacity: 256 << 10) { buffer, count in
+            count = max(0, recv(connection, buffer.baseAddress, buffer.count, 0))
+        }
+        return bytes.isEmpty ? nil : bytes
+    }
+
+    private static func send(_ bytes: [UInt8], to connection: Int32) -> Bool {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes {
+                Glibc.send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return false }
+            sent += count
+        }
+        return true
+    }
+}
