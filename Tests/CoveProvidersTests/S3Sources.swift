@@ -63,7 +63,10 @@ struct S3Source: Sendable {
 }
 
 extension S3Address {
-    init(_ text: String) throws { try self.init(#require(SourceAddress(text))) }
+    init(_ text: String) throws {
+        guard let source = SourceAddress(text) else { throw CommandFailure("\(text): no address") }
+        try self.init(source)
+    }
 }
 
 extension S3Provider {
