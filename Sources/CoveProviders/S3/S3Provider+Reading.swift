@@ -129,7 +129,10 @@ struct S3Cursor: Sendable {
             files.removeAll { !name.bytes.starts(with: $0) }
             files.append(name.bytes)
             names.insert(name.bytes)
-            items.append(object.item(at: path.appending(name)))
+            var item = object.item(at: path.appending(name))
+            // A key with a slash where none belongs is no other name.
+            item.name = name.bytes
+            items.append(item)
         }
         for prefix in listing.prefixes {
             guard prefix.starts(with: key), prefix.last == 0x2F,
@@ -137,6 +140,7 @@ struct S3Cursor: Sendable {
             else { continue }
             let isHidden = names.contains(name.bytes) || files.contains(name.bytes)
             var item = S3Object.directory(at: path.appending(name))
+            item.name = name.bytes
             if isHidden {
                 log("\(path.appending(name)): hidden, for a file at the source has the same name")
                 item.name.append(0x2F)

@@ -68,8 +68,10 @@ public final class ScriptedServer: Sendable {
                 try? BlockingThread.start {
                     defer { System.close(connection) }
                     guard let request = Self.read(connection) else { return }
-                    let status = Self.send(answer(request), to: connection, request)
-                    log.exchanges.withLock { $0.append(Exchange(request: request, status: status)) }
+                    // Noted before anybody can know the answer.
+                    Self.send(answer(request), to: connection, request) { status in
+                        log.exchanges.withLock { $0.append(Exchange(request: request, status: status)) }
+                    }
                 }
             }
         }
@@ -118,29 +120,32 @@ public final class ScriptedServer: Sendable {
         return Request(method: String(first[0]), target: String(first[1]), lines: Array(kept), body: body)
     }
 
-    /// Sends an answer; returns its status.
-    private static func send(_ answer: Answer, to connection: Int32, _ request: Request) -> Int {
+    private static func send(
+        _ answer: Answer,
+        to connection: Int32,
+        _ request: Request,
+        _ note: (_ status: Int) -> Void
+    ) {
         switch answer {
-        case .hangUp: return 0
+        case .hangUp: note(0)
         case .bytes(let bytes):
+            note(status(bytes))
             _ = send(bytes, to: connection)
-            return status(bytes)
         case .endless(let first, let more):
-            guard send(first, to: connection) else { return status(first) }
+            note(status(first))
+            guard send(first, to: connection) else { return }
             while send(more, to: connection) {}
-            return status(first)
         case .handOn(let port):
             let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             defer { System.close(upstream) }
-            guard TestServer.withLoopback(port, { connect(upstream, $0, $1) }) == 0 else { return 0 }
+            guard TestServer.withLoopback(port, { connect(upstream, $0, $1) }) == 0 else { return note(0) }
             let head = ["\(request.method) \(request.target) HTTP/1.1"] + request.lines + ["Connection: close", "", ""]
-            guard send(Array(head.joined(separator: "\r\n").utf8) + request.body, to: upstream) else { return 0 }
-            var status = 0
-            while let bytes = receive(upstream) {
-                if status == 0 { status = Self.status(bytes) }
-                guard send(bytes, to: connection) else { break }
-            }
-            return status
+            guard send(Array(head.joined(separator: "\r\n").utf8) + request.body, to: upstream),
+                let first = receive(upstream)
+            else { return note(0) }
+            note(status(first))
+            guard send(first, to: connection) else { return }
+            while let bytes = receive(upstream), send(bytes, to: connection) {}
         }
     }
 
