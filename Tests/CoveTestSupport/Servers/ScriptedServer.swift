@@ -34,6 +34,8 @@ public final class ScriptedServer: Sendable {
         public let request: Request
         /// The status that was sent back; 0 without an answer.
         public let status: Int
+        /// How many exchanges were over when this one began.
+        public let before: Int
     }
 
     /// Where it listens.
@@ -67,10 +69,11 @@ public final class ScriptedServer: Sendable {
                 guard connection >= 0 else { return }
                 try? BlockingThread.start {
                     defer { System.close(connection) }
+                    let before = log.exchanges.withLock { $0.count }
                     guard let request = Self.read(connection) else { return }
                     // Noted before anybody can know the answer.
                     Self.send(answer(request), to: connection, request) { status in
-                        log.exchanges.withLock { $0.append(Exchange(request: request, status: status)) }
+                        log.exchanges.withLock { $0.append(Exchange(request: request, status: status, before: before)) }
                     }
                 }
             }
