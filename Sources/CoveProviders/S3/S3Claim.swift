@@ -30,7 +30,9 @@ extension S3Provider {
         let place = address.prefix + Array(".cove/claims/\(hash)/".utf8)
         for attempt in 0..<60 {
             let own = place + Array("\(DocumentID.random())".utf8)
-            _ = try await client.send(S3Call("PUT", own))
+            var call = S3Call("PUT", own)
+            call.isRepeatable = true
+            _ = try await client.send(call)
             let others: [S3Object]
             do throws(ProviderError) {
                 others = try await client.list(place, delimiter: false).objects.filter { $0.key != own }
@@ -41,7 +43,7 @@ extension S3Provider {
             let live = others.filter { client.now.seconds - $0.modified.seconds < 600 }
             for old in others where !live.contains(old) { _ = try await client.ask(S3Call("DELETE", old.key)) }
             if live.isEmpty { return own }
-            _ = try await client.ask(S3Call("DELETE", own))
+            _ = try? await client.ask(S3Call("DELETE", own))
             try await rest(milliseconds: Int64.random(in: 10...(50 << Int64(min(attempt, 4)))))
         }
         throw .busy

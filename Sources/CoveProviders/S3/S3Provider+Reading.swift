@@ -66,7 +66,10 @@ extension S3Provider {
         switch try await client.fetch(call, receiver) {
         case .success:
             guard receiver.isComplete else { throw .serverUnreachable("the server sent fewer bytes than it has") }
-            try checked.finish()
+            if checked.isRight { return try checked.finish() }
+            // A server that writes in place may have sent what it was in the middle of replacing.
+            guard try await client.head(key)?.version == version else { throw .versionNoLongerAvailable }
+            throw .failed("the bytes that came do not have the checksum that the server gives", .inputOutput)
         case .failure(let failure):
             if failure.status == 404 { throw failure.error }
             guard failure.isPrecondition || failure.status == 416 else { throw failure.error }

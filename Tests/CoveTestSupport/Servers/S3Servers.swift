@@ -50,10 +50,10 @@ extension TestServer {
         try s3("rclone", program: "rclone") { folder, port in
             let arguments = [
                 "--config", folder.appending("rclone.conf"), "--cache-dir", folder.appending("cache"), "serve", "s3",
-                folder.appending("files"), "--addr", "127.0.0.1:\(port)", "--auth-key", "\(user),\(password)",
+                folder.appending("files"), "--addr", "127.0.0.1:\(port)",
                 "--dir-cache-time", "1s", "--vfs-cache-mode", "off",
             ]
-            return (arguments, [:])
+            return (arguments, ["RCLONE_AUTH_KEY": "\"\(user),\(password)\""])
         }
     }
 
@@ -68,7 +68,7 @@ extension TestServer {
         _ prepare: (TemporaryDirectory, UInt16) throws -> (arguments: [String], environment: [String: String])
     ) throws -> TestServer {
         let path = try installed(name, program)
-        return try TestServer(name, answers: makeBucket) { folder, port in
+        return try TestServer(name, answers: isReady) { folder, port in
             let (arguments, environment) = try prepare(folder, port)
             return (path, arguments, environment)
         }
@@ -84,13 +84,19 @@ extension TestServer {
         return path
     }
 
-    /// True once the server has made the bucket; the request is signed by curl.
-    private static func makeBucket(_ port: UInt16) -> Bool {
+    /// True once the server has made the bucket and keeps an object; the requests are signed by curl.
+    private static func isReady(_ port: UInt16) -> Bool {
+        isListening(port) && ["200", "409"].contains(put("/\(bucket)", port))
+            && put("/\(bucket)/.cove/ready", port, ["-d", "ready"]) == "200"
+    }
+
+    /// The status of a request to write.
+    private static func put(_ path: String, _ port: UInt16, _ options: [String] = []) -> String {
         let arguments = [
-            "-s", "-m", "5", "-o", "/dev/null", "-w", "%{http_code}", "--aws-sigv4", "aws:amz:us-east-1:s3", "-u",
-            "\(user):\(password)", "-X", "PUT", "http://127.0.0.1:\(port)/\(bucket)",
+            "-s", "-m", "20", "-o", "/dev/null", "-w", "%{http_code}", "--aws-sigv4", "aws:amz:us-east-1:s3", "-u",
+            "\(user):\(password)", "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD", "-X", "PUT",
         ]
-        guard isListening(port), let result = try? Command.run("curl", arguments, mayFail: true) else { return false }
-        return ["200", "409"].contains(result.output)
+        let result = try? Command.run("curl", arguments + options + ["http://127.0.0.1:\(port)\(path)"], mayFail: true)
+        return result?.output ?? ""
     }
 }

@@ -19,7 +19,7 @@ struct S3Call: Sendable {
         self.method = method
         self.key = key
         self.query = query
-        isRepeatable = method == "GET" || method == "HEAD"
+        isRepeatable = ["GET", "HEAD", "DELETE"].contains(method)
     }
 }
 
@@ -77,12 +77,23 @@ final class S3Client: Sendable {
         _ send: (HTTPRequest) async throws(ProviderError) -> HTTPResponse
     ) async throws(ProviderError) -> Result<HTTPResponse, S3Failure> {
         var corrections = 0
+        var attempts = 0
         while true {
             let response = try await send(signed(call))
             if response.head.isSuccess, !Self.hidesFailure(call, response) { return .success(response) }
             var failure = S3Failure(response)
             if call.method == "HEAD", failure.code == .other, [400, 403].contains(failure.status) {
                 failure = try await explanation(of: failure)
+            }
+            attempts += 1
+            if failure.code == .internalError, call.isRepeatable, attempts < 4 {
+                // By its definition this passes.
+                do {
+                    try await Task.sleep(for: .milliseconds(Int64.random(in: 50...100) << attempts))
+                } catch {
+                    throw .cancelled
+                }
+                continue
             }
             guard corrections < 2, try await correct(failure, response.head) else { return .failure(failure) }
             corrections += 1
