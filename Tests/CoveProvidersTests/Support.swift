@@ -8,23 +8,24 @@ import Testing
 /// A source under test, and how two devices reach it.
 struct SourceKind: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// Makes an empty source: the folder that holds what is in it, where one does, and what makes its providers.
-    let open: @Sendable () async throws -> (folder: TemporaryDirectory, provider: @Sendable () throws -> any Provider)
+    /// Makes an empty source.
+    let open: @Sendable () async throws -> TestSource
 
-    static let all = [
-        folder("folder") { FolderProvider(root: $0) },
-        folder("folder behind a line") { root in
-            SimulatedLink(base: FolderProvider(root: root), latency: .milliseconds(1), bandwidth: 200 << 20)
-        },
-        server("Apache", Result { try TestServer.apache() }),
-        server("nginx", Result { try TestServer.nginx() }),
-        server("rclone's WebDAV", Result { try TestServer.rcloneWebDAV() }),
-    ]
+    static let all =
+        [
+            folder("folder") { FolderProvider(root: $0) },
+            folder("folder behind a line") { root in
+                SimulatedLink(base: FolderProvider(root: root), latency: .milliseconds(1), bandwidth: 200 << 20)
+            },
+            server("Apache", Result { try TestServer.apache() }),
+            server("nginx", Result { try TestServer.nginx() }),
+            server("rclone's WebDAV", Result { try TestServer.rcloneWebDAV() }),
+        ] + s3
 
     private static func folder(_ name: String, _ make: @escaping @Sendable (String) -> any Provider) -> SourceKind {
         SourceKind(testDescription: name) {
             let folder = try TemporaryDirectory()
-            return (folder, { make(folder.path) })
+            return TestSource(folder) { make(folder.path) }
         }
     }
 
@@ -38,24 +39,43 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
             try FileManager.default.removeItem(atPath: folder.path)
             try server.makeCollection(name)
             let source = "webdav://127.0.0.1:\(server.port)/\(name)"
-            return (folder, { try ProviderFactory.make(source: source, access: access) })
+            return TestSource(folder) { try ProviderFactory.make(source: source, access: testAccess) }
         }
     }
 }
 
-private let access = ProviderFactory.Access {
-    Credentials(user: TestServer.user, password: TestServer.password)
+let testCredentials = Credentials(user: TestServer.user, password: TestServer.password)
+let testAccess = ProviderFactory.Access { testCredentials }
+
+/// An empty source, and the ways around a provider.
+struct TestSource: Sendable {
+    /// Makes a provider of it.
+    let provider: @Sendable () throws -> any Provider
+    /// Puts a text under a name at the root.
+    let put: @Sendable (_ text: String, _ name: String) async throws -> Void
+    /// The names at the root, Cove's own included.
+    let names: @Sendable () async throws -> [String]
+}
+
+extension TestSource {
+    /// A source whose items are in a folder.
+    init(_ folder: TemporaryDirectory, _ provider: @escaping @Sendable () throws -> any Provider) {
+        self.init(
+            provider: provider,
+            put: { try CoveProvidersTests.put($0, folder.appending($1)) },
+            names: { try rawNames(folder.path) }
+        )
+    }
 }
 
 /// Two devices on one empty source.
 final class TwoDevices: Sendable {
-    let folder: TemporaryDirectory
+    let source: TestSource
     let here: any Provider
     let there: any Provider
 
     init(_ kind: SourceKind) async throws {
-        let source = try await kind.open()
-        folder = source.folder
+        source = try await kind.open()
         here = try source.provider()
         there = try source.provider()
         try await here.start()

@@ -53,7 +53,7 @@ extension Mounted {
             ),
             Refusal(
                 "$COVE mount frob://x $mnt",
-                "frob://: unknown kind of source; known are dir://, webdav://, webdavs://"
+                "frob://: unknown kind of source; known are dir://, webdav://, webdavs://, s3://"
             ),
             Refusal("$COVE mount $src $mnt --account a/b", accountName, status: 2),
             Refusal(

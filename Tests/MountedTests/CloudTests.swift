@@ -140,11 +140,23 @@ struct Cloud: Sendable, CustomTestStringConvertible {
     static let apache = webDAV("Apache") { try TestServer.apache() }
     static let all = [
         apache, webDAV("nginx") { try TestServer.nginx() },
-        webDAV("rclone's WebDAV") { try TestServer.rcloneWebDAV() },
+        webDAV("rclone's WebDAV") { try TestServer.rcloneWebDAV() }, seaweedFS,
+        s3("JuiceFS's S3") { try TestServer.juiceFS() }, s3("rclone's S3") { try TestServer.rcloneS3() },
     ]
+    static let seaweedFS = s3("SeaweedFS") { try TestServer.seaweedFS() }
 
     private static func webDAV(_ name: String, _ start: @escaping @Sendable () throws -> TestServer) -> Cloud {
         Cloud(testDescription: name, start: start) { "webdav://\(TestServer.user)@127.0.0.1:\($0)/" }
+    }
+}
+
+extension Cloud {
+    private static func s3(_ name: String, _ start: @escaping @Sendable () throws -> TestServer) -> Cloud {
+        Cloud(testDescription: name, start: start, address: s3Address)
+    }
+
+    @Sendable static func s3Address(_ port: UInt16) -> String {
+        "s3://\(TestServer.user)@\(TestServer.bucket)/?endpoint=http://127.0.0.1:\(port)&region=us-east-1"
     }
 }
 

@@ -299,14 +299,24 @@ public protocol ContentSink: Sendable {
     func copy(from descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int
 }
 
-/// Gives the bytes of one consistent snapshot, to any thread, one call at a time.
+/// Gives the bytes of one consistent snapshot, to any thread, several calls at a time.
 public protocol ContentSource: Sendable {
     /// How many bytes the snapshot has.
     var size: Int64 { get }
+
+    /// Names the snapshot among all of all devices, also after a restart; nil when nothing does.
+    ///
+    /// An upload that was cut off may go on with a source of the same identity.
+    var identity: [UInt8]? { get }
 
     /// Reads bytes of the snapshot. Throws `cancelled` once a local change has ended the snapshot.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(ProviderError) -> Int
 
     /// Copies bytes straight to a descriptor at the same offset; returns how many, 0 at the end.
     func copy(to descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int
+}
+
+extension ContentSource {
+    /// Nothing names the snapshot.
+    public var identity: [UInt8]? { nil }
 }

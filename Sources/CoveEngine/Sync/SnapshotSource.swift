@@ -10,6 +10,8 @@ struct SnapshotSource: ContentSource {
     let descriptor: Int32
     let isCopy: Bool
     let size: Int64
+    /// The document, its item, which bytes of it, and their time, lest a restored account's be taken for these.
+    let identity: [UInt8]?
     let progress: PushProgress
 
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(ProviderError) -> Int {
@@ -102,6 +104,7 @@ extension Engine {
     func beginSnapshot(
         _ id: ItemID,
         for entry: Int64,
+        of document: DocumentID,
         progress: PushProgress
     ) throws(Errno) -> SnapshotOutcome {
         let item = live.retain(id)
@@ -139,6 +142,7 @@ extension Engine {
                 descriptor: copiesFirst ? try store.copy(content, size: row.size) : content,
                 isCopy: copiesFirst,
                 size: row.size,
+                identity: Array("\(document) \(id) \(row.generation) \(row.modificationTime.rawValue)".utf8),
                 progress: progress
             )
             state.isMarked = false
@@ -209,6 +213,8 @@ extension Engine {
                 descriptor: copy,
                 isCopy: true,
                 size: size,
+                // What is written unseen may be of the same generation.
+                identity: nil,
                 progress: progress
             )
             return .ready(source, generation: generation, size: size)

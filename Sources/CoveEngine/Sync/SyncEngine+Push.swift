@@ -252,7 +252,12 @@ extension SyncEngine {
         if rest > 0 { return .later(rest) }
         let progress = shared.withLock { $0.claims.progress(of: plan.entry.document) } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
-            let outcome = try engine.beginSnapshot(plan.row.id, for: entry, progress: progress)
+            let outcome = try engine.beginSnapshot(
+                plan.row.id,
+                for: entry,
+                of: plan.entry.document,
+                progress: progress
+            )
             guard case .ready(let source, let generation, let size) = outcome else { return outcome }
             var sent = UnderwayRow(plan.entry, to: plan.entry.remotePlace, plan.row)
             (sent.item, sent.generation, sent.size) = (plan.row.id, generation, size)

@@ -41,6 +41,7 @@ struct SlowSource: ContentSource {
     }
 
     var size: Int64 { base.size }
+    var identity: [UInt8]? { base.identity }
 
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(ProviderError) -> Int {
         let room = try pass(buffer.count)

@@ -49,7 +49,9 @@ extension CommandTable {
             SOURCE is one of
               dir:///PATH, a directory that serves as the cloud; a plain path means the same
               webdavs://USER@HOST/PATH, a WebDAV server as Nextcloud; webdav:// is the same without encryption
-            `cove login SOURCE` keeps the password; else COVE_PASSWORD or ~/.netrc has it.
+              s3://ACCESSKEY@BUCKET/PREFIX?endpoint=URL&region=R, a bucket of any S3 server; without endpoint AWS's
+            `cove login SOURCE` keeps the password or secret key; else COVE_PASSWORD or ~/.netrc has it, for a bucket the
+            AWS environment variables or ~/.aws/credentials.
 
             Options for -o:
               ro, allow_other, nosuid, nodev, noexec: as for any mount

@@ -125,6 +125,7 @@ struct MountPlan: Sendable {
         return ProviderFactory.Access(
             certificates: options.certificates,
             stallLimit: options.stallLimit ?? .seconds(30),
+            state: stateDirectory,
             credentials: { await OffPool.run { network.flatMap { LoginStore.find($0) } } }
         )
     }

@@ -1,0 +1,182 @@
+internal import CoveCore
+internal import Synchronization
+
+/// One request to the bucket, before it is signed.
+struct S3Call: Sendable {
+    var method: String
+    /// The object; nil for the bucket itself.
+    var key: [UInt8]?
+    var query: [(name: String, value: String)] = []
+    var headers: [(name: String, value: String)] = []
+    var body = HTTPRequest.Body.none
+    /// The SHA-256 of the body.
+    var payload = S3Signature.emptyPayload
+    /// Asking twice does no harm.
+    var isRepeatable = false
+    var isBulk = false
+
+    init(_ method: String, _ key: [UInt8]? = nil, query: [(name: String, value: String)] = []) {
+        self.method = method
+        self.key = key
+        self.query = query
+        isRepeatable = ["GET", "HEAD", "DELETE"].contains(method)
+    }
+}
+
+/// Signs requests and sends them; corrects the clock and the region as the server says.
+final class S3Client: Sendable {
+    let address: S3Address
+    private let http: HTTPClient
+    private let login: @Sendable () async -> Credentials?
+    private let state: Mutex<State>
+
+    private struct State {
+        var credentials: S3Credentials?
+        var region: String
+        /// The server's clock is ahead of the one here by so many seconds.
+        var offset: Int64 = 0
+    }
+
+    init(_ address: S3Address, login: @escaping @Sendable () async -> Credentials?, _ http: HTTPClient) {
+        self.address = address
+        self.login = login
+        self.http = http
+        state = Mutex(State(region: S3Credentials.region(address)))
+    }
+
+    /// Sends, and gives the answer if it is a success; else throws what the server says.
+    func send(_ call: S3Call, to receiver: (any BodyReceiver)? = nil) async throws(ProviderError) -> HTTPResponse {
+        switch try await ask(call, to: receiver) {
+        case .success(let response): return response
+        case .failure(let failure): throw failure.error
+        }
+    }
+
+    /// Sends; what the server refuses is a failure, what keeps the answer away is thrown.
+    func ask(
+        _ call: S3Call,
+        to receiver: (any BodyReceiver)? = nil
+    ) async throws(ProviderError) -> Result<HTTPResponse, S3Failure> {
+        try await exchange(call) { request throws(ProviderError) in try await self.http.send(request, to: receiver) }
+    }
+
+    /// Fetches the bytes of a range.
+    func fetch(_ call: S3Call, _ receiver: RangeReceiver) async throws(ProviderError) -> Result<HTTPResponse, S3Failure>
+    {
+        try await exchange(call) { request throws(ProviderError) in try await self.http.fetch(request, receiver) }
+    }
+
+    /// The time at the server.
+    var now: Timestamp {
+        let offset = state.withLock { $0.offset }
+        return Timestamp(System.now().rawValue &+ offset &* 1_000_000_000)
+    }
+
+    private func exchange(
+        _ call: S3Call,
+        _ send: (HTTPRequest) async throws(ProviderError) -> HTTPResponse
+    ) async throws(ProviderError) -> Result<HTTPResponse, S3Failure> {
+        var corrections = 0
+        var attempts = 0
+        while true {
+            let response = try await send(signed(call))
+            if response.head.isSuccess, !Self.hidesFailure(call, response) { return .success(response) }
+            var failure = S3Failure(response)
+            if call.method == "HEAD", failure.code == .other, [400, 403].contains(failure.status) {
+                failure = try await explanation(of: failure)
+            }
+            attempts += 1
+            if failure.code == .internalError, call.isRepeatable, attempts < 4 {
+                // By its definition this passes.
+                do {
+                    try await Task.sleep(for: .milliseconds(Int64.random(in: 50...100) << attempts))
+                } catch {
+                    throw .cancelled
+                }
+                continue
+            }
+            guard corrections < 2, try await correct(failure, response.head) else { return .failure(failure) }
+            corrections += 1
+        }
+    }
+
+    /// True for an error that came after the server had promised success: a copy or a completion takes long.
+    private static func hidesFailure(_ call: S3Call, _ response: HTTPResponse) -> Bool {
+        guard call.method == "PUT" || call.method == "POST", !response.body.isEmpty else { return false }
+        return (try? S3Document.read(response.body))?.root == "Error"
+    }
+
+    /// An answer to HEAD has no body that says why: a listing of nothing is refused for the same reason, if for any.
+    private func explanation(of failure: S3Failure) async throws(ProviderError) -> S3Failure {
+        let call = S3Call("GET", query: [("list-type", "2"), ("max-keys", "1"), ("prefix", ".cove-")])
+        let response = try await http.send(signed(call))
+        if response.head.isSuccess { return failure }
+        let other = S3Failure(response)
+        return other.code == .accessDenied ? failure : other
+    }
+
+    /// Learns from a refusal; true when it is worth asking again.
+    private func correct(_ failure: S3Failure, _ head: HTTPHead) async throws(ProviderError) -> Bool {
+        switch failure.code {
+        case .requestTimeTooSkewed, .requestExpired:
+            guard let there = head["date"].flatMap({ HTTPDate.parse($0) }) else { return false }
+            let offset = there.seconds - System.now().seconds
+            return state.withLock { state in
+                defer { state.offset = offset }
+                return abs(state.offset - offset) > 1
+            }
+        case .expiredToken, .tokenRefreshRequired, .invalidToken:
+            let found = try S3Credentials.find(login: await login(), address: address)
+            return state.withLock { state in
+                defer { state.credentials = found }
+                return state.credentials != found
+            }
+        default:
+            guard [301, 307, 400, 403].contains(failure.status), let region = head["x-amz-bucket-region"],
+                region.utf8.allSatisfy({ $0 == 0x2D || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) })
+            else { return false }
+            return state.withLock { state in
+                defer { state.region = region }
+                return state.region != region
+            }
+        }
+    }
+
+    /// Forgets the credentials, so that the next request looks for them again.
+    func forgetCredentials() { state.withLock { $0.credentials = nil } }
+
+    private func credentials() async throws(ProviderError) -> S3Credentials {
+        if let known = state.withLock({ $0.credentials }) { return known }
+        let found = try S3Credentials.find(login: await login(), address: address)
+        state.withLock { $0.credentials = found }
+        return found
+    }
+
+    private func signed(_ call: S3Call) async throws(ProviderError) -> HTTPRequest {
+        let credentials = try await credentials()
+        let region = state.withLock { $0.region }
+        let signature = S3Signature(credentials: credentials, region: region, time: now)
+        let place = address.place(of: call.key, in: region)
+        var headers = call.headers
+        headers.append(("x-amz-date", HTTPDate.compact(signature.time)))
+        headers.append(("x-amz-content-sha256", call.payload))
+        if let token = credentials.sessionToken { headers.append(("x-amz-security-token", token)) }
+        // What proxies may change is not signed.
+        let kept = headers.filter { $0.name.hasPrefix("x-amz-") || $0.name == "content-md5" }
+        let signed = S3Signature.Request(
+            method: call.method,
+            path: place.path,
+            query: call.query,
+            headers: [("host", place.host)] + kept,
+            payload: call.payload
+        )
+        headers.append(("Authorization", signature.authorization(signed)))
+        let query = call.query.isEmpty ? "" : "?" + S3Signature.query(call.query)
+        var request = HTTPRequest(call.method, place.origin + place.path + query)
+        request.headers = headers
+        request.body = call.body
+        request.isRepeatable = call.isRepeatable
+        request.isBulk = call.isBulk
+        return request
+    }
+}

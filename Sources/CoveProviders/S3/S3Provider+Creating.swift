@@ -1,0 +1,80 @@
+public import CoveCore
+
+extension S3Provider {
+    /// Creates a file or a directory under a free name.
+    public func create(
+        _ template: ItemTemplate,
+        name: FileName,
+        in directory: RemoteReference,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        let path = try newPath(name, in: directory)
+        switch template.kind {
+        case .file: return try await createFile(path, template.metadata, content)
+        case .directory: return try await createDirectory(path)
+        case .symbolicLink: throw .unsupported("a symbolic link")
+        case .fifo, .socket, .characterDevice, .blockDevice: throw .unsupported("a special file")
+        }
+    }
+
+    /// The path of a new name.
+    func newPath(_ name: FileName, in directory: RemoteReference) throws(ProviderError) -> RemotePath {
+        if name.isReserved, !name.isPassing { throw .unsupported("\(name): a name that Cove keeps for itself") }
+        if let problem = FileName.problem(with: name.bytes) { throw .unsupported(problem) }
+        let path = directory.path.appending(name)
+        if let problem = problem(with: path) { throw .unsupported(problem) }
+        return path
+    }
+
+    /// What has a name that is to be free; throws when there is no directory for it.
+    func occupant(_ path: RemotePath) async throws(ProviderError) -> RemoteItem? {
+        let (item, hasParent) = try await both { () throws(ProviderError) in
+            try await self.find(path)
+        } and: { () throws(ProviderError) in
+            try await self.hasDirectory(path.parent)
+        }
+        guard hasParent else { throw .noSuchItem }
+        return item
+    }
+
+    private func createFile(
+        _ path: RemotePath,
+        _ metadata: ItemMetadata,
+        _ content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        let sent = S3Upload(key(path), metadata, content, if: .absent)
+        let outcome = try await upload(sent) { () throws(ProviderError) in
+            guard let other = try await self.occupant(path) else { return nil }
+            guard other.kind == .file, let object = try await self.earlier(sent) else {
+                throw .filenameCollision(other)
+            }
+            return object
+        }
+        switch outcome {
+        case .stored(let object): return object.item(at: path)
+        case .refused: throw .filenameCollision(try await find(path))
+        }
+    }
+
+    private func createDirectory(_ path: RemotePath) async throws(ProviderError) -> RemoteItem {
+        let marker = markerKey(path)
+        // The claim is on the name, which a file may want too.
+        try await exclusively([key(path)]) { () throws(ProviderError) in
+            if let other = try await occupant(path) { throw .filenameCollision(other) }
+            try await writeMarker(marker, isNew: true)
+        }
+        noteMarked(marker)
+        return S3Object.directory(at: path)
+    }
+
+    /// Writes the object that stands for a directory.
+    func writeMarker(_ key: [UInt8], isNew: Bool) async throws(ProviderError) {
+        var call = S3Call("PUT", key)
+        call.headers = [("content-type", "application/x-directory")]
+        if let condition = header(.absent) { call.headers.append(condition) }
+        call.isRepeatable = true
+        guard case .failure(let failure) = try await client.ask(call) else { return }
+        guard failure.isPrecondition else { throw failure.error }
+        if isNew { throw .filenameCollision(nil) }
+    }
+}

@@ -1,0 +1,154 @@
+public import CoveCore
+
+extension S3Provider {
+    /// Replaces the bytes, or the metadata alone by a copy of the object onto itself.
+    ///
+    /// What `metadata` leaves open stays as it is, but for the modification time of new bytes.
+    public func modify(
+        _ item: RemoteReference,
+        base: ContentVersion,
+        metadata: ItemMetadata,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        let path = item.path
+        if let content { return try await replace(path, base: base, metadata, content) }
+        return try await exclusively([key(path)]) { () throws(ProviderError) in
+            guard let known = try await client.head(key(path)) else {
+                let directory = S3Object.directory(at: path)
+                guard try await hasDirectory(path) else { throw .noSuchItem }
+                guard base.bytes.isEmpty else { throw .conflict(directory) }
+                return directory
+            }
+            guard known.version == base else { throw .conflict(known.item(at: path)) }
+            return try await describe(known, at: path, metadata)
+        }
+    }
+
+    private func replace(
+        _ path: RemotePath,
+        base: ContentVersion,
+        _ metadata: ItemMetadata,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> RemoteItem {
+        let key = key(path)
+        var kept = try await client.head(key)?.headers
+        kept?[S3Object.timeHeader] = nil
+        let sent = S3Upload(key, metadata, over: kept, content, if: .version(base))
+        let outcome = try await upload(sent) { () throws(ProviderError) in
+            guard let known = try await self.client.head(key) else {
+                guard try await self.hasDirectory(path) else { throw .noSuchItem }
+                throw .conflict(S3Object.directory(at: path))
+            }
+            if known.version == base { return nil }
+            guard let object = try await self.earlier(sent) else { throw .conflict(known.item(at: path)) }
+            return object
+        }
+        switch outcome {
+        case .stored(let object): return object.item(at: path)
+        case .refused:
+            guard let other = try await find(path) else { throw .noSuchItem }
+            throw .conflict(other)
+        }
+    }
+
+    private func describe(
+        _ known: S3Object,
+        at path: RemotePath,
+        _ metadata: ItemMetadata
+    ) async throws(ProviderError) -> RemoteItem {
+        let before = known.item(at: path)
+        let isSame =
+            (metadata.modificationTime ?? before.metadata.modificationTime) == before.metadata.modificationTime
+            && (metadata.permissions ?? before.metadata.permissions) == before.metadata.permissions
+        if isSame { return before }
+        // Others see by the time of the change, in whole seconds, that there was one.
+        try await outlive(known)
+        let token = "\(DocumentID.random())"
+        let headers = S3Object.headers(metadata, over: known.headers, token: token)
+        guard try await copyObject(known, to: known.key, headers, condition: nil) else {
+            guard let other = try await find(path) else { throw .noSuchItem }
+            throw .conflict(other)
+        }
+        var described = try await client.head(known.key)
+        if let found = described, found.token == token, found.modified == known.modified {
+            described = try await rewrite(found)
+        }
+        guard let after = described else { throw .noSuchItem }
+        guard after.token == token else { throw .conflict(after.item(at: path)) }
+        return after.item(at: path)
+    }
+
+    /// Copies an object away and back, on a server that does not date a change of metadata.
+    private func rewrite(_ object: S3Object) async throws(ProviderError) -> S3Object? {
+        let aside = address.prefix + Array(".cove/aside/\(object.token ?? "")".utf8)
+        let headers = S3Object.headers(ItemMetadata(), over: object.headers, token: object.token)
+        if try await copyObject(object, to: aside, headers, condition: nil), let copy = try await client.head(aside) {
+            if copy.version == object.version, try await client.head(object.key)?.token == object.token {
+                _ = try await copyObject(copy, to: object.key, headers, condition: nil)
+            }
+            _ = try await client.ask(S3Call("DELETE", aside))
+        }
+        return try await client.head(object.key)
+    }
+
+    /// Waits until the server's clock has left the second in which the object was changed.
+    private func outlive(_ object: S3Object) async throws(ProviderError) {
+        guard let asked = object.asked, asked.seconds <= object.modified.seconds,
+            object.modified.seconds - asked.seconds < 2
+        else { return }
+        try await rest(milliseconds: (object.modified.seconds - asked.seconds + 1) * 1000)
+    }
+
+    /// Deletes a file of the base version, or an empty directory.
+    public func delete(_ item: RemoteReference, base: ContentVersion?) async throws(ProviderError) {
+        let path = item.path
+        let key = key(path)
+        try await exclusively([key]) { () throws(ProviderError) in
+            guard let known = try await client.head(key) else { return try await deleteDirectory(path) }
+            if let base, known.version != base { throw .conflict(known.item(at: path)) }
+            try await keepStanding(path.parent)
+            guard try await deleteObject(known) else {
+                guard let other = try await find(path) else { return }
+                throw .conflict(other)
+            }
+        }
+    }
+
+    /// Deletes an object of the version that is known; false when it has changed.
+    func deleteObject(_ object: S3Object) async throws(ProviderError) -> Bool {
+        var call = S3Call("DELETE", object.key)
+        let isConditional = features.deletesConditionally && !object.version.isMadeUp
+        if isConditional { call.headers.append(("If-Match", features.tag(object.version))) }
+        call.isRepeatable = isConditional
+        switch try await client.ask(call) {
+        case .success: return true
+        case .failure(let failure):
+            if failure.status == 404, failure.code != .noSuchBucket { return true }
+            guard failure.isPrecondition else { throw failure.error }
+            return try await client.head(object.key) == nil
+        }
+    }
+
+    private func deleteDirectory(_ path: RemotePath) async throws(ProviderError) {
+        let key = directoryKey(path)
+        let listing = try await client.list(key, delimiter: false, limit: 2)
+        if listing.objects.isEmpty { return }
+        let marker = listing.objects[0].key
+        guard listing.objects.count == 1, marker == key || marker == markerKey(path) else { throw .directoryNotEmpty }
+        try await keepStanding(path.parent)
+        forgetMarked(key)
+        _ = try await client.ask(S3Call("DELETE", marker)).get { $0.status == 404 }
+    }
+}
+
+extension Result where Success == HTTPResponse, Failure == S3Failure {
+    /// The answer; nil for a failure that is as good as a success, all others are thrown.
+    func get(_ isFine: (S3Failure) -> Bool) throws(ProviderError) -> HTTPResponse? {
+        switch self {
+        case .success(let response): return response
+        case .failure(let failure):
+            if isFine(failure) { return nil }
+            throw failure.error
+        }
+    }
+}

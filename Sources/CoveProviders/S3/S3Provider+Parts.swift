@@ -1,0 +1,250 @@
+internal import CoveCore
+
+/// Uploads in parts, which go on after a crash with what is not at the server yet.
+extension S3Provider {
+    func uploadInParts(
+        _ upload: S3Upload,
+        after look: @escaping @Sendable () async throws(ProviderError) -> S3Object?
+    ) async throws(ProviderError) -> S3Upload.Outcome {
+        let (known, object) = try await both { () throws(ProviderError) in
+            try await self.work.run { _ throws(ProviderError) in self.journal.record(upload.key) }
+        } and: { () throws(ProviderError) in
+            try await look()
+        }
+        if let object {
+            if let known { await abort(known) }
+            return .stored(object)
+        }
+        var (record, sent) = try await resume(upload, known)
+        if record == nil { record = try await begin(upload) }
+        guard let record else { return .refused }
+        do throws(ProviderError) {
+            sent = try await sendParts(upload, record, sent)
+            let tags = sent.sorted { $0.key < $1.key }.map(\.value)
+            let outcome = try await exclusively([upload.key]) { () throws(ProviderError) -> S3Upload.Outcome in
+                if let object = try await look() { return .stored(object) }
+                return try await complete(upload, record, tags)
+            }
+            if case .refused = outcome { await abort(record) }
+            await forget(upload.key)
+            return outcome
+        } catch {
+            // Bytes that can't be told from others' next time, and those that nobody wants there, are not kept.
+            switch error {
+            case .filenameCollision, .conflict, .noSuchItem: await abort(record)
+            default: if upload.content?.identity == nil { await abort(record) }
+            }
+            throw error
+        }
+    }
+
+    /// Names what is sent: the snapshot, and the metadata that was given when the upload began.
+    private func identity(of upload: S3Upload) -> String {
+        let headers = upload.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
+        return "\(upload.token)-\(upload.size)-\(Digest.hash(Array(headers.utf8), .sha256).hexadecimal.prefix(16))"
+    }
+
+    private func begin(_ upload: S3Upload) async throws(ProviderError) -> S3UploadRecord {
+        var call = S3Call("POST", upload.key, query: [("uploads", "")])
+        call.headers = upload.headers
+        let answer = try S3Document.read(try await client.send(call).body)
+        guard let name = answer["UploadId"], !name.isEmpty else { throw .failed("the server names no upload", nil) }
+        // A part for each of 10,000, the most there can be, in whole MiB.
+        let least = (upload.size / 10_000 / (1 << 20) + 1) * (1 << 20)
+        let record = S3UploadRecord(
+            key: upload.key,
+            upload: name,
+            identity: identity(of: upload),
+            partSize: max(pieceSize, least),
+            started: System.now().seconds
+        )
+        do throws(ProviderError) {
+            try await work.run { _ throws(ProviderError) in try self.journal.save(record) }
+        } catch {
+            await abort(record)
+            throw error
+        }
+        return record
+    }
+
+    /// Finds an earlier upload of the same snapshot, and the parts that the server has of it.
+    private func resume(
+        _ upload: S3Upload,
+        _ known: S3UploadRecord?
+    ) async throws(ProviderError) -> (record: S3UploadRecord?, sent: [Int: String]) {
+        guard let known else { return (nil, [:]) }
+        guard known.identity == identity(of: upload), let parts = try await listParts(known) else {
+            await abort(known)
+            return (nil, [:])
+        }
+        var sent: [Int: String] = [:]
+        for (number, part) in parts {
+            let range = Self.range(number, known, upload)
+            guard !range.isEmpty, part.size == range.upperBound - range.lowerBound else { continue }
+            let isSame = try await buffers.holding(Self.units(range)) { () throws(ProviderError) in
+                isDigest(part.tag, of: try await read(upload, range))
+            }
+            if isSame { sent[number] = part.tag }
+        }
+        log("\(upload.token): goes on with \(sent.count) parts that are there already")
+        return (known, sent)
+    }
+
+    /// The parts that the server has; nil when it does not know the upload any more.
+    private func listParts(
+        _ record: S3UploadRecord
+    ) async throws(ProviderError) -> [Int: (tag: String, size: Int64)]? {
+        var parts: [Int: (tag: String, size: Int64)] = [:]
+        var marker = 0
+        while true {
+            var call = S3Call("GET", record.key, query: [("uploadId", record.upload), ("max-parts", "1000")])
+            if marker > 0 { call.query.append(("part-number-marker", "\(marker)")) }
+            let response: HTTPResponse
+            switch try await client.ask(call) {
+            case .success(let success): response = success
+            case .failure(let failure):
+                if failure.status == 404 { return nil }
+                throw failure.error
+            }
+            let before = marker
+            let answer = try S3Document.read(response.body, rows: ["Part"]) { _, fields in
+                guard let number = fields.text("PartNumber").flatMap({ Int($0) }), (1...10_000).contains(number),
+                    let size = fields.text("Size").flatMap({ Int64($0) }), let tag = fields.text("ETag")
+                else { return }
+                parts[number] = (S3Object.version(tag, size: size, Timestamp(0)).description, size)
+                marker = max(marker, number)
+            }
+            guard answer["IsTruncated"] == "true", marker > before else { return parts }
+        }
+    }
+
+    private static func range(_ number: Int, _ record: S3UploadRecord, _ upload: S3Upload) -> Range<Int64> {
+        let start = min(upload.size, Int64(number - 1) * record.partSize)
+        return start..<min(upload.size, start + record.partSize)
+    }
+
+    private static func units(_ range: Range<Int64>) -> Int {
+        Int((range.upperBound - range.lowerBound + S3Upload.pieceSize - 1) / S3Upload.pieceSize)
+    }
+
+    /// Sends the parts that are missing, a few at a time; gives the ETags of all.
+    private func sendParts(
+        _ upload: S3Upload,
+        _ record: S3UploadRecord,
+        _ sent: [Int: String]
+    ) async throws(ProviderError) -> [Int: String] {
+        let count = Int((upload.size + record.partSize - 1) / record.partSize)
+        var missing = (1...count).filter { sent[$0] == nil }.makeIterator()
+        let outcome = await withTaskGroup(of: (Int, Result<String, ProviderError>).self) { group in
+            var tags = sent
+            var failure: ProviderError?
+            var running = 0
+            while true {
+                while running < Self.parallelParts, failure == nil, let number = missing.next() {
+                    group.addTask { (number, await self.sendPart(number, upload, record)) }
+                    running += 1
+                }
+                guard running > 0, let (number, result) = await group.next() else { break }
+                running -= 1
+                switch result {
+                case .success(let tag): tags[number] = tag
+                case .failure(let error):
+                    failure = failure ?? error
+                    group.cancelAll()
+                }
+            }
+            return failure.map { Result<[Int: String], ProviderError>.failure($0) } ?? .success(tags)
+        }
+        return try outcome.get()
+    }
+
+    private static var parallelParts: Int { 4 }
+
+    private func sendPart(
+        _ number: Int,
+        _ upload: S3Upload,
+        _ record: S3UploadRecord
+    ) async -> Result<String, ProviderError> {
+        let range = Self.range(number, record, upload)
+        do throws(ProviderError) {
+            let tag = try await buffers.holding(Self.units(range)) { () throws(ProviderError) -> String in
+                let part = try await read(upload, range)
+                let query = [("partNumber", "\(number)"), ("uploadId", record.upload)]
+                var call = S3Call("PUT", record.key, query: query.map { (name: $0.0, value: $0.1) })
+                call.carry(part)
+                switch try await client.ask(call) {
+                case .success(let response):
+                    let tag = S3Object.version(response.head["etag"], size: 0, Timestamp(0)).description
+                    guard isDigest(tag, of: part) else {
+                        throw .failed("the server did not keep the bytes that it was sent", .inputOutput)
+                    }
+                    return tag
+                case .failure(let failure):
+                    // The next attempt begins anew.
+                    if failure.code == .noSuchUpload { await forget(record.key) }
+                    throw failure.code == .noSuchUpload ? .failed(failure.text, nil) : failure.error
+                }
+            }
+            return .success(tag)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func complete(
+        _ upload: S3Upload,
+        _ record: S3UploadRecord,
+        _ tags: [String]
+    ) async throws(ProviderError) -> S3Upload.Outcome {
+        let rows = tags.enumerated().map {
+            "<Part><PartNumber>\($0 + 1)</PartNumber><ETag>&quot;\(Self.escaped($1))&quot;</ETag></Part>"
+        }
+        let space = "http://s3.amazonaws.com/doc/2006-03-01/"
+        let text = "<CompleteMultipartUpload xmlns=\"\(space)\">\(rows.joined())</CompleteMultipartUpload>"
+        var call = S3Call("POST", record.key, query: [("uploadId", record.upload)])
+        call.carry(S3Upload.Part(Array(text.utf8)))
+        call.isBulk = true
+        if let condition = header(upload.condition) { call.headers.append(condition) }
+        switch try await client.ask(call) {
+        case .success(let response):
+            let tag = (try? S3Document.read(response.body))?["ETag"]
+            return try await confirm(upload, tag, nil)
+        case .failure(let failure):
+            guard failure.isPrecondition || failure.status == 404 else { throw failure.error }
+            // An earlier request may have completed it.
+            if let object = try await earlier(upload) { return .stored(object) }
+            if failure.code == .noSuchUpload {
+                await forget(record.key)
+                throw .failed(failure.text, nil)
+            }
+            return .refused
+        }
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+    }
+
+    /// Makes the server drop the parts of an upload; also when the task is called off.
+    private func abort(_ record: S3UploadRecord) async {
+        let client = client
+        let isGone = await Task {
+            let result = try? await client.ask(S3Call("DELETE", record.key, query: [("uploadId", record.upload)]))
+            guard case .failure(let failure) = result else { return result != nil }
+            return failure.status == 404
+        }.value
+        // What is still there is dropped another day.
+        if isGone { await forget(record.key) }
+    }
+
+    private func forget(_ key: [UInt8]) async {
+        let (work, journal) = (work, journal)
+        await Task { try? await work.run { _ throws(ProviderError) in journal.remove(key) } }.value
+    }
+
+    /// Drops uploads that nobody has gone on with for a day.
+    func abortOldUploads() async {
+        let all = (try? await work.run { _ throws(ProviderError) in self.journal.all() }) ?? []
+        for record in all where System.now().seconds - record.started > 86_400 { await abort(record) }
+    }
+}

@@ -1,0 +1,161 @@
+public import CoveCore
+
+extension S3Provider {
+    /// Lists a directory, a page of the server's at a time.
+    public func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {
+        var cursor = S3Cursor(path: directory.path)
+        if let page {
+            guard let known = cursors.take(page), known.path == directory.path else { throw .pageExpired }
+            cursor = known
+        }
+        let key = directoryKey(directory.path)
+        let names = features.names
+        var empty = 0
+        while true {
+            let listing = try await client.list(key, delimiter: true, from: cursor.token)
+            let items = cursor.take(listing, of: key, names, log: log)
+            guard let token = listing.next else {
+                guard cursor.hasSeen || directory.path.isRoot else { throw .noSuchItem }
+                return Listing(items: items, next: nil)
+            }
+            empty = items.isEmpty ? empty + 1 : 0
+            guard token != cursor.token, empty < 100 else { throw .failed("the server's listing has no end", nil) }
+            cursor.token = token
+            if !items.isEmpty { return Listing(items: items, next: cursors.put(cursor)) }
+        }
+    }
+
+    /// Looks a name up.
+    public func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
+        if name.isReserved, !name.isPassing { throw .noSuchItem }
+        guard let item = try await find(directory.path.appending(name)) else { throw .noSuchItem }
+        return item
+    }
+
+    /// What has a path: an object, else a directory; nil when nothing has.
+    func find(_ path: RemotePath) async throws(ProviderError) -> RemoteItem? {
+        guard problem(with: path) == nil else { return nil }
+        let (object, isDirectory) = try await both { () throws(ProviderError) in
+            try await self.client.head(self.key(path))
+        } and: { () throws(ProviderError) in
+            try await self.hasDirectory(path)
+        }
+        if let object { return object.item(at: path) }
+        return isDirectory ? S3Object.directory(at: path) : nil
+    }
+
+    /// Fetches a range of the version that is wanted; what comes whole and has a checksum is checked before it is given.
+    public func fetch(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        range: Range<Int64>,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
+        guard !range.isEmpty else { return }
+        let key = key(item.path)
+        let features = features
+        var call = S3Call("GET", key)
+        if !version.isMadeUp { call.headers.append(("If-Match", features.tag(version))) }
+        call.headers.append(("x-amz-checksum-mode", "ENABLED"))
+        let checked = S3CheckedSink(range, into: sink, tagIsDigest: features.tagIsDigest)
+        let receiver = RangeReceiver(range, into: checked) { head throws(ProviderError) in
+            let object = try S3Object(key: key, head: head)
+            guard object.version == version else { throw .versionNoLongerAvailable }
+            checked.expect(object, head)
+        }
+        switch try await client.fetch(call, receiver) {
+        case .success:
+            guard receiver.isComplete else { throw .serverUnreachable("the server sent fewer bytes than it has") }
+            if checked.isRight { return try checked.finish() }
+            // A server that writes in place may have sent what it was in the middle of replacing.
+            guard try await client.head(key)?.version == version else { throw .versionNoLongerAvailable }
+            throw .failed("the bytes that came do not have the checksum that the server gives", .inputOutput)
+        case .failure(let failure):
+            if failure.status == 404 { throw failure.error }
+            guard failure.isPrecondition || failure.status == 416 else { throw failure.error }
+            // Which of these a server says of an object that is gone differs.
+            guard let object = try await client.head(key) else { throw .noSuchItem }
+            guard object.version == version else { throw .versionNoLongerAvailable }
+            if range.lowerBound < object.size { throw .failed("the server refuses the bytes it has", nil) }
+        }
+    }
+
+    /// Says why a server could not hold a path, or nil.
+    func problem(with path: RemotePath) -> String? {
+        if markerKey(path).count > 1024 { return "a path over 1024 bytes" }
+        if String(validating: path.bytes, as: UTF8.self) == nil { return "a name that is not UTF-8" }
+        return nil
+    }
+
+    /// Runs two requests at once.
+    func both<A: Sendable, B: Sendable>(
+        _ first: @escaping @Sendable () async throws(ProviderError) -> A,
+        and second: @escaping @Sendable () async throws(ProviderError) -> B
+    ) async throws(ProviderError) -> (A, B) {
+        async let other = Self.outcome(second)
+        let one = await Self.outcome(first)
+        return (try one.get(), try await other.get())
+    }
+
+    private static func outcome<R: Sendable>(
+        _ body: @Sendable () async throws(ProviderError) -> R
+    ) async -> Result<R, ProviderError> {
+        do throws(ProviderError) { return .success(try await body()) } catch { return .failure(error) }
+    }
+}
+
+/// A listing under way.
+struct S3Cursor: Sendable {
+    let path: RemotePath
+    /// Where the next page starts.
+    var token: String?
+    /// Something is there, if only the object that stands for the directory.
+    private(set) var hasSeen = false
+    /// The names of files that a directory of the same name may still follow: each begins with the one before.
+    private var files: [[UInt8]] = []
+
+    init(path: RemotePath) { self.path = path }
+
+    /// The items of a page.
+    ///
+    /// A directory that has the name of a file is given under a name that nothing can have.
+    mutating func take(_ listing: S3Listing, of key: [UInt8], _ convention: S3Names, log: (String) -> Void)
+        -> [RemoteItem]
+    {
+        var items: [RemoteItem] = []
+        hasSeen = hasSeen || !listing.objects.isEmpty || !listing.prefixes.isEmpty
+        var names: Set<[UInt8]> = []
+        for object in listing.objects {
+            guard object.key.starts(with: key),
+                let name = visible(convention.decode(Array(object.key.dropFirst(key.count))))
+            else { continue }
+            files.removeAll { !name.bytes.starts(with: $0) }
+            files.append(name.bytes)
+            names.insert(name.bytes)
+            var item = object.item(at: path.appending(name))
+            // A key with a slash where none belongs is no other name.
+            item.name = name.bytes
+            items.append(item)
+        }
+        for prefix in listing.prefixes {
+            guard prefix.starts(with: key), prefix.last == 0x2F,
+                let name = visible(convention.decode(Array(prefix.dropFirst(key.count).dropLast())))
+            else { continue }
+            let isHidden = names.contains(name.bytes) || files.contains(name.bytes)
+            var item = S3Object.directory(at: path.appending(name))
+            item.name = name.bytes
+            if isHidden {
+                log("\(path.appending(name)): hidden, for a file at the source has the same name")
+                item.name.append(0x2F)
+            }
+            items.append(item)
+        }
+        return items
+    }
+
+    /// The name in a key; nil for the directory's own object and for what Cove keeps for itself.
+    private func visible(_ bytes: [UInt8]) -> FileName? {
+        let name = FileName(unchecked: bytes)
+        return bytes.isEmpty || name.isReserved && !name.isPassing ? nil : name
+    }
+}

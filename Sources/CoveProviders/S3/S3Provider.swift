@@ -1,0 +1,148 @@
+public import CoveCore
+internal import Synchronization
+
+/// A bucket of any S3 server, or what lies below a prefix in it, as the cloud.
+///
+/// A directory is what keys have in common up to a slash; one made here is kept by an empty object of that name, so that
+/// it stays when it is emptied. Changes are conditional on ETags; where a server can't do that, devices that use Cove
+/// exclude each other by `S3Claim` and look right before they write.
+public final class S3Provider: Provider {
+    let client: S3Client
+    let log: @Sendable (String) -> Void
+    let work = WorkQueue(label: "cove.s3", width: 4)
+    let journal: S3UploadJournal
+    /// What may be in memory of uploads, counted in pieces.
+    let buffers = BufferGate(limit: 6)
+    let pieceSize: Int64
+    let cursors = CursorTable<S3Cursor>()
+    private let state = Mutex(State())
+
+    private struct State {
+        var capabilities = ProviderCapabilities()
+        var features = S3Features()
+        /// Directories that are known to have an object of their own.
+        var marked: Set<[UInt8]> = []
+        var moving: Task<Void, Never>?
+    }
+
+    /// Takes the address of an `s3://` source; nothing is asked before `start()`.
+    ///
+    /// Uploads that a crash cuts off are remembered in a folder. Without credentials those of the AWS environment
+    /// variables or of `~/.aws/credentials` count.
+    init(
+        _ source: SourceAddress,
+        _ options: HTTPOptions = HTTPOptions(),
+        uploads: String? = nil,
+        pieceSize: Int64 = S3Upload.pieceSize,
+        credentials: @escaping @Sendable () async -> Credentials?,
+        log: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(ProviderError) {
+        client = S3Client(try S3Address(source), login: credentials, try HTTPClient(options))
+        self.log = log
+        self.pieceSize = pieceSize
+        journal = S3UploadJournal(folder: uploads)
+    }
+
+    deinit { state.withLock { $0.moving }?.cancel() }
+
+    /// What the server can do, probed by `start()`.
+    public var capabilities: ProviderCapabilities { state.withLock { $0.capabilities } }
+
+    /// What the server was seen to do.
+    var features: S3Features { state.withLock { $0.features } }
+
+    var address: S3Address { client.address }
+
+    /// Lists once, which proves bucket, region and credentials, and tries out which conditions the server knows.
+    public func start() async throws(ProviderError) {
+        client.forgetCredentials()
+        _ = try await client.list(address.prefix, delimiter: true, limit: 1)
+        let features = try await S3Probe(client: client).run()
+        var capabilities = ProviderCapabilities()
+        capabilities.conditionalWrites = features.putsConditionally
+        capabilities.serverSideCopy = true
+        capabilities.trash = true
+        capabilities.readOnly = features.isReadOnly
+        let (found, probed) = (capabilities, features)
+        state.withLock { state in
+            state.capabilities = found
+            state.features = probed
+        }
+        if !probed.isReadOnly { resumeMoves() }
+    }
+
+    /// The bucket and the prefix.
+    public func sourceIdentity() async -> [UInt8]? { Array("s3:\(address.bucket)/".utf8) + address.prefix }
+
+    /// Ends what goes on in the background.
+    public func stop() async {
+        let task = state.withLock { $0.moving.take() }
+        task?.cancel()
+        await task?.value
+        cursors.removeAll()
+    }
+
+    /// A bucket tells nobody of changes: directories are listed again.
+    public var changeSignal: AsyncStream<Void>? { nil }
+
+    /// An anchor at most: a bucket has no record of changes.
+    public func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes {
+        let here = Anchor(Array("s3".utf8))
+        guard anchor == nil || anchor == here else { throw .anchorExpired }
+        return Changes(events: [], anchor: here, moreComing: false)
+    }
+
+    /// A bucket has no end.
+    public func quota() async throws(ProviderError) -> ProviderQuota? { nil }
+
+    // MARK: keys
+
+    /// The key of what has a path.
+    func key(_ path: RemotePath) -> [UInt8] { address.prefix + features.names.encode(path.bytes) }
+
+    /// What the keys of a directory's items begin with.
+    func directoryKey(_ path: RemotePath) -> [UInt8] { path.isRoot ? address.prefix : key(path) + [0x2F] }
+
+    // MARK: directories
+
+    /// True when something is in the directory, if only the object that stands for it.
+    func hasDirectory(_ path: RemotePath) async throws(ProviderError) -> Bool {
+        if path.isRoot { return true }
+        return try await client.hasAny(directoryKey(path))
+    }
+
+    /// Makes sure that a directory stays when what is in it goes.
+    func keepStanding(_ path: RemotePath) async throws(ProviderError) {
+        let key = markerKey(path)
+        if path.isRoot || path.names.contains(where: \.isReserved) { return }
+        if state.withLock({ $0.marked.contains(key) }) { return }
+        if try await client.head(key) == nil { try await writeMarker(key, isNew: false) }
+        noteMarked(key)
+    }
+
+    /// The key of the object that stands for a directory.
+    func markerKey(_ path: RemotePath) -> [UInt8] { directoryKey(path) + features.names.marker }
+
+    func noteMarked(_ key: [UInt8]) {
+        state.withLock { state in
+            if state.marked.count >= 10_000 { state.marked.removeAll() }
+            state.marked.insert(key)
+        }
+    }
+
+    /// Forgets the objects that stand for directories at and below a key.
+    func forgetMarked(_ key: [UInt8]) {
+        state.withLock { state in state.marked = state.marked.filter { !$0.starts(with: key) } }
+    }
+
+    /// Finishes moves of directories that were cut off, and drops uploads that nobody wants.
+    private func resumeMoves() {
+        state.withLock { state in
+            guard state.moving == nil else { return }
+            state.moving = Task { [weak self] in
+                await self?.finishMoves()
+                await self?.abortOldUploads()
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// What is to be known of an upload in parts for it to go on after a crash.
+struct S3UploadRecord: Sendable, Equatable {
+    var key: [UInt8]
+    /// The server's name of the upload.
+    var upload: String
+    /// Names the snapshot and the metadata that are sent.
+    var identity: String
+    var partSize: Int64
+    /// When it began, in seconds since 1970.
+    var started: Int64
+}
+
+/// Remembers uploads in parts, one file each in a folder of the account's state; without a folder, in memory.
+///
+/// A record is durable before the first part is sent, so that none is left on the server without anybody's knowledge.
+final class S3UploadJournal: Sendable {
+    private let folder: String?
+    private let memory = Mutex<[[UInt8]: S3UploadRecord]>([:])
+
+    init(folder: String?) { self.folder = folder }
+
+    func record(_ key: [UInt8]) -> S3UploadRecord? {
+        guard let path = path(key) else { return memory.withLock { $0[key] } }
+        return Self.read(path).flatMap { $0.key == key ? $0 : nil }
+    }
+
+    func save(_ record: S3UploadRecord) throws(ProviderError) {
+        guard let folder, let path = path(record.key) else { return memory.withLock { $0[record.key] = record } }
+        let text = [
+            record.key.hexadecimal, PercentEncoding.encode(record.upload.utf8), record.identity,
+            "\(record.partSize)", "\(record.started)", "end",
+        ].joined(separator: "\n")
+        do throws(Errno) {
+            try System.makeDirectories(folder)
+            let file = try System.open(path, O_WRONLY | O_CREAT | O_TRUNC)
+            defer { System.close(file) }
+            try Self.write(Array(text.utf8), to: file)
+            try System.fsync(file)
+            try System.syncDirectory(folder)
+        } catch {
+            throw .failed("the upload can't be noted: \(error)", error)
+        }
+    }
+
+    func remove(_ key: [UInt8]) {
+        guard let path = path(key) else { return memory.withLock { $0[key] = nil } }
+        try? System.unlink(path)
+    }
+
+    /// All uploads that have not ended.
+    func all() -> [S3UploadRecord] {
+        guard let folder else { return memory.withLock { Array($0.values) } }
+        return ((try? System.names(in: folder)) ?? []).compactMap { Self.read("\(folder)/\($0)") }
+    }
+
+    private func path(_ key: [UInt8]) -> String? { folder.map { "\($0)/\(Digest.hash(key, .sha256).hexadecimal)" } }
+
+    private static func write(_ bytes: [UInt8], to file: Int32) throws(Errno) {
+        var result: Result<Void, Errno> = .success(())
+        bytes.withUnsafeBytes { part in
+            result = Result { () throws(Errno) in try System.pwriteAll(file, part, 0) }
+        }
+        try result.get()
+    }
+
+    /// Reads a record; nil for one that was cut off.
+    private static func read(_ path: String) -> S3UploadRecord? {
+        guard let file = try? System.open(path, O_RDONLY) else { return nil }
+        defer { System.close(file) }
+        var bytes = [UInt8](repeating: 0, count: 16 << 10)
+        let count = bytes.withUnsafeMutableBytes { (try? System.pread(file, $0, 0)) ?? 0 }
+        let lines = bytes[..<count].split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
+        guard lines.count == 6, lines[5] == "end", let key = [UInt8](hexadecimal: lines[0]),
+            let upload = PercentEncoding.decode(lines[1].utf8), let partSize = Int64(lines[3]), partSize > 0,
+            let started = Int64(lines[4])
+        else { return nil }
+        return S3UploadRecord(
+            key: key,
+            upload: String(decoding: upload, as: UTF8.self),
+            identity: lines[2],
+            partSize: partSize,
+            started: started
+        )
+    }
+}
+
+extension [UInt8] {
+    /// Reads hexadecimal digits; nil for anything else.
+    fileprivate init?(hexadecimal text: String) {
+        let digits = text.utf8.map { Character(UnicodeScalar($0)).hexDigitValue }
+        guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
+        self = stride(from: 0, to: digits.count, by: 2).map {
+            UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0))
+        }
+    }
+}

@@ -1,0 +1,224 @@
+import CoveCore
+import CoveTestSupport
+import Synchronization
+import Testing
+
+@testable import CoveProviders
+
+/// Servers that lie: a clear error, no wrong byte, and an end.
+@Suite(.timeLimit(.minutes(1)))
+struct S3LieTests {
+    private typealias Answer = ScriptedServer.Answer
+
+    private static let text = "the true content"
+    private static let tag = Digest.hash(Array(text.utf8), .md5).hexadecimal
+    private static let date = "Last-Modified: Sat, 21 Nov 2026 13:48:07 GMT"
+
+    private static func error(_ status: Int, _ code: String, _ headers: [String] = []) -> Answer {
+        ScriptedServer.answer(status, headers, "<Error><Code>\(code)</Code><Message>told so</Message></Error>")
+    }
+
+    private static let emptyListing = "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+
+    /// A server that is honest to a start, and holds one file; everything else is the test's.
+    private func server(
+        _ lie: @escaping @Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?
+    ) async throws -> (ScriptedServer, S3Provider) {
+        let server = try ScriptedServer { request in
+            if request.target.contains(".cove/probe/") { return Self.probed(request) }
+            return lie(request) ?? ScriptedServer.answer(200, [], Self.emptyListing)
+        }
+        let provider = try S3Provider("s3://bucket?endpoint=http://127.0.0.1:\(server.port)&region=here")
+        return (server, provider)
+    }
+
+    /// Answers the probe as a server that knows no conditions, and whose ETags are hashes.
+    private static func probed(_ request: ScriptedServer.Request) -> Answer {
+        guard request.method == "PUT" else { return ScriptedServer.answer(request.method == "DELETE" ? 204 : 404) }
+        return ScriptedServer.answer(200, ["ETag: \"\(Digest.hash(request.body, .md5).hexadecimal)\""])
+    }
+
+    private func fetch(_ answer: Answer, range: Range<Int64>? = nil) async throws -> Result<[UInt8]?, ProviderError> {
+        let (server, provider) = try await server { request in
+            request.method == "GET" && request.target.hasPrefix("/bucket/file") ? answer : nil
+        }
+        try await provider.start()
+        let sink = MemorySink()
+        do throws(ProviderError) {
+            try await provider.fetch(
+                provider.reference("file"),
+                version: ContentVersion(Self.tag),
+                range: range ?? 0..<Int64(Self.text.utf8.count),
+                into: sink
+            )
+            #expect(!server.exchanges.isEmpty)
+            return .success(sink.bytes)
+        } catch {
+            #expect(sink.bytes == [] || Array(Self.text.utf8).starts(with: sink.bytes ?? []))
+            return .failure(error)
+        }
+    }
+
+    @Test func `the whole instead of a part is as good`() async throws {
+        let whole = ScriptedServer.answer(200, ["ETag: \"\(Self.tag)\"", Self.date], Self.text)
+        #expect(try await fetch(whole).get() == Array(Self.text.utf8))
+        #expect(try await fetch(whole, range: 4..<8).get() == Array("true".utf8))
+        // Called a part, as some do.
+        let named = ["Content-Range: bytes 4-7/16", "ETag: \"\(Self.tag)\"", Self.date]
+        #expect(try await fetch(ScriptedServer.answer(200, named, "true"), range: 4..<8).get() == Array("true".utf8))
+    }
+
+    @Test func `bytes that are not the object's are not given`() async throws {
+        let head = ["ETag: \"\(Self.tag)\"", Self.date]
+        let other = ScriptedServer.answer(200, head, "the fake content")
+        await #expect(throws: ProviderError.self) { try fetched(await fetch(other)) }
+        let elsewhere = ScriptedServer.answer(206, head + ["Content-Range: bytes 0-3/16"], "the ")
+        await #expect(throws: ProviderError.self) { try fetched(await fetch(elsewhere, range: 4..<8)) }
+        let nowhere = ScriptedServer.answer(206, head, "true")
+        await #expect(throws: ProviderError.self) { try fetched(await fetch(nowhere, range: 4..<8)) }
+        let changed = ScriptedServer.answer(200, ["ETag: \"\(DocumentID.random())\"", Self.date], Self.text)
+        #expect(try await fetch(changed) == .failure(.versionNoLongerAvailable))
+        let hashed = ScriptedServer.answer(200, head + ["x-amz-checksum-sha256: AAAA"], Self.text)
+        await #expect(throws: ProviderError.self) { try fetched(await fetch(hashed)) }
+    }
+
+    @Test func `a body that ends early or never is an error or cut`() async throws {
+        let first = "HTTP/1.1 200 OK\r\nETag: \"\(Self.tag)\"\r\nContent-Length: 16\r\n\r\nthe true"
+        await #expect(throws: ProviderError.self) { try fetched(await fetch(.bytes(Array(first.utf8)))) }
+        let endless = "HTTP/1.1 200 OK\r\nETag: \"\(Self.tag)\"\r\nConnection: close\r\n\r\n"
+        let more = [UInt8](repeating: 0x61, count: 1 << 16)
+        await #expect(throws: ProviderError.self) { try fetched(await fetch(.endless(Array(endless.utf8), more))) }
+        let long = "HTTP/1.1 206 OK\r\nETag: \"\(Self.tag)\"\r\nContent-Range: bytes 4-7/16\r\n\r\ntrue"
+        let cut = try await fetch(.endless(Array(long.utf8), more), range: 4..<8)
+        #expect(try cut.get() == Array("true".utf8))
+    }
+
+    private func fetched(_ result: Result<[UInt8]?, ProviderError>) throws { _ = try result.get() }
+
+    @Test(
+        arguments: [
+            "<html>hello</html>", "\u{1}\u{2}garbage", "", "<ListBucketResult>",
+            "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+        ]
+    )
+    func `a listing that is none is an error`(text: String) async throws {
+        let flag = Flag()
+        let (server, provider) = try await server { _ in
+            flag.value ? ScriptedServer.answer(200, [], text) : nil
+        }
+        try await provider.start()
+        flag.set()
+        await #expect(throws: ProviderError.self) { try await provider.names() }
+        #expect(!server.exchanges.isEmpty)
+    }
+
+    private final class Flag: Sendable {
+        private let state = Mutex(false)
+
+        var value: Bool { state.withLock { $0 } }
+        func set() { state.withLock { $0 = true } }
+    }
+
+    @Test func `endless listings end`() async throws {
+        let flag = Flag()
+        let row = "<Contents><Key>a</Key><Size>1</Size></Contents>"
+        let first = "HTTP/1.1 200 OK\r\n\r\n<ListBucketResult>"
+        let (server, provider) = try await server { request in
+            guard flag.value else { return nil }
+            guard request.target.contains("prefix=pages") else {
+                return .endless(Array(first.utf8), Array(String(repeating: row, count: 500).utf8))
+            }
+            let next = "<IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken>"
+            return ScriptedServer.answer(200, [], "<ListBucketResult>\(row)\(next)</ListBucketResult>")
+        }
+        try await provider.start()
+        flag.set()
+        await #expect(throws: ProviderError.self) { try await provider.names() }
+        await #expect(throws: ProviderError.self) { try await provider.names("pages") }
+        #expect(server.exchanges.count < 200)
+    }
+
+    @Test func `names that nothing can have do no harm`() async throws {
+        let flag = Flag()
+        let keys = ["..", ".", "a/b", "/", "a\u{9}b", String(repeating: "n", count: 300), "good"]
+        let rows = keys.map { "<Contents><Key>\($0)</Key><Size>1</Size></Contents>" }.joined()
+        let prefixes =
+            "<CommonPrefixes><Prefix>../</Prefix></CommonPrefixes><CommonPrefixes><Prefix>/</Prefix>"
+            + "</CommonPrefixes><CommonPrefixes><Prefix>noslash</Prefix></CommonPrefixes>"
+        let (server, provider) = try await server { _ in
+            flag.value ? ScriptedServer.answer(200, [], "<ListBucketResult>\(rows)\(prefixes)</ListBucketResult>") : nil
+        }
+        try await provider.start()
+        flag.set()
+        let usable = try await provider.everything().filter { FileName.problem(with: $0.name) == nil }
+        #expect(usable.map(\.name) == ["a\u{9}b", "good"].map { Array($0.utf8) })
+        #expect(!server.exchanges.isEmpty)
+    }
+
+    @Test func `refusals say what they are`() async throws {
+        func start(_ answer: Answer) async throws -> ProviderError? {
+            let (server, provider) = try await server { _ in answer }
+            let error = await #expect(throws: ProviderError.self) { try await provider.start() }
+            #expect(server.exchanges.count >= 1)
+            return error
+        }
+        for code in ["InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"] {
+            guard case .notAuthenticated = try await start(Self.error(403, code)) else {
+                Issue.record("\(code)")
+                continue
+            }
+        }
+        guard case .notPermitted = try await start(Self.error(403, "AccessDenied")) else {
+            Issue.record("AccessDenied")
+            return
+        }
+        let elsewhere = ["Location: http://127.0.0.1:1/elsewhere"]
+        for answer in [
+            Self.error(404, "NoSuchBucket"), Self.error(503, "SlowDown"),
+            Self.error(301, "PermanentRedirect", elsewhere),
+            ScriptedServer.answer(307, elsewhere),
+        ] {
+            guard case .serverUnreachable = try await start(answer) else {
+                Issue.record("\(answer)")
+                continue
+            }
+        }
+        for code in S3Failure.Code.allCases {
+            let body = Array("<Error><Code>\(code.rawValue)</Code></Error>".utf8)
+            let failure = S3Failure(HTTPResponse(head: HTTPHead(status: 418), body: body))
+            #expect(failure.code == code)
+            #expect(!failure.error.description.isEmpty)
+        }
+    }
+
+    @Test func `a wrong region and a wrong clock are corrected as the server says`() async throws {
+        let (regions, regional) = try await server { request in
+            let signature = request.lines.first { $0.hasPrefix("Authorization:") } ?? ""
+            if signature.contains("/eu-there/") { return nil }
+            return Self.error(400, "AuthorizationHeaderMalformed", ["x-amz-bucket-region: eu-there"])
+        }
+        // The server's answers to the probe do not look at the region.
+        try await regional.start()
+        #expect(regions.exchanges.count { $0.status == 400 } == 1)
+        let (clocks, late) = try await server { request in
+            let date = request.lines.first { $0.hasPrefix("x-amz-date:") } ?? ""
+            if date.contains("20301121T1") { return nil }
+            return Self.error(403, "RequestTimeTooSkewed", ["Date: Thu, 21 Nov 2030 13:00:00 GMT"])
+        }
+        try await late.start()
+        #expect(clocks.exchanges.count { $0.status == 403 } == 1)
+    }
+
+    @Test func `bytes that the server did not keep are an error`() async throws {
+        let (server, provider) = try await server { request in
+            switch (request.method, request.target) {
+            case ("PUT", "/bucket/file"): return ScriptedServer.answer(200, ["ETag: \"\(Self.tag)\""])
+            case ("HEAD", "/bucket/file"): return ScriptedServer.answer(404)
+            default: return request.method == "GET" ? nil : ScriptedServer.answer(200)
+            }
+        }
+        try await provider.start()
+        await #expect(throws: ProviderError.self) { _ = try await provider.make("file", "text") }
+        #expect(server.exchanges.contains { $0.request.method == "PUT" && $0.request.target == "/bucket/file" })
+    }
+}
