@@ -123,28 +123,28 @@ public final class MountSession: Sendable {
             return closeDevice()
         }
         if ended.wait(timeout: .now() + (isGone ? 5 : 0.5)) == .success { return }
-        interruptLoop()
+        _ = interruptLoop()
     }
 
     /// Makes `run` return while the mount lives on, for another daemon to serve it; false when it is ending already.
     ///
-    /// `whenSure` runs before anything ends.
-    public func leave(whenSure: () -> Void) -> Bool {
+    /// `whenSure` runs before anything ends, `whenStuck` when a request would not end.
+    public func leave(whenSure: () -> Void, whenStuck: () -> Void) -> Bool {
         let isRunning = state.withLock { state in
             guard !state.isStopping, state.phase == .running else { return false }
             state.isStopping = true
             whenSure()
             return true
         }
-        if isRunning { interruptLoop() }
+        if isRunning, !interruptLoop() { whenStuck() }
         return isRunning
     }
 
-    /// Ends a loop whose mount lives on, held by programs or by another mount namespace.
+    /// Ends a loop whose mount lives on, held by programs or by another mount namespace; false when it goes on.
     ///
     /// fuse_session_exit alone wakes nobody, but a signal wakes the thread that waits for the workers, and it cancels
     /// them. SIGURG, because one that comes too late is ignored by default.
-    private func interruptLoop() {
+    private func interruptLoop() -> Bool {
         var action = sigaction()
         action.__sigaction_handler.sa_handler = { _ in }
         sigaction(SIGURG, &action, nil)
@@ -153,9 +153,10 @@ public final class MountSession: Sendable {
             state.withLock { state in
                 if let thread = state.loopThread { _ = pthread_kill(thread, SIGURG) }
             }
-            if ended.wait(timeout: .now() + 0.05) == .success { return }
+            if ended.wait(timeout: .now() + 0.05) == .success { return true }
         }
         connection.log.error("\(mountpoint): a request would not end")
+        return false
     }
 
     /// Ends the kernel's side; the number stays taken, for a parked request's late answer goes to it.

@@ -168,12 +168,17 @@ func devices(
     try await blocking {
         let server = try cloud.start()
         let proxy = try FaultProxy(to: server.port)
-        let options = "poll=500ms,settle=50ms,stall-limit=3s"
+        let options = "poll=500ms,settle=50ms,stall-limit=3s,log=debug"
         let here = try MountedAccount(options: options, address: cloud.address(server.port))
         let there = try MountedAccount(options: options, address: cloud.address(proxy.port))
         try here.start()
         try there.start()
-        try body(here, there, proxy)
+        do {
+            try body(here, there, proxy)
+        } catch {
+            let logs = [here, there].map { (try? $0.shell("tail -30 $STATE/log")) ?? "" }
+            throw CommandFailure("\(error)\n\(logs.joined(separator: "\n"))")
+        }
         try here.end()
         try there.end()
     }

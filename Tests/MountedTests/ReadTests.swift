@@ -5,6 +5,28 @@ import Testing
 extension Mounted {
     /// Bytes come when they are read, and only those.
     struct ReadTests {
+        @Test func `reading and closing a file that is replaced again and again fails for nobody`() async throws {
+            try await mounted { source in
+                try source.save("file", Array("text 0\n".utf8))
+            } _: { account in
+                let source = account.source
+                try account.shell("ls; cat file")
+                // The version that is opened is here already, or the one after it: none is asked for that is gone.
+                let reader = try account.start(
+                    "while [ ! -e $tmp/end ]; do exec 3<file; read -r line <&3; exec 3<&- || echo closing; done"
+                )
+                for number in 1...60 {
+                    try source.save("file", Array("text \(number)\n".utf8))
+                    try waitUntil("it is shown") { try account.shell("cat file") == "text \(number)\n" }
+                    // The kernel writes dates back when it is told to.
+                    try account.shell("sync -f $mnt")
+                }
+                try account.shell("touch $tmp/end")
+                let result = try reader.wait(deadline: 20)
+                #expect(result.status == 0 && result.output.isEmpty && result.error.isEmpty, "\(result)")
+            }
+        }
+
         @Test func `reading one file fetches that file only`() async throws {
             try await mounted { source in
                 var random = SeededGenerator(seed: 1)

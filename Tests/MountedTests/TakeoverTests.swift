@@ -59,6 +59,16 @@ extension Mounted {
             }
         }
 
+        @Test func `the doctor tells of a keeper that has died`() async throws {
+            try await mounted { account in
+                let doctor = "$COVE doctor --state $STATE || true"
+                let keeper = pid_t(try account.statistics().keeperPID)
+                #expect(try account.shell(doctor).contains("process \(keeper)"))
+                #expect(kill(keeper, SIGKILL) == 0)
+                try waitUntil("the doctor says so") { try account.shell(doctor).contains("the keeper of") }
+            }
+        }
+
         @Test func `a hundred kills of the daemon are noticed by no program`() async throws {
             try await mounted { account in
                 try Self.prepare(account)

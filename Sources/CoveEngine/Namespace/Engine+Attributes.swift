@@ -32,6 +32,9 @@ public struct AttributeChange: Sendable {
     /// Changes nothing.
     public init() {}
 
+    /// The dates that the kernel keeps by itself and writes back whenever it likes: nobody asks for anything.
+    var isHeldBack: Bool { onlyTimes && modificationTime != nil && changeTime != nil && accessTime == nil }
+
     var onlyTimes: Bool {
         permissions == nil && user == nil && group == nil && size == nil && !clearsPrivileges
     }
@@ -50,11 +53,14 @@ extension Engine {
         // Of others it may be carried out twice.
         if caller.thread == formerAnnouncer, try earlierResult(caller) != nil { return try attributes(of: id) }
         try requireWritable()
+        let isReplaced = hasHandle ? false : try isReplacedName(id)
+        // A replacement changes dates of what it replaced. An error would be told to a program that only reads it.
+        if isReplaced, change.isHeldBack { return (try? attributes(of: id)) ?? .gone(id) }
         let item = live.retain(id)
         defer { live.release(id) }
         try item.state.withLock { state throws(Errno) in
             _ = try load(id, &state)
-            if !hasHandle, try isReplacedName(id) { throw .stale }
+            if isReplaced { throw .stale }
             if let size = change.size {
                 if size == state.row?.size {
                     // ftruncate(2) to the same size changes only dates.
@@ -70,6 +76,7 @@ extension Engine {
         return try attributes(of: id)
     }
 
+    /// True when another version has taken the item's name, or the item is gone.
     private func isReplacedName(_ id: ItemID) throws(Errno) -> Bool {
         try catalog.glance { database throws(Errno) in
             try database.first("SELECT nlink = 0 AND home IS NOT NULL FROM items WHERE id = ?", .item(id)) {
@@ -140,5 +147,25 @@ extension Engine {
             // Another daemon must not take older dates over.
             item.noteUnsaved(state)
         }
+    }
+}
+
+extension ItemAttributes {
+    /// What is left of an item to answer with.
+    fileprivate static func gone(_ id: ItemID) -> ItemAttributes {
+        ItemAttributes(
+            id: id,
+            kind: .file,
+            permissions: 0,
+            user: 0,
+            group: 0,
+            size: 0,
+            linkCount: 0,
+            device: 0,
+            blocks: 0,
+            accessTime: Timestamp(0),
+            modificationTime: Timestamp(0),
+            changeTime: Timestamp(0)
+        )
     }
 }

@@ -294,7 +294,12 @@ final class Daemon: Sendable {
             throw .failed("\(path): \(error)", errno: error, interface: AccountInterface.name)
         }
         let hasBegun = await OffPool.run { [self] in
-            session.leave { self.isReplaced.store(true, ordering: .releasing) }
+            session.leave {
+                self.isReplaced.store(true, ordering: .releasing)
+            } whenStuck: {
+                // The next daemon is asked that request again, as after any other death.
+                _exit(DaemonExit.replaced)
+            }
         }
         guard hasBegun else {
             throw .failed("the mount is being unmounted", errno: .busy, interface: AccountInterface.name)

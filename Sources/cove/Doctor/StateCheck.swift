@@ -5,6 +5,28 @@ internal import Glibc
 enum StateCheck {
     static func all(_ arguments: Arguments) -> [DoctorFinding] {
         [configuration(), sockets()] + stateDirectories(arguments).flatMap { [permissions($0), room($0)] }
+            + mounted(arguments).compactMap { keeper($0) }
+    }
+
+    /// The sockets of the accounts that are looked at.
+    private static func mounted(_ arguments: Arguments) -> [String] {
+        if let state = arguments.value("state") { return [StatePaths.socket(inState: StatePaths.absolute(state))] }
+        if let account = arguments.value("account") { return [StatePaths.socket(of: account)] }
+        return StatePaths.accounts().map { StatePaths.socket(of: $0) }
+    }
+
+    /// What became of the keeper of an account that is mounted; nil where no daemon answers.
+    private static func keeper(_ socket: String) -> DoctorFinding? {
+        guard access(socket, F_OK) == 0, let connection = try? AccountConnection(socket: socket, name: socket),
+            let reply: AccountInterface.StatisticsReply = try? connection.call("\(AccountInterface.name).Statistics")
+        else { return nil }
+        let process = pid_t(reply.statistics.keeperPID)
+        if kill(process, 0) == 0 || Errno.current == .notPermitted { return .ok("keeper", "process \(process)") }
+        return .warning(
+            "keeper",
+            "the keeper of \(socket) has ended: this mount does not survive its daemon any more",
+            "unmount and mount again"
+        )
     }
 
     private static func configuration() -> DoctorFinding {
