@@ -2,6 +2,7 @@
  * Times one operation on files, the same way on every file system, and prints nanoseconds.
  *
  *   drive read FILE              all of it in order, 128 KiB at a time
+ *   drive first FILE OFFSET      open, and the 4 KiB at OFFSET
  *   drive random FILE            each 4 KiB of it written once, in random order, then fsync
  *   drive stat DIR ROUNDS        stat of every name in DIR, ROUNDS times; the first round is not timed
  *   drive create DIR COUNT SIZE  COUNT new files of SIZE bytes: open, write, close
@@ -50,6 +51,15 @@ static int64_t read_all(const char *path) {
     int64_t time = now() - start;
     struct stat status;
     if (stat(path, &status) != 0 || status.st_size != total) errx(1, "%s: read %lld bytes", path, (long long)total);
+    return time;
+}
+
+static int64_t read_first(const char *path, off_t offset) {
+    int64_t start = now();
+    int file = opened(path, O_RDONLY);
+    if (pread(file, buffer, 4096, offset) != 4096) err(1, "%s", path);
+    int64_t time = now() - start;
+    close(file);
     return time;
 }
 
@@ -207,6 +217,7 @@ int main(int count, char **words) {
     const char *verb = count > 2 ? words[1] : "";
     int64_t time;
     if (strcmp(verb, "read") == 0) time = read_all(words[2]);
+    else if (strcmp(verb, "first") == 0 && count == 4) time = read_first(words[2], atoll(words[3]));
     else if (strcmp(verb, "random") == 0) time = write_random(words[2]);
     else if (strcmp(verb, "stat") == 0 && count == 4) time = stat_all(words[2], atol(words[3]));
     else if (strcmp(verb, "create") == 0 && count == 5) {
