@@ -12,6 +12,7 @@
  *                                (4 KiB), create, unlink
  *   drive tree DIR ITEMS FANOUT  (prints nothing) the tree of simulated://?items=ITEMS&fanout=FANOUT, files being holes
  *   drive run COMMAND...         until it ends; its output goes to /dev/null
+ *   drive touch BYTES            (prints nothing) so much free memory, which the host of a virtual machine may have taken back
  *   drive forget FILE...         (prints nothing) writes back and drops the files' cached pages
  */
 #define _GNU_SOURCE
@@ -22,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -213,6 +215,11 @@ static void forget(char **paths) {
     }
 }
 
+static void touch(size_t size) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) err(1, "%zu bytes", size);
+}
+
 int main(int count, char **words) {
     const char *verb = count > 2 ? words[1] : "";
     int64_t time;
@@ -228,6 +235,7 @@ int main(int count, char **words) {
     else if (strcmp(verb, "tree") == 0 && count == 5)
         return make_tree(opened(words[2], O_RDONLY | O_DIRECTORY), 0, atol(words[3]), atol(words[4])), 0;
     else if (strcmp(verb, "run") == 0) time = run(words + 2);
+    else if (strcmp(verb, "touch") == 0) return touch(atoll(words[2])), 0;
     else if (strcmp(verb, "forget") == 0) return forget(words + 2), 0;
     else errx(2, "unknown or incomplete: %s", verb);
     printf("%lld\n", (long long)time);
