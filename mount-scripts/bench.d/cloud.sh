@@ -9,7 +9,7 @@ rclone_source=cloud:
 servers=()
 
 stop_servers() {
-    [ ${#servers[@]} = 0 ] || kill "${servers[@]}" || true
+    [ ${#servers[@]} = 0 ] || kill "${servers[@]}" 2>/dev/null || true
     wait
     rm -rf "$work/server"
 }

@@ -1,6 +1,7 @@
 /*
  * A line with a delay: listens on 127.0.0.1, prints its port, and hands on what comes to a port of the same host, each
- * byte MILLISECONDS after it came, in both directions.
+ * byte MILLISECONDS after it came, in both directions. The first ones of a connection wait for its handshake too, which
+ * is another round trip.
  *
  *   line PORT MILLISECONDS
  */
@@ -37,6 +38,7 @@ struct way {
 /* What comes from side 0 is the client's, and goes to side 1. */
 static struct connection {
     int file[2];
+    int64_t ready;
     struct way from[2];
 } connections[CONNECTIONS];
 static int count;
@@ -48,12 +50,13 @@ static int64_t now(void) {
 }
 
 /* Both return 0 when the connection is over. */
-static int receive(struct way *way, int file, int64_t delay) {
+static int receive(struct way *way, int file, int64_t ready, int64_t delay) {
     struct piece *piece = malloc(sizeof *piece + PIECE);
     if (piece == NULL) err(1, NULL);
     ssize_t got = recv(file, piece->bytes, PIECE, MSG_DONTWAIT);
     if (got < 0) return free(piece), 0;
-    *piece = (struct piece){.due = now() + delay, .count = got};
+    int64_t sent = now();
+    *piece = (struct piece){.due = (sent > ready ? sent : ready) + delay, .count = got};
     if (way->first == NULL) way->first = piece;
     else way->last->next = piece;
     way->last = piece;
@@ -77,7 +80,7 @@ static int hand_on(struct way *way, int file) {
     return 1;
 }
 
-static void take(int listener, const struct sockaddr_in *target) {
+static void take(int listener, const struct sockaddr_in *target, int64_t delay) {
     int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC), server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (client < 0 || server < 0) err(1, "a connection");
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
@@ -87,7 +90,7 @@ static void take(int listener, const struct sockaddr_in *target) {
         close(server);
         return;
     }
-    connections[count++] = (struct connection){.file = {client, server}};
+    connections[count++] = (struct connection){.file = {client, server}, .ready = now() + 2 * delay};
 }
 
 static void drop(int index) {
@@ -132,10 +135,10 @@ int main(int words, char **word) {
                 int events = polled[1 + 2 * i + side].revents;
                 if (events & POLLOUT) goesOn = hand_on(&connection->from[1 - side], connection->file[side]);
                 if (goesOn && events & (POLLIN | POLLHUP | POLLERR) && !connection->from[side].isRead)
-                    goesOn = receive(&connection->from[side], connection->file[side], delay);
+                    goesOn = receive(&connection->from[side], connection->file[side], connection->ready, delay);
             }
             if (!goesOn || (connection->from[0].isWritten && connection->from[1].isWritten)) drop(i);
         }
-        if (polled[0].revents) take(listener, &target);
+        if (polled[0].revents) take(listener, &target, delay);
     }
 }
