@@ -26,6 +26,7 @@ public final class Engine: Sendable {
     let incoming = IncomingTable()
     let touched: TouchedDirectories
     let usedDirectories = UsedDirectories()
+    let siblings = SiblingFetch()
     /// The provider tells of no changes by itself.
     let mustPoll: Bool
     /// What needs the provider waits here for the first attempt to connect.

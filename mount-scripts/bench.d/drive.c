@@ -2,6 +2,7 @@
  * Times one operation on files, the same way on every file system, and prints nanoseconds.
  *
  *   drive read FILE              all of it in order, 128 KiB at a time
+ *   drive first FILE OFFSET      open, and the 4 KiB at OFFSET
  *   drive random FILE            each 4 KiB of it written once, in random order, then fsync
  *   drive stat DIR ROUNDS        stat of every name in DIR, ROUNDS times; the first round is not timed
  *   drive create DIR COUNT SIZE  COUNT new files of SIZE bytes: open, write, close
@@ -11,6 +12,7 @@
  *                                (4 KiB), create, unlink
  *   drive tree DIR ITEMS FANOUT  (prints nothing) the tree of simulated://?items=ITEMS&fanout=FANOUT, files being holes
  *   drive run COMMAND...         until it ends; its output goes to /dev/null
+ *   drive touch BYTES            (prints nothing) so much free memory, which the host of a virtual machine may have taken back
  *   drive forget FILE...         (prints nothing) writes back and drops the files' cached pages
  */
 #define _GNU_SOURCE
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -50,6 +53,15 @@ static int64_t read_all(const char *path) {
     int64_t time = now() - start;
     struct stat status;
     if (stat(path, &status) != 0 || status.st_size != total) errx(1, "%s: read %lld bytes", path, (long long)total);
+    return time;
+}
+
+static int64_t read_first(const char *path, off_t offset) {
+    int64_t start = now();
+    int file = opened(path, O_RDONLY);
+    if (pread(file, buffer, 4096, offset) != 4096) err(1, "%s", path);
+    int64_t time = now() - start;
+    close(file);
     return time;
 }
 
@@ -203,10 +215,16 @@ static void forget(char **paths) {
     }
 }
 
+static void touch(size_t size) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) err(1, "%zu bytes", size);
+}
+
 int main(int count, char **words) {
     const char *verb = count > 2 ? words[1] : "";
     int64_t time;
     if (strcmp(verb, "read") == 0) time = read_all(words[2]);
+    else if (strcmp(verb, "first") == 0 && count == 4) time = read_first(words[2], atoll(words[3]));
     else if (strcmp(verb, "random") == 0) time = write_random(words[2]);
     else if (strcmp(verb, "stat") == 0 && count == 4) time = stat_all(words[2], atol(words[3]));
     else if (strcmp(verb, "create") == 0 && count == 5) {
@@ -217,6 +235,7 @@ int main(int count, char **words) {
     else if (strcmp(verb, "tree") == 0 && count == 5)
         return make_tree(opened(words[2], O_RDONLY | O_DIRECTORY), 0, atol(words[3]), atol(words[4])), 0;
     else if (strcmp(verb, "run") == 0) time = run(words + 2);
+    else if (strcmp(verb, "touch") == 0) return touch(atoll(words[2])), 0;
     else if (strcmp(verb, "forget") == 0) return forget(words + 2), 0;
     else errx(2, "unknown or incomplete: %s", verb);
     printf("%lld\n", (long long)time);

@@ -6,7 +6,7 @@
 #   title      what is measured
 #   peers      what Cove is compared with; the goal is against the first
 #   goal       '>= R': Cove's speed is at least R times the peer's; '<= R': its time at most R times the peer's;
-#              '+<= N': at most N more than the peer's; empty where there is none
+#              '+<= N': at most N more than the peer's; '<= N s': at most N seconds; empty where there is none
 #   through_goal
 #              the goal of ROW:through, which mounts Cove with -o passthrough
 #   amount     how times are shown: 'bytes N' as a rate, 'each N' per operation, 'whole' as they are; 'memory': as KiB
@@ -108,6 +108,9 @@ report() {
                 else if (p == 1 && limit[1] == "+<=") {
                     reached = own - peer <= limit[2]
                     verdict = sprintf("+ %s, <= %s %s", shown(own - peer), shown(limit[2]), reached ? "reached" : "MISSED")
+                } else if (p == 1 && limit[3] == "s") {
+                    reached = own <= limit[2] * 1000000000
+                    verdict = sprintf("%s %s", goal, reached ? "reached" : "MISSED")
                 } else if (p == 1) {
                     reached = limit[1] == "<=" ? ratio <= limit[2] : ratio >= limit[2]
                     verdict = sprintf("%s %-5s %s", limit[1], limit[2], reached ? "reached" : "MISSED")

@@ -1,18 +1,19 @@
-# Sourced by bench: the file systems that are compared. Each shows a source folder at a path.
+# Sourced by bench: the file systems that are compared. Each shows a source folder, or a server's, at a path.
 # shellcheck shell=bash disable=SC2154 # bench sets cove, drive, work
 
 # What a peer shows, once it is started: ${root[PEER]}.
 declare -A root=() peer_process=()
 
-is_native() { [ "$1" = native ] || [ "$1" = warm ]; }
+has_mount() { case "$1" in native | warm | curl) return 1 ;; esac; }
 
 # start_peer PEER SOURCE: Cove and rclone keep everything else below $work.
 start_peer() {
     local peer=$1 source=$2 mount=$work/$1/mount program
     root[$peer]=$mount
-    is_native "$peer" || mkdir -p "$mount"
+    ! has_mount "$peer" || mkdir -p "$mount"
     case "$peer" in
     native | warm) root[$peer]=$source ;;
+    curl) ;;
     cove) "$cove" mount "${cove_source:-dir://$source}" "$mount" --state "$work/cove/state" ${cove_option:+"$cove_option"} ;;
     small) "$cove" mount "simulated://?items=1000" "$mount" --state "$work/small/state" --read-only ;;
     passthrough)
@@ -22,26 +23,26 @@ start_peer() {
         peer_process[$peer]=$!
         ;;
     rclone)
-        rclone mount "$source" "$mount" --config /dev/null --cache-dir "$work/$peer/cache" --vfs-cache-mode full \
+        rclone mount "${rclone_source:-$source}" "$mount" --config /dev/null --cache-dir "$work/$peer/cache" --vfs-cache-mode full \
             --dir-cache-time 24h --attr-timeout 24h >"$work/$peer/log" 2>&1 &
         peer_process[$peer]=$!
         ;;
     *) fail "no file system is called $peer" ;;
     esac
-    is_native "$peer" || wait_for_mount "$peer" "$mount"
+    ! has_mount "$peer" || wait_for_mount "$peer" "$mount"
 }
 
 stop_peer() {
     local peer=$1 mount=$work/$1/mount
     case "$peer" in
-    native | warm) ;;
+    native | warm | curl) ;;
     cove | small) "$cove" unmount "$mount" ;;
     *)
         umount "$mount" 2>/dev/null || fusermount3 -u "$mount"
         wait "${peer_process[$peer]}" || true
         ;;
     esac
-    is_native "$peer" || rm -rf --one-file-system "${work:?}/$peer"
+    ! has_mount "$peer" || rm -rf --one-file-system "${work:?}/$peer"
 }
 
 wait_for_mount() {
@@ -76,7 +77,7 @@ forget_names() {
     if [ -w /proc/sys/vm/drop_caches ]; then
         sync
         echo 2 >/proc/sys/vm/drop_caches
-    elif ! is_native "$1"; then
+    elif has_mount "$1"; then
         fail "only root can empty the kernel's caches"
     fi
 }

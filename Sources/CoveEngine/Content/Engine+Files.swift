@@ -50,6 +50,7 @@ extension Engine {
             countOut(item, writes: writes)
             throw error
         }
+        noteOpen(of: id)
         return .now(())
     }
 
@@ -104,6 +105,7 @@ extension Engine {
             }
             counters.readMisses.add(1, ordering: .relaxed)
             if disk.isFull { throw .noSpace }
+            if offset == 0 { noteMiss(of: item.id, size: row.size) }
             return .later(try waitForBytes(item, &state, offset..<end, thread: thread))
         }
     }

@@ -80,6 +80,7 @@ final class HTTPEventLoop: Sendable {
             queue.startNext(multi.handle)
             var running: Int32 = 0
             curl_multi_perform(multi.handle, &running)
+            queue.flush(multi.handle)
             if queue.takeFinished(multi.handle) { continue }
             curl_multi_poll(multi.handle, nil, 0, 60_000, nil)
         }
@@ -143,6 +144,13 @@ final class HTTPEventLoop: Sendable {
 
         func resume(_ transfer: HTTPTransfer) {
             if running[ObjectIdentifier(transfer)] != nil { curl_easy_pause(transfer.handle, CURLPAUSE_CONT) }
+        }
+
+        mutating func flush(_ multi: UnsafeMutableRawPointer) {
+            for transfer in running.values where !transfer.flush() {
+                _ = remove(transfer, multi)
+                transfer.finish(CURLE_WRITE_ERROR)
+            }
         }
 
         mutating func takeFinished(_ multi: UnsafeMutableRawPointer) -> Bool {

@@ -87,9 +87,12 @@ protocol BodyReceiver: AnyObject, Sendable {
     func begin(_ head: HTTPHead) throws(ProviderError)
     /// Takes the next bytes. Throws when the rest is not wanted.
     func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError)
+    /// No more has come for now: what was held back to gather more of it goes on.
+    func flush() throws(ProviderError)
 }
 
 extension BodyReceiver {
     var isFull: Bool { false }
     func connect(_ resume: @escaping @Sendable () -> Void) {}
+    func flush() throws(ProviderError) {}
 }

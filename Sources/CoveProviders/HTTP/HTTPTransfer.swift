@@ -180,6 +180,7 @@ final class HTTPTransfer: @unchecked Sendable {
     func finish(_ code: CURLcode) {
         // A body that is empty begins too.
         if code == CURLE_OK, !hasBegun { _ = begin() }
+        _ = flush()
         if let refusal { return end(.failure(HTTPFailure(error: refusal, hasDelivered: delivered > 0))) }
         guard code == CURLE_OK else {
             message[Int(CURL_ERROR_SIZE) - 1] = 0
@@ -267,6 +268,18 @@ final class HTTPTransfer: @unchecked Sendable {
             Result { () throws(ProviderError) in try source.read(at: range.lowerBound, into: buffer) }
         }
         first = Array(bytes.prefix(max(0, try result.get())))
+    }
+
+    /// Gives on what the receiver gathered; false when it wants no more.
+    func flush() -> Bool {
+        guard hasBegun, let receiver, head.isSuccess else { return true }
+        do throws(ProviderError) {
+            try receiver.flush()
+            return true
+        } catch {
+            refusal = error
+            return false
+        }
     }
 
     fileprivate func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {

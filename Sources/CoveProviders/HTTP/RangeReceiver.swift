@@ -2,13 +2,17 @@ internal import CoveCore
 
 /// Takes the bytes of a range from an answer to a GET and gives them to a sink, if they are what was asked for.
 ///
-/// It is used by one transfer at a time; after one that broke off, the next asks from `position` on.
+/// It is used by one transfer at a time; after one that broke off, the next asks from `position` on. libcurl hands out
+/// 16 KiB at a time, of which each alone would cost the sink as much as more of them.
 final class RangeReceiver: BodyReceiver, @unchecked Sendable {
     private let range: Range<Int64>
     private let sink: any ContentSink
     private let check: @Sendable (HTTPHead) throws(ProviderError) -> Void
-    /// The next byte wanted.
+    /// The first byte that the sink does not have.
     private(set) var position: Int64
+    /// What stands from `position` on and the sink will have.
+    private let gathered: UnsafeMutableRawBufferPointer
+    private var gatheredCount = 0
     private var stop: Int64 = 0
     /// Bytes of a whole body that stand before the range.
     private var skipped: Int64 = 0
@@ -23,7 +27,13 @@ final class RangeReceiver: BodyReceiver, @unchecked Sendable {
         self.sink = sink
         self.check = check
         position = range.lowerBound
+        gathered = .allocate(byteCount: Int(min(Self.most, Int64(range.count))), alignment: 16)
     }
+
+    deinit { gathered.deallocate() }
+
+    /// The most that is gathered.
+    private static let most: Int64 = 64 << 10
 
     /// The value of the `Range` header of the next request.
     var header: String { "bytes=\(position)-\(range.upperBound - 1)" }
@@ -34,6 +44,7 @@ final class RangeReceiver: BodyReceiver, @unchecked Sendable {
     func begin(_ head: HTTPHead) throws(ProviderError) {
         try check(head)
         skipped = 0
+        gatheredCount = 0
         stop = range.upperBound
         guard let told = head.contentRange else {
             // No part but all of it: whatever the server calls it, its first byte is byte 0.
@@ -50,15 +61,26 @@ final class RangeReceiver: BodyReceiver, @unchecked Sendable {
     func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError) {
         let before = Int(min(Int64(bytes.count), skipped))
         skipped -= Int64(before)
-        let room = max(0, range.upperBound - position)
-        let count = Int(min(Int64(bytes.count - before), room))
-        guard count > 0 else {
+        var rest = bytes[before...]
+        while !rest.isEmpty {
+            let room = min(Int64(gathered.count), range.upperBound - position) - Int64(gatheredCount)
             // A whole body is read no further than needed.
-            if skipped == 0, room == 0 { throw .cancelled }
-            return
+            guard room > 0 else { throw .cancelled }
+            let part = rest.prefix(Int(room))
+            UnsafeMutableRawBufferPointer(rebasing: gathered[gatheredCount...])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
+            gatheredCount += part.count
+            rest = rest[part.endIndex...]
+            if gatheredCount == gathered.count { try flush() }
         }
-        try sink.write(UnsafeRawBufferPointer(rebasing: bytes[before..<before + count]), at: position)
-        position += Int64(count)
+    }
+
+    func flush() throws(ProviderError) {
+        guard gatheredCount > 0 else { return }
+        let bytes = UnsafeRawBufferPointer(rebasing: gathered[..<gatheredCount])
+        gatheredCount = 0
+        try sink.write(bytes, at: position)
+        position += Int64(bytes.count)
     }
 }
 
