@@ -20,6 +20,7 @@ public final class Engine: Sendable {
     let counters = Counters()
     let tombstones = Tombstones()
     let departing = Departing()
+    let freshVersions = FreshVersions()
     let removedDirectories = RemovedDirectories()
     let lookups = PendingLookups()
     let scratchNames: NamePatterns

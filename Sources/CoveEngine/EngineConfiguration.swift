@@ -32,6 +32,10 @@ public struct EngineConfiguration: Sendable {
     public var openFileRest: Duration = .seconds(30)
     /// How long deleted documents are kept.
     public var trashTime: Duration = .seconds(30 * 24 * 3600)
+    /// How many earlier contents of a document are kept here; 0 for none.
+    public var keptVersions = 10
+    /// How long they are kept.
+    public var versionTime: Duration = .seconds(30 * 24 * 3600)
     /// Bytes of the state disk kept for what programs wrote and the kernel still holds; nil for as many as it may hold.
     public var reserve: Int64?
     /// Names this boot of the machine and this mount of the state disk; nil for what the system says.

@@ -111,6 +111,7 @@ struct Recovery {
                 _ = try database.insert(root)
             }
             if !isTakeover { try recoverUnsettled(database, isUnclean: isUnclean) }
+            if isUnclean { try database.dropDamagedVersions(isUnclean: true) }
             let orphans = try database.orphans().filter { !live.isOpen($0) }
             for id in orphans { try database.deleteItem(id) }
             if isUnclean {
@@ -121,6 +122,7 @@ struct Recovery {
                 try database.setMeta(Recovery.sweepKey, [1])
                 try recoverSizes(database, isUnclean: isUnclean)
                 try recoverRanges(database, isUnclean: isUnclean)
+                try database.dropDamagedVersions(isUnclean: false)
             }
             if isUnclean { try setAsideUnsynced(database) }
             try database.setMeta("boot", bootIdentity())

@@ -65,6 +65,8 @@ import Testing
         ("links", "UPDATE items SET nlink = 7 WHERE kind = 0"),
         ("links", "UPDATE items SET nlink = 7 WHERE kind = 1"),
         ("documents", "UPDATE entries SET document = (SELECT document FROM entries ORDER BY id LIMIT 1)"),
+        ("versions", "UPDATE versions SET item = 9999"),
+        ("versions", "UPDATE versions SET size = size + 1"),
         ("content", "UPDATE items SET resident = resident + 5 WHERE resident > 0"),
     ])
     func `tables that contradict each other are mended`(check: String, damage: String) async throws {

@@ -13,6 +13,11 @@ struct StateCheck {
         "item without entry": """
         SELECT id FROM items WHERE id <> 1 AND id NOT IN (SELECT item FROM entries)
             AND id NOT IN (SELECT item FROM trash WHERE item IS NOT NULL)
+            AND id NOT IN (SELECT item FROM versions WHERE item IS NOT NULL)
+        """,
+        "version without its bytes": """
+        SELECT v.id FROM versions v LEFT JOIN items i ON i.id = v.item
+        WHERE v.item IS NOT NULL AND (i.id IS NULL OR i.state <> 0 OR i.size <> v.size)
         """,
         "trash without item": "SELECT path FROM trash WHERE item IS NOT NULL AND item NOT IN (SELECT id FROM items)",
         "links of a file": """

@@ -108,6 +108,9 @@ extension Mounted {
                 )
                 try account.expectSame()
                 #expect(try account.shell("stat -c '%s %.9Y' b $src/b") == "90002 1.000000007\n90002 1.000000007\n")
+                // What it held before is here too, as a version.
+                #expect(try account.statistics().residentBytes == 280_002)
+                try account.shell("$COVE versions rm a --all")
                 #expect(try account.statistics().residentBytes == 180_002)
             }
         }

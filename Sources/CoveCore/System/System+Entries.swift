@@ -58,6 +58,11 @@ extension System {
         }
     }
 
+    /// Gives an open file, one of `O_TMPFILE` too, a name; linkat(2).
+    public static func link(_ descriptor: Int32, _ path: String) throws(Errno) {
+        try retry { Glibc.linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) }
+    }
+
     /// unlinkat(2); with `directory` set, rmdir(2).
     public static func unlinkat(_ parent: Int32, _ name: [UInt8], directory: Bool = false) throws(Errno) {
         try withCString(name) { name throws(Errno) in

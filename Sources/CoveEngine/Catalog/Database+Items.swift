@@ -114,15 +114,19 @@ extension Database {
         try endUnsettled(id)
     }
 
-    /// True when the trash keeps the item's bytes.
-    func isInTrash(_ id: ItemID) throws(Errno) -> Bool {
-        try first("SELECT 1 FROM trash WHERE item = ?", .item(id), read: { _ in true }) ?? false
+    /// True when the trash or a version keeps the item's bytes.
+    func isKept(_ id: ItemID) throws(Errno) -> Bool {
+        if try first("SELECT 1 FROM trash WHERE item = ?", .item(id), read: { _ in true }) == true { return true }
+        return try isVersion(id)
     }
 
-    /// Items without entries that the trash does not hold either.
+    /// Items without entries that neither the trash nor a version keeps.
     func orphans() throws(Errno) -> [ItemID] {
         try all(
-            "SELECT id FROM items WHERE nlink = 0 AND id NOT IN (SELECT item FROM trash WHERE item IS NOT NULL)",
+            """
+            SELECT id FROM items WHERE nlink = 0 AND id NOT IN (SELECT item FROM trash WHERE item IS NOT NULL)
+                AND id NOT IN (SELECT item FROM versions WHERE item IS NOT NULL)
+            """,
             read: { $0.item(0) }
         )
     }

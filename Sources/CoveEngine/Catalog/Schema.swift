@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 5
+    static let version = 6
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -121,6 +121,20 @@ enum Schema {
             mtime INTEGER NOT NULL,
             ctime INTEGER NOT NULL
         );
+        """,
+        """
+        CREATE TABLE versions(            -- contents that documents had before
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            document BLOB NOT NULL,
+            item INTEGER,                 -- the item that has the bytes; NULL: only the provider has them
+            size INTEGER NOT NULL,
+            mtime INTEGER NOT NULL,
+            replaced INTEGER NOT NULL,    -- milliseconds since 1970
+            host TEXT,                    -- the device that saved it, NULL where that is not known
+            version BLOB                  -- what the provider calls it, NULL for what it never had
+        );
+        CREATE INDEX versions_document ON versions(document);
+        CREATE INDEX versions_item ON versions(item) WHERE item IS NOT NULL;
         """,
     ]
 

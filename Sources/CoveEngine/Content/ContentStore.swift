@@ -106,6 +106,13 @@ struct ContentStore: Sendable {
         return lseek(descriptor, 0, seekData) >= 0
     }
 
+    /// Gives a file without a name, as `copy` makes it, the name of an item's content file.
+    func name(_ copy: Int32, _ id: ItemID) throws(Errno) {
+        defer { parts[Int(id.rawValue & 0xFF)].made.add(1, ordering: .releasing) }
+        try System.makeDirectories(part(id))
+        try System.link(copy, path(id))
+    }
+
     func remove(_ id: ItemID) { try? System.unlink(path(id)) }
 
     /// Visits the ids of all content files.
@@ -137,11 +144,14 @@ struct ContentStore: Sendable {
     /// Where content that no item knows is kept, in the state directory.
     static let foundFolder = "lost+found"
 
-    /// Copies a file for an upload that must not be ended by later writes: a reflink where the disk can, a copy else.
-    func copy(_ source: Int32, size: Int64) throws(Errno) -> Int32 {
+    /// Copies a file that later writes must not change, into one without a name: a reflink where the disk can.
+    ///
+    /// Where it can't, `EFBIG` for what is larger than the limit.
+    func copy(_ source: Int32, size: Int64, limit: Int64 = .max) throws(Errno) -> Int32 {
         let copy = try System.open(directory, Int32(COVE_O_TMPFILE) | O_RDWR, 0o600)
         do throws(Errno) {
             if cove_clone(copy, source) == 0 { return copy }
+            guard size <= limit else { throw .fileTooLarge }
             var offset: Int64 = 0
             while offset < size {
                 let count = try System.copyFileRange(

@@ -102,6 +102,7 @@ extension Engine {
         try catalog.write { database throws(Errno) in
             try database.saveContent(saved)
             try database.setRanges(RangeSet(), of: id)
+            try database.moveVersions(of: id, to: nil)
         }
         if freed > 0 { evicted.withLock { _ = $0.insert(id) } }
         // Whatever comes next opens the file anew, as an empty one.
@@ -151,7 +152,9 @@ extension Engine {
         }
     }
 
+    /// Versions go first.
     private func evictLeastRecentlyUsed(until target: Int64) {
+        dropVersions(until: target)
         var cursor: Int64 = -1
         var tried: Set<ItemID> = []
         while residentBytes.load(ordering: .relaxed) > target {

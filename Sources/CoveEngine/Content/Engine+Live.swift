@@ -41,10 +41,13 @@ extension Engine {
     /// A snapshot that streams now is ended. An item that a remote change replaced takes a conflict name. Where the
     /// catalog on the disk says that these very bytes are durable, it must not say so after the power fails.
     func mark(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) {
-        if state.isMarked { return }
+        if state.isMarked, !freshVersions.contains(id) { return }
         state.snapshot?.abort()
         state.snapshot = nil
         var row = try load(id, &state)
+        // What the kernel may have changed by itself was put aside before.
+        let kept = state.seen == nil ? try keepBytes(id, &state) : state.kept
+        state.kept = nil
         let wasSynced = row.isSynced
         row.isSynced = try isSyncedInPart(id, state)
         row.generation += 1
@@ -52,6 +55,7 @@ extension Engine {
             database throws(Errno) -> RescuedEntry? in
             let fresh = try database.existingItem(id)
             try database.saveContent(row)
+            if let kept { try self.keepVersions(kept, database) }
             if let home = fresh.home { return try self.rescue(id, home: home, database) }
             try self.enqueueEntries(of: id, .content, database)
             return nil
@@ -59,6 +63,7 @@ extension Engine {
         state.row = row
         state.isMarked = true
         if let rescued { showRescued(rescued) }
+        if let copy = kept?.copy { settle(copy) }
         wakeSync()
     }
 
@@ -92,6 +97,7 @@ extension Engine {
         closing: Bool,
         durable: Bool = false
     ) throws(Errno) -> Bool {
+        if closing { state.isSettled = true }
         if state.seen != nil {
             _ = try load(item.id, &state)
             if state.hasUnsavedContent { try mark(item.id, &state) }
@@ -192,16 +198,17 @@ extension Engine {
         }
         state.row = row
         state.hasUnsavedContent = true
+        state.isSettled = false
         item.noteUnsaved(state)
         state.lastWrite = System.monotonic()
     }
 
-    /// Deletes the rows of an item that no entry, handle or trash row needs, and its content file after them.
+    /// Deletes the rows of an item that no entry, handle, trash row or version needs, and its content file after them.
     func dropOrphan(_ id: ItemID) {
         guard live.beginDrop(id) else { return }
         defer { live.endDrop(id) }
         let dropped = try? catalog.write { database throws(Errno) -> Bool in
-            guard let row = try database.item(id), row.linkCount <= 0, try !database.isInTrash(id) else { return false }
+            guard let row = try database.item(id), row.linkCount <= 0, try !database.isKept(id) else { return false }
             try database.deleteItem(id)
             self.residentBytes.subtract(row.resident, ordering: .relaxed)
             return true

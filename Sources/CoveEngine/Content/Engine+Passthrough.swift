@@ -111,17 +111,20 @@ extension Engine {
         // Else, after a death, what is written would be taken for a part of what was fetched.
         _ = try save(item, &state, closing: false)
         var row = try load(id, &state)
+        let kept = try keepBytes(id, &state)
         let wasSynced = row.isSynced
         row.isSynced = false
         let stamp = try ContentStamp(try descriptor(id, &state))
         if !isRecorded {
             try catalog.write(durable: wasSynced) { database throws(Errno) in
                 try database.setUnsettled(id, stamp)
+                if let kept { try database.moveVersions(of: id, to: kept.copy) }
                 if wasSynced { try database.run("UPDATE items SET synced = 0 WHERE id = ?", .item(id)) }
             }
         }
         state.row = row
         state.seen = stamp
+        state.kept = kept
         item.noteUnsaved(state)
     }
 
@@ -214,6 +217,9 @@ extension Engine {
             log.error("item \(item.id): its last changes can't be saved: \(error)")
         }
         state.seen = nil
+        // Nothing was written.
+        if let copy = state.kept?.copy { dropOrphan(copy) }
+        state.kept = nil
         item.noteUnsaved(state)
     }
 

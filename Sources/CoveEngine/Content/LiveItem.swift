@@ -17,6 +17,10 @@ final class LiveItem: Sendable {
         var hasUnsavedRanges = false
         /// True once the journal knows that bytes changed after the last snapshot.
         var isMarked = false
+        /// What it held before the kernel could write to it by itself, until that is seen to have happened.
+        var kept: KeptBytes?
+        /// False while bytes came in that no close has followed: they are no content that a person had.
+        var isSettled = true
         /// Writes that have left the lock and not come back.
         var writesInFlight = 0
         /// Monotonic nanoseconds of the last write.

@@ -6,7 +6,7 @@ internal import Synchronization
 /// Committing remote changes. Each checks inside its transaction that what was decided on still holds.
 extension Engine {
     /// What is left to do after such a commit.
-    private struct Aftermath {
+    struct Aftermath {
         var dropped: [ItemID] = []
         var newNames: [(parent: ItemID, name: [UInt8])] = []
     }
@@ -29,6 +29,7 @@ extension Engine {
             case .metadata(let id):
                 guard let remote = transition.remote else { throw .invalidArgument }
                 return try self.commitMetadata(id, remote, database)
+            case .restore(let id, let item): return try self.commitRestore(id, item, database)
             }
         }
         for id in aftermath.dropped {
@@ -50,6 +51,8 @@ extension Engine {
             doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: nil)
         case .move(let id, let parent, let name):
             doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: Place(parent, name))
+        // It is of this device's own making.
+        case .restore: doubt = nil
         }
         if doubt != nil { throw .busy }
     }
@@ -103,6 +106,7 @@ extension Engine {
             // Changed on both sides: the local bytes keep their item, under a name of their own.
             aftermath.newNames.append(try keepAsConflict(old.id, of: entry, database))
         } else {
+            try keepVersion(old, of: entry, database)
             aftermath.dropped += try forget(old, home: entry, database)
         }
         entry.item = row.id
@@ -130,7 +134,7 @@ extension Engine {
             try database.deleteEntry(entry.id)
             try database.addLinks(-1, to: entry.parent)
             try database.run("UPDATE items SET nlink = 0 WHERE id = ?", .item(row.id))
-            aftermath.dropped += try dropUnlessTrashed(row, database)
+            if try drop(row, database) { aftermath.dropped.append(row.id) }
         } else if entry.hasUnsentContent(generation: row.generation) {
             // Deleted there, changed here: the change wins and is sent as a new document.
             forgetRemote(&entry)
@@ -250,13 +254,8 @@ extension Engine {
     ) throws(Errno) -> [ItemID] {
         try database.addLinks(-1, to: row.id)
         guard row.linkCount <= 1 else { return [] }
-        let dropped = try dropUnlessTrashed(row, database)
-        if dropped.isEmpty { try database.setHome(Place(home.parent, home.name), of: row.id) }
-        return dropped
-    }
-
-    private func dropUnlessTrashed(_ row: ItemRow, _ database: Database) throws(Errno) -> [ItemID] {
-        if try database.isInTrash(row.id) { return [] }
-        return try drop(row, database) ? [row.id] : []
+        if try drop(row, database) { return [row.id] }
+        try database.setHome(Place(home.parent, home.name), of: row.id)
+        return []
     }
 }

@@ -2,7 +2,7 @@ internal import CoveCore
 internal import Glibc
 internal import Synchronization
 
-/// One remote change that is to become visible in the tree.
+/// One change, remote but for the last kind, that is to become visible in the tree.
 struct Transition: Sendable {
     enum Kind: Sendable {
         /// A document the catalog does not know takes a name.
@@ -15,10 +15,12 @@ struct Transition: Sendable {
         case move(entry: Int64, parent: ItemID, name: [UInt8])
         /// A known document has other dates, permissions or attributes.
         case metadata(entry: Int64)
+        /// A person puts an earlier content back: the item that has its bytes.
+        case restore(entry: Int64, item: ItemID)
     }
 
     let kind: Kind
-    /// What the provider has now; nil when it is gone.
+    /// What the provider has now; nil when it is gone, or has no part in it.
     let remote: RemoteItem?
     /// When the look at the provider began; nil when the push that holds the document shows it.
     var seen: Int64?
@@ -182,7 +184,7 @@ extension Engine {
 
     private func discardStaged(_ announced: Announced) {
         guard let staged = announced.staged else { return }
-        try? catalog.write { database throws(Errno) in try database.deleteItem(staged) }
+        dropOrphan(staged)
     }
 
     private func invalidate(_ place: TransitionPlace) {
@@ -210,6 +212,14 @@ extension Engine {
                 token: incoming.nextToken(),
                 staged: staged
             )
+        case .restore(_, let item):
+            return Announced(
+                transition: transition,
+                parent: place.parent,
+                name: place.name,
+                token: incoming.nextToken(),
+                staged: item
+            )
         case .remove, .metadata:
             return Announced(transition: transition, parent: place.parent, name: place.name)
         case .move:
@@ -235,7 +245,7 @@ struct TransitionPlace {
 
     func announcement(_ token: [UInt8]?) -> Announcement {
         switch change {
-        case .insert, .replace:
+        case .insert, .replace, .restore:
             .rename(from: path.parent.appending(FileName(unchecked: token ?? [])), to: path)
         case .remove: isDirectory ? .removeDirectory(path) : .unlink(path)
         case .move: .rename(from: path, to: targetPath ?? path)
@@ -273,7 +283,7 @@ extension Engine {
                 isMerge: isMerge,
                 change: transition.kind
             )
-        case .replace(let id), .remove(let id), .metadata(let id), .move(let id, _, _):
+        case .replace(let id), .remove(let id), .metadata(let id), .move(let id, _, _), .restore(let id, _):
             guard let entry = try database.entry(id: id), let row = try database.item(entry.item),
                 let directory = try database.path(ofDirectory: entry.parent)
             else { return nil }

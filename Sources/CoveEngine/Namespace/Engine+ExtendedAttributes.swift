@@ -115,6 +115,7 @@ extension Engine {
             }
             guard let stored else { throw .noData }
             return stored
+        case "conflicts": return Array("\(try conflictCount(of: id))".utf8)
         default: break
         }
         let status = try status(of: id)

@@ -30,9 +30,10 @@ extension Engine {
         _ row: ItemRow,
         _ database: Database
     ) throws(Errno) {
-        guard var moved = try database.entry(id: movedID), moved.isUploaded,
-            let movedRow = try database.item(moved.item), movedRow.kind == row.kind
+        guard let departed = try database.entry(id: movedID), departed.isUploaded,
+            let movedRow = try database.item(departed.item), movedRow.kind == row.kind
         else { return }
+        var moved = departed
         var heir = entry
         take(&heir, document: moved.document, id: moved.remoteID, version: moved.remoteVersion)
         heir.remoteMetadata = moved.remoteMetadata
@@ -46,6 +47,7 @@ extension Engine {
             // Its bytes are only at the provider: it keeps its identity, and the new file is a new document.
             return
         }
+        try keepVersion(movedRow, of: departed, database)
         try database.update(moved)
         if moved.flags.contains(.localOnly) {
             try database.dequeue(moved.id)
@@ -70,6 +72,7 @@ extension Engine {
         place(&heir, remoteParent, remoteName)
         try database.deleteTrash(trashID)
         if let item = trashed.item, let kept = try database.item(item), kept.linkCount <= 0 {
+            try keepVersion(kept, of: heir, database)
             contentQueue.async { [self] in dropOrphan(item) }
         }
         try database.update(heir)

@@ -108,9 +108,11 @@ extension Engine {
         return removal
     }
 
-    /// Deletes an item's rows unless something has it open; after the commit `endDrop` and `removeContent` follow.
+    /// Deletes an item's rows unless something has it open or keeps its bytes.
+    ///
+    /// After the commit `endDrop` and `removeContent` follow.
     func drop(_ row: ItemRow, _ database: Database) throws(Errno) -> Bool {
-        guard live.beginDrop(row.id) else { return false }
+        guard try !database.isKept(row.id), live.beginDrop(row.id) else { return false }
         residentBytes.subtract(row.resident, ordering: .relaxed)
         database.whenRolledBack { [self] in
             residentBytes.add(row.resident, ordering: .relaxed)

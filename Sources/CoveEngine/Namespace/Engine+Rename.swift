@@ -143,6 +143,7 @@ extension Engine {
             kept.departed = nil
             return kept
         }
+        try keepVersion(replaced, of: target, database)
         // The document stays, with its name, cookie and identity; its bytes are the new item's.
         var document = target
         document.item = row.id
@@ -190,6 +191,11 @@ extension Engine {
         var one = first
         var other = second
         if isSave {
+            if first.isUploaded {
+                try keepVersion(firstRow, of: first, database)
+            } else {
+                try keepVersion(secondRow, of: second, database)
+            }
             swap(&one.item, &other.item)
             for entry in [one, other] {
                 var changed = entry

@@ -23,6 +23,7 @@ struct ConsistencyCheck {
             if count > 0 { found(rule.check, count, rule.message) }
         }
         try mendContent()
+        try mendVersions()
     }
 
     private mutating func found(_ check: String, _ count: Int, _ message: String) {
@@ -175,6 +176,7 @@ struct ConsistencyCheck {
         let nameless = """
             id <> 1 AND nlink > 0 AND id NOT IN (SELECT item FROM entries)
                 AND id NOT IN (SELECT item FROM trash WHERE item IS NOT NULL)
+                AND id NOT IN (SELECT item FROM versions WHERE item IS NOT NULL)
             """
         let folders = try database.rows(
             "SELECT id FROM items WHERE kind = 1 AND \(nameless) AND EXISTS (SELECT 1 FROM entries WHERE parent = items.id)"
@@ -232,6 +234,18 @@ struct ConsistencyCheck {
             found("content", cut, "files that only this device has lacked bytes at their end; they are shorter now")
         }
         if counted > 0 { found("content", counted, "files had a wrong count of the bytes that are here") }
+    }
+
+    /// Versions without the bytes they had.
+    private mutating func mendVersions() throws(Errno) {
+        let count = try database.change(
+            """
+            DELETE FROM versions WHERE item IS NOT NULL AND NOT EXISTS
+                (SELECT 1 FROM items i WHERE i.id = item AND i.kind = 0 AND i.state = 0 AND i.size = versions.size)
+            """,
+            []
+        )
+        if count > 0 { found("versions", count, "earlier contents of documents had lost their bytes and were dropped") }
     }
 
     /// Keeps content that no item knows where a person finds it; after the rows are durable.

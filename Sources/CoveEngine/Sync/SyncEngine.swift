@@ -159,6 +159,7 @@ actor SyncEngine {
         if now - lastExpiry > 3_600_000 {
             lastExpiry = now
             await expireTrash(olderThan: engine.configuration.trashTime.milliseconds)
+            engine.contentQueue.async { [engine] in engine.expireVersions() }
         }
     }
 

@@ -34,8 +34,8 @@ extension CommandTable {
             summary: "options as in fstab(5), separated by commas",
             completion: .words([
                 "ro", "allow_other", "passthrough", "cache-size=", "settle=", "stall-limit=", "poll=", "cacert=",
-                "ignore=", "log=",
-                "simulate-latency=", "simulate-bandwidth=", "simulate-stall=", "nosuid", "nodev", "noexec",
+                "versions=", "ignore=", "log=", "simulate-latency=", "simulate-bandwidth=", "simulate-stall=", "nosuid",
+                "nodev", "noexec",
             ])
         ),
     ]
@@ -64,6 +64,7 @@ extension CommandTable {
               stall-limit=30s: how long a program waits for a source that makes no progress
               poll=30s: how often a server that tells of no changes is asked for them
               cacert=FILE: as --cacert
+              versions=10: how many earlier contents of a file are kept here, see `cove versions ls`; 0 for none
               ignore=GLOB: names that stay on this device (repeatable)
               log=debug, info, notice or error: how much goes to the log
               simulate-latency=20ms, simulate-bandwidth=100M, simulate-stall=GLOB: a slow or stuck source, for tests

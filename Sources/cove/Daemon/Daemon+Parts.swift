@@ -21,6 +21,7 @@ extension Daemon {
         if let time = plan.options.settleTime { configuration.settleTime = time }
         if let time = plan.options.stallLimit { configuration.stallLimit = time }
         if let time = plan.options.pollInterval { configuration.pollInterval = time }
+        if let count = plan.options.keptVersions { configuration.keptVersions = count }
         configuration.isReadOnly = plan.options.isReadOnly
         configuration.user = geteuid()
         configuration.group = getegid()

@@ -40,7 +40,7 @@ enum ItemService {
                 "Unpin": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
                     try await setPinned(engine, try request.itemPath(), false)
                 },
-            ]
+            ].merging(versionMethods(engine)) { own, _ in own }
         )
     }
 

@@ -13,6 +13,7 @@ struct AccountOptions: Sendable, Equatable {
     var stallLimit: Duration?
     var pollInterval: Duration?
     var certificates: String?
+    var keptVersions: Int?
     var ignore: [String] = []
     var logLevel = Log.Level.info
     /// Passed on to libfuse and the kernel.
@@ -34,7 +35,7 @@ struct AccountOptions: Sendable, Equatable {
     private static let ownWords = [
         "ro", "rw", "allow_other", "passthrough", "cache-size=SIZE", "simulate-latency=TIME",
         "simulate-bandwidth=SIZE", "simulate-stall=GLOB", "settle=TIME", "stall-limit=TIME", "poll=TIME",
-        "cacert=FILE", "ignore=GLOB", "log=LEVEL",
+        "cacert=FILE", "versions=COUNT", "ignore=GLOB", "log=LEVEL",
     ]
 
     /// Reads comma-separated lists; `\,` stands for a comma in a value.
@@ -62,6 +63,7 @@ struct AccountOptions: Sendable, Equatable {
         case ("stall-limit", let value?): stallLimit = try Self.parsed(option, "30s", Units.parseDuration(value))
         case ("poll", let value?): pollInterval = try Self.parsed(option, "30s", Units.parseDuration(value))
         case ("cacert", let value?): certificates = StatePaths.absolute(value)
+        case ("versions", let value?): keptVersions = try Self.parsed(option, "10", UInt16(value).map { Int($0) })
         case ("ignore", let value?): ignore.append(value)
         case ("log", let value?): logLevel = try Self.parsed(option, "debug, info, notice or error", Self.level(value))
         case (_, nil) where Self.kernelWords.contains(name): forMount.append(name)

@@ -44,6 +44,22 @@ public enum ItemInterface {
           bytesPerSecond: float
         )
 
+        # An earlier content of a file, or, with isConflict, another side of a conflict, which is the file conflictPath.
+        # modificationTime is when it was written, replacedTime when it was replaced or the conflict was found. host is the
+        # device that saved it, contentVersion what the source calls it, where that is known. isLocal: its bytes are here.
+        type Version (
+          id: string,
+          documentID: string,
+          size: int,
+          modificationTime: float,
+          replacedTime: float,
+          host: ?string,
+          contentVersion: ?string,
+          isLocal: bool,
+          isConflict: bool,
+          conflictPath: ?string
+        )
+
         # Several items at once; failures says, by path, why others could not be told.
         method Status(paths: []string) -> (items: []ItemStatus, failures: [string]string)
 
@@ -65,6 +81,22 @@ public enum ItemInterface {
 
         # Ends Pin.
         method Unpin(path: ?string, path_base64: ?string) -> ()
+
+        # A file's versions, newest first, and then the other sides of its conflicts. Long lists need more.
+        method Versions(path: ?string, path_base64: ?string) -> (versions: []Version)
+
+        # The bytes of a version, part by part, in base64; the last reply has none. Needs more.
+        method ReadVersion(path: ?string, path_base64: ?string, version: string) -> (data: string)
+
+        # Gives a file the content of one of its versions, as a program that saves it would. What it replaces becomes a
+        # version.
+        method RestoreVersion(path: ?string, path_base64: ?string, version: string) -> ()
+
+        # Says that a file's conflicts, or the one with a version, are dealt with; all files stay.
+        method ResolveConflicts(path: ?string, path_base64: ?string, version: ?string) -> (count: int)
+
+        # Deletes a version, or all that this device keeps of a file.
+        method RemoveVersions(path: ?string, path_base64: ?string, version: ?string) -> (count: int)
 
         # What happened; what to do. errno is set where a system call would have failed so.
         error Failed (message: string, errno: ?int, path: ?string, path_base64: ?string)

@@ -1,0 +1,294 @@
+public import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// What people ask of a document's earlier contents, and of those that a conflict put beside it.
+extension Engine {
+    /// The bytes of a version, or of a conflict copy, that `id` names.
+    private struct Source {
+        var item: ItemID
+        /// True for a file of its own, which may change.
+        var isFile: Bool
+    }
+
+    /// The earlier contents of a file, newest first, and then the files that hold other sides of its conflicts.
+    public func versions(of path: RemotePath) throws(Errno) -> [VersionStatus] {
+        try catalog.read { database throws(Errno) in
+            let entry = try self.file(path, database)
+            let kept = try database.versions(of: entry.document).map { version in
+                VersionStatus(
+                    id: "\(version.id)",
+                    documentID: "\(entry.document)",
+                    size: version.size,
+                    modificationTime: Double(version.modificationTime.rawValue) / 1e9,
+                    replacedTime: Double(version.replaced) / 1000,
+                    host: version.host,
+                    contentVersion: version.version.map { "\($0)" },
+                    isLocal: version.item != nil
+                )
+            }
+            return kept + (try self.conflictCopies(of: entry, database))
+        }
+    }
+
+    private func conflictCopies(of entry: EntryRow, _ database: Database) throws(Errno) -> [VersionStatus] {
+        let rows = try database.all(
+            "SELECT copy, host, found FROM conflicts WHERE document = ?1 AND copy <> ?1 ORDER BY found DESC",
+            .document(entry.document),
+            read: { ($0.document(0), $0.text(1), $0.int(2)) }
+        )
+        var copies: [VersionStatus] = []
+        for (document, host, found) in rows {
+            guard let copy = try database.entry(document: document) else { continue }
+            let row = try database.existingItem(copy.item)
+            copies.append(
+                VersionStatus(
+                    id: "\(document)",
+                    documentID: "\(entry.document)",
+                    size: row.size,
+                    modificationTime: Double(row.modificationTime.rawValue) / 1e9,
+                    replacedTime: Double(found) / 1000,
+                    host: host,
+                    contentVersion: copy.remoteVersion.map { "\($0)" },
+                    isLocal: row.residency == .whole,
+                    isConflict: true,
+                    conflictPath: try database.path(of: copy).description
+                )
+            )
+        }
+        return copies
+    }
+
+    private func file(_ path: RemotePath, _ database: Database) throws(Errno) -> EntryRow {
+        guard let entry = try database.entry(atPath: path) else { throw .isDirectory }
+        let row = try database.existingItem(entry.item)
+        guard row.kind == .file else { throw row.kind == .directory ? .isDirectory : .invalidArgument }
+        return entry
+    }
+
+    /// The item that has a version's bytes; `ENODATA` when the file has no such version.
+    private func source(_ id: String, of entry: EntryRow, _ database: Database) throws(Errno) -> Source {
+        if let version = try database.versions(of: entry.document).first(where: { "\($0.id)" == id }) {
+            guard let item = version.item else { throw .hostUnreachable }
+            return Source(item: item, isFile: try database.existingItem(item).linkCount > 0)
+        }
+        let copy = try database.first(
+            "SELECT copy FROM conflicts WHERE document = ? AND copy = ?",
+            .document(entry.document),
+            .document(DocumentID(id) ?? entry.document),
+            read: { $0.document(0) }
+        )
+        guard let copy, copy != entry.document, let other = try database.entry(document: copy) else { throw .noData }
+        return Source(item: other.item, isFile: true)
+    }
+
+    /// Opens a version to read it.
+    public func versionContent(_ id: String, of path: RemotePath) async throws(Errno) -> VersionContent {
+        let source = try catalog.read { database throws(Errno) in
+            try self.source(id, of: try self.file(path, database), database)
+        }
+        if source.isFile { try await bringWhole(source.item) }
+        return try await onQueue { [self] () throws(Errno) in
+            guard source.isFile else {
+                return VersionContent(descriptor: try System.open(store.path(source.item), 0))
+            }
+            return VersionContent(descriptor: try snapshot(of: source.item))
+        }
+    }
+
+    /// A file without a name that holds an item's bytes as they are now; `EBUSY` while a program can change them.
+    private func snapshot(of id: ItemID) throws(Errno) -> Int32 {
+        try live.use(id) { item throws(Errno) in
+            // It takes its time where the disk copies every byte, so others use the item meanwhile.
+            let (file, size, generation) = try item.state.withLock { state throws(Errno) in
+                let row = try load(id, &state)
+                try requireRest(id, state, generation: row.generation)
+                try disk.requireRoom(forCopy: Int(clamping: row.size))
+                let content = try descriptor(id, &state)
+                return (try System.retry { dup(content) }, row.size, row.generation)
+            }
+            defer { System.close(file) }
+            let copy = try store.copy(file, size: size)
+            do throws(Errno) {
+                try item.state.withLock { state throws(Errno) in
+                    _ = try load(id, &state)
+                    try requireRest(id, state, generation: generation)
+                }
+            } catch {
+                System.close(copy)
+                throw error
+            }
+            return copy
+        }
+    }
+
+    private func requireRest(_ id: ItemID, _ state: borrowing LiveItem.State, generation: Int64) throws(Errno) {
+        guard let row = state.row, row.residency == .whole, row.generation == generation, !state.hasUnsavedContent,
+            state.writesInFlight == 0, !live.isWritable(id)
+        else { throw .busy }
+    }
+
+    /// Gives a file the content of one of its versions, as if a program had saved it; what it replaces becomes a version.
+    ///
+    /// `EBUSY` while a program can write to the file.
+    public func restoreVersion(_ id: String, of path: RemotePath) async throws(Errno) {
+        try requireWritable()
+        guard configuration.keptVersions > 0 else { throw .notSupported }
+        let (entry, source) = try catalog.read { database throws(Errno) in
+            let entry = try self.file(path, database)
+            return (entry, try self.source(id, of: entry, database))
+        }
+        // What it has now is to be a version, so all of that must be here.
+        try await bringWhole(entry.item)
+        if source.isFile { try await bringWhole(source.item) }
+        let item = try await onQueue { [self] () throws(Errno) in try stage(source.item, for: entry.item) }
+        let transition = Transition(kind: .restore(entry: entry.id, item: item), remote: nil)
+        do throws(Errno) {
+            try await showRestored(transition)
+        } catch {
+            dropOrphan(item)
+            throw error
+        }
+        wakeSync()
+    }
+
+    /// Fetches all bytes of an item, and has the catalog know that they are here.
+    private func bringWhole(_ id: ItemID) async throws(Errno) {
+        try await materialize(id)
+        // The last bytes are here before the fetch that brought them has ended, and the item is whole after that.
+        try await materialize(id)
+        try await onQueue { [self] () throws(Errno) in
+            try live.use(id) { item throws(Errno) in try save(item, closing: false) }
+        }
+    }
+
+    private func showRestored(_ transition: Transition) async throws(Errno) {
+        guard let sync else { return try show(transition) }
+        let isShown: Bool
+        do throws(ProviderError) {
+            isShown = try await sync.show(transition)
+        } catch {
+            throw error.errno
+        }
+        if !isShown { throw .busy }
+    }
+
+    /// Makes the item that is to be a document's content: bytes of the one, permissions and attributes of the other.
+    private func stage(_ source: ItemID, for current: ItemID) throws(Errno) -> ItemID {
+        let file = try snapshot(of: source)
+        defer { System.close(file) }
+        var (row, attributes) = try catalog.read { database throws(Errno) in
+            (try database.existingItem(current), try database.extendedAttributes(of: current))
+        }
+        row.size = Int64(try System.fstat(file).st_size)
+        row.modificationTime = System.now()
+        row.changeTime = row.modificationTime
+        let item = try addItem(row, bytes: file)
+        do throws(Errno) {
+            try catalog.write { database throws(Errno) in
+                try database.replaceExtendedAttributes(attributes, of: item)
+            }
+        } catch {
+            dropOrphan(item)
+            throw error
+        }
+        return item
+    }
+
+    /// Puts a restored content in the place of what a document has now.
+    func commitRestore(_ id: Int64, _ item: ItemID, _ database: Database) throws(Errno) -> Aftermath {
+        var aftermath = Aftermath()
+        guard var entry = try database.entry(id: id) else { throw .busy }
+        let old = try database.existingItem(entry.item)
+        _ = try database.existingItem(item)
+        // A program may have moved it from where the announcer puts this.
+        if let shown = incoming.current, shown.staged == item, entry.place != Place(shown.parent, shown.name) {
+            throw .busy
+        }
+        // Empty is no content that could be missed.
+        let isEmpty = old.kind == .file && old.size == 0 && !live.isWritable(old.id)
+        guard try keepVersion(old, of: entry, database) || isEmpty else { throw .busy }
+        entry.item = item
+        entry.flags.insert(.metadataChanged)
+        try database.update(entry)
+        try database.run("UPDATE items SET nlink = 1 WHERE id = ?", .item(item))
+        try database.addLinks(-1, to: old.id)
+        if old.linkCount <= 1, try drop(old, database) { aftermath.dropped.append(old.id) }
+        try database.enqueue(entry.id, at: milliseconds())
+        try database.touch(entry.parent, modified: true, at: System.now())
+        try database.note(.content, entry: entry.id, item: item, parent: entry.parent)
+        return aftermath
+    }
+
+    /// Says that a person has dealt with a file's conflicts, or with one: all files stay; how many there were.
+    public func resolveConflicts(of path: RemotePath, _ id: String?) throws(Errno) -> Int {
+        try requireWritable()
+        return try catalog.write { database throws(Errno) in
+            let document = Database.Value.document(try self.file(path, database).document)
+            guard let id else {
+                return try database.change("DELETE FROM conflicts WHERE document = ?1 OR copy = ?1", [document])
+            }
+            guard let copy = DocumentID(id) else { throw .noData }
+            let sql = "DELETE FROM conflicts WHERE document = ? AND copy = ?"
+            let count = try database.change(sql, [document, .document(copy)])
+            guard count > 0 else { throw .noData }
+            return count
+        }
+    }
+
+    /// Deletes one of a file's versions, or all; how many.
+    public func removeVersions(of path: RemotePath, _ id: String?) throws(Errno) -> Int {
+        try requireWritable()
+        let versions = try catalog.read { database throws(Errno) in
+            try database.versions(of: try self.file(path, database).document)
+        }
+        let chosen = versions.filter { id == nil || "\($0.id)" == id }
+        if id != nil, chosen.isEmpty { throw .noData }
+        for version in chosen { try drop(version) }
+        return chosen.count
+    }
+
+    /// How many conflicts an item's document has.
+    func conflictCount(of id: ItemID) throws(Errno) -> Int {
+        try catalog.read { database throws(Errno) in
+            guard let entry = try database.entries(of: id).first else { return 0 }
+            let count = try database.first(
+                """
+                SELECT count(*) FROM conflicts c WHERE (c.copy = ?1 OR c.document = ?1)
+                    AND EXISTS (SELECT 1 FROM entries e WHERE e.document = c.copy)
+                """,
+                .document(entry.document),
+                read: { $0.int(0) }
+            )
+            return Int(count ?? 0)
+        }
+    }
+
+    private func onQueue<T: Sendable>(_ body: @escaping @Sendable () throws(Errno) -> T) async throws(Errno) -> T {
+        let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<T, Errno>, Never>) in
+            contentQueue.async { continuation.resume(returning: Result { () throws(Errno) in try body() }) }
+        }
+        return try result.get()
+    }
+}
+
+/// A version that is open to be read; what becomes of the version meanwhile doesn't matter.
+public final class VersionContent: Sendable {
+    private let descriptor: Int32
+
+    init(descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { System.close(descriptor) }
+
+    /// The bytes from an offset on, at most so many, none at the end.
+    ///
+    /// It blocks.
+    public func read(at offset: Int64, count: Int) throws(Errno) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let read = try bytes.withUnsafeMutableBytes { buffer in
+            Result<Int, Errno> { () throws(Errno) in try System.pread(descriptor, buffer, offset) }
+        }.get()
+        bytes.removeSubrange(read...)
+        return bytes
+    }
+}
