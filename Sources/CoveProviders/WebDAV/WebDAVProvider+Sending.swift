@@ -108,7 +108,7 @@ extension WebDAVProvider {
         _ metadata: ItemMetadata,
         _ content: any ContentSource
     ) async throws(ProviderError) -> RemoteItem {
-        let current = try await look(path)
+        let current = try await lookAgain(path)
         // What this device sent, and got no answer for, is as good a base.
         let base = unanswered[path] == current.contentVersion ? current.contentVersion : known
         guard current.kind == .file, current.contentVersion == base else { throw .conflict(current) }
@@ -227,9 +227,17 @@ extension WebDAVProvider {
     /// Throws unless a file of the version is there.
     @discardableResult
     func expect(_ path: RemotePath, _ base: ContentVersion) async throws(ProviderError) -> RemoteItem {
-        let current = try await look(path)
+        let current = try await lookAgain(path)
         guard current.kind == .file, current.contentVersion == base else { throw .conflict(current) }
         return current
+    }
+
+    /// Looks at what is to be replaced, twice where it seems gone: some servers replace in two steps.
+    private func lookAgain(_ path: RemotePath) async throws(ProviderError) -> RemoteItem {
+        do throws(ProviderError) { return try await look(path) } catch .noSuchItem {
+            do { try await Task.sleep(for: .milliseconds(100)) } catch { throw .cancelled }
+            return try await look(path)
+        }
     }
 
     private func dateHeaders(_ metadata: ItemMetadata) -> [(name: String, value: String)] {
