@@ -92,7 +92,11 @@ extension WebDAVProvider {
         guard let content else { return try await setDate(item.path, base, metadata) }
         let path = item.path
         guard server.putsInPlace, let tag = DAVResource.tag(of: base) else {
-            return try await modifyBeside(path, base, metadata, content)
+            do throws(ProviderError) {
+                return try await modifyBeside(path, base, metadata, content)
+            } catch {
+                throw await explained(error, path, base)
+            }
         }
         let headers = [("If-Match", tag)] + dateHeaders(metadata)
         let response = try await conditionally(path, base) { () throws(ProviderError) in
@@ -100,6 +104,20 @@ extension WebDAVProvider {
         }
         guard response.head.isSuccess else { throw try await putRefusal(response, path) }
         return try await put(path, response)
+    }
+
+    /// Some servers trip over a change that another device makes meanwhile: then that is what happened.
+    private func explained(
+        _ error: ProviderError,
+        _ path: RemotePath,
+        _ base: ContentVersion
+    ) async -> ProviderError {
+        switch error {
+        case .failed, .noSuchItem:
+            guard let current = try? await lookAgain(path), current.contentVersion != base else { return error }
+            return .conflict(current)
+        default: return error
+        }
     }
 
     private func modifyBeside(
@@ -126,8 +144,6 @@ extension WebDAVProvider {
                 try await self.expect(path, base)
                 response = try await self.move(upload, to: path, isDirectory: false, overwrite: true)
             }
-            // Some servers trip over a change of another device.
-            if response.status >= 500 { try await self.expect(path, base) }
             return try await self.settle(response, sent, at: path)
         }
     }
