@@ -120,10 +120,11 @@ final class EngineAccount: AccountUnderTest {
         generation += 1
         let copy = "\(states)/state\(generation)"
         // What it removes meanwhile makes cp fail.
-        for _ in 0..<9 where try Command.run("cp", ["-a", state, copy], mayFail: true).status != 0 {
+        for attempt in 1...10 {
+            let result = try Command.run("cp", ["-a", state, copy], mayFail: attempt < 10)
+            if result.status == 0 { break }
             try FileManager.default.removeItem(atPath: copy)
         }
-        if (try? System.lstat(copy)) == nil { try Command.run("cp", ["-a", state, copy]) }
         return copy
     }
 
