@@ -293,6 +293,8 @@ extension Engine {
     func endFetches(of item: LiveItem) {
         let waiters = item.state.withLock { state in
             for fetch in state.fetching.active { fetch.end() }
+            // What came so far counts, and the row must say so.
+            if !state.ranges.isEmpty { completeMaterialization(item, &state) }
             defer { state.fetching = Fetching() }
             return state.fetching.waiters
         }
