@@ -57,9 +57,10 @@ struct WebDAVLiesTests {
     func `an answer that is no WebDAV is an error`(text: String) async throws {
         let dav = try provider { _ in "HTTP/1.1 207 Multi-Status\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)" }
         let error = await #expect(throws: ProviderError.self) { try await dav.everything() }
-        guard case .failed = error else {
-            Issue.record("\(String(describing: error))")
-            return
+        switch error {
+        // The second: what ends too early may have broken off.
+        case .failed, .serverUnreachable: break
+        default: Issue.record("\(String(describing: error))")
         }
     }
 

@@ -120,7 +120,11 @@ class MultistatusReceiver: BodyReceiver, @unchecked Sendable {
 
     func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError) { try scanner?.parse(bytes) }
 
-    func finish() throws(ProviderError) { try scanner?.finish() }
+    func finish() throws(ProviderError) {
+        do throws(ProviderError) { try scanner?.finish() } catch {
+            throw .serverUnreachable("its answer broke off")
+        }
+    }
 
     func take(_ resource: DAVResource) throws(ProviderError) {
         guard resources.count < 64 else { throw .failed("the server tells of more than it was asked for", nil) }
