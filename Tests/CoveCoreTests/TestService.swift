@@ -138,14 +138,3 @@ func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
         }
     }
 }
-
-struct DeadlinePassed: Error {}
-
-/// Asks until the answer is yes, at most ten seconds.
-func waitUntil(_ condition: () throws -> Bool) throws {
-    let deadline = System.monotonic() + 10_000_000_000
-    while !(try condition()) {
-        if System.monotonic() > deadline { throw DeadlinePassed() }
-        _ = poll(nil, 0, 2)
-    }
-}

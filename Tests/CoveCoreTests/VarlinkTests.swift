@@ -179,7 +179,7 @@ import Testing
                 #expect(answer?.contains("io.cove.TooManyConnections") == true)
             }
             held.removeAll()
-            try waitUntil {
+            try waitUntil("a place is free") {
                 let socket = try RawConnection(service.path)
                 socket.send(TestService.double(3))
                 return socket.receive() == TestService.doubled(3)
@@ -205,7 +205,7 @@ import Testing
                     done.add(1, ordering: .relaxed)
                 }
             }
-            try waitUntil { done.load(ordering: .relaxed) == 60 }
+            try waitUntil("all are served") { done.load(ordering: .relaxed) == 60 }
         }
     }
 
@@ -215,9 +215,9 @@ import Testing
             do {
                 let socket = try RawConnection(service.path)
                 socket.send(VarlinkCall(method: "test.Service.Wait").message)
-                try waitUntil { service.waiting.load(ordering: .relaxed) == 1 }
+                try waitUntil("the call waits") { service.waiting.load(ordering: .relaxed) == 1 }
             }
-            try waitUntil { service.waiting.load(ordering: .relaxed) == 0 }
+            try waitUntil("the call has ended") { service.waiting.load(ordering: .relaxed) == 0 }
         }
     }
 
