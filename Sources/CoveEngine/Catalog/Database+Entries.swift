@@ -92,38 +92,9 @@ extension Database {
         ) ?? false
     }
 
-    @discardableResult
-    func insert(_ entry: EntryRow) throws(Errno) -> Int64 {
-        try run(
-            """
-            INSERT INTO entries(parent, name, item, document, flags, remote_id, remote_parent, remote_name,
-                remote_version, remote_metadata, remote_item, remote_generation)
-            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            .item(entry.parent),
-            .blob(entry.name),
-            .item(entry.item),
-            .document(entry.document),
-            .int(entry.flags.rawValue),
-            .optional(entry.remoteID?.bytes),
-            .optional(entry.remoteParent.map { Int64(bitPattern: $0.rawValue) }),
-            .optional(entry.remoteName),
-            .optional(entry.remoteVersion?.bytes),
-            .optional(entry.remoteMetadata?.bytes),
-            .optional(entry.remoteItem.map { Int64(bitPattern: $0.rawValue) }),
-            .optional(entry.remoteGeneration)
-        )
-        return lastInsertID
-    }
-
-    func update(_ entry: EntryRow) throws(Errno) {
-        try run(
-            """
-            UPDATE entries SET parent = ?, name = ?, item = ?, document = ?, flags = ?, remote_id = ?,
-                remote_parent = ?, remote_name = ?, remote_version = ?, remote_metadata = ?, remote_item = ?,
-                remote_generation = ?
-            WHERE id = ?
-            """,
+    /// What is written of an entry, in the order of `insert` and `update`.
+    private func columns(of entry: EntryRow) -> [Value] {
+        [
             .item(entry.parent),
             .blob(entry.name),
             .item(entry.item),
@@ -136,7 +107,31 @@ extension Database {
             .optional(entry.remoteMetadata?.bytes),
             .optional(entry.remoteItem.map { Int64(bitPattern: $0.rawValue) }),
             .optional(entry.remoteGeneration),
-            .int(entry.id)
+        ]
+    }
+
+    @discardableResult
+    func insert(_ entry: EntryRow) throws(Errno) -> Int64 {
+        try run(
+            """
+            INSERT INTO entries(parent, name, item, document, flags, remote_id, remote_parent, remote_name,
+                remote_version, remote_metadata, remote_item, remote_generation)
+            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            columns(of: entry)
+        )
+        return lastInsertID
+    }
+
+    func update(_ entry: EntryRow) throws(Errno) {
+        try run(
+            """
+            UPDATE entries SET parent = ?, name = ?, item = ?, document = ?, flags = ?, remote_id = ?,
+                remote_parent = ?, remote_name = ?, remote_version = ?, remote_metadata = ?, remote_item = ?,
+                remote_generation = ?
+            WHERE id = ?
+            """,
+            columns(of: entry) + [.int(entry.id)]
         )
     }
 

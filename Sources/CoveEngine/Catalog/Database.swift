@@ -61,7 +61,10 @@ final class Database: @unchecked Sendable {
     }
 
     /// Runs one prepared statement to its end.
-    func run(_ sql: StaticString, _ values: Value...) throws(Errno) {
+    func run(_ sql: StaticString, _ values: Value...) throws(Errno) { try run(sql, values) }
+
+    /// Runs a statement that returns no rows, with its values in an array.
+    func run(_ sql: StaticString, _ values: [Value]) throws(Errno) {
         let statement = try prepared(sql)
         defer { statement.reset() }
         statement.bind(values)

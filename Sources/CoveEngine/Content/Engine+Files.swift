@@ -136,7 +136,7 @@ extension Engine {
             // Fetched bytes must not land on these: they are recorded before anyone else gets the lock.
             let written = try disk.writing("bytes of a file") { () throws(Errno) in try body(descriptor) }
             noteLocalBytes(item, &state, offset..<(offset + Int64(written)))
-            try saveRanges(item, &state)
+            try commitContent(item, &state)
             completeBase(item, &state)
             return (descriptor, written)
         }
@@ -279,26 +279,6 @@ extension Engine {
         if isWhole { state.ranges = RangeSet() }
         answerWaiters(&state)
         // The size must not be lost between here and a close that may never come.
-        try commitResize(item, &state)
-    }
-
-    private func commitResize(_ item: LiveItem, _ state: inout LiveItem.State) throws(Errno) {
-        guard var row = state.row else { return }
-        let resident = row.residency == .whole ? row.size : state.ranges.count
-        residentBytes.add(resident - row.resident, ordering: .relaxed)
-        row.resident = resident
-        row.isSynced = try staysSynced(item.id, &state)
-        let saved = row
-        let ranges = state.ranges
-        try catalog.write { database throws(Errno) in
-            try database.saveContent(saved)
-            try database.setRanges(ranges, of: item.id)
-            try self.enqueueEntries(of: item.id, .content, database)
-        }
-        state.row = saved
-        state.hasUnsavedContent = false
-        state.hasUnsavedRanges = false
-        item.noteUnsaved(state)
-        wakeSync()
+        try commitContent(item, &state)
     }
 }

@@ -94,14 +94,7 @@ extension Engine {
         var aftermath = Aftermath()
         guard var entry = try database.entry(id: id) else { throw .busy }
         let old = try database.existingItem(entry.item)
-        var row = itemRow(for: remote)
-        if let staged {
-            row.id = staged
-            try database.run("UPDATE items SET nlink = 1 WHERE id = ?", .item(staged))
-        } else {
-            row.id = try database.insert(row)
-            try storeRemoteAttributes(remote, of: row.id, database)
-        }
+        let row = try insertItem(for: remote, staged: staged, database)
         if entry.hasUnsentContent(generation: old.generation) {
             // Changed on both sides: the local bytes keep their item, under a name of their own.
             aftermath.newNames.append(try keepAsConflict(old.id, of: entry, database))

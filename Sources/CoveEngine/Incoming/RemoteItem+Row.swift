@@ -41,6 +41,19 @@ extension Engine {
         return row
     }
 
+    /// Inserts a new item for what the provider has, or gives the staged one its name's link.
+    func insertItem(for remote: RemoteItem, staged: ItemID?, _ database: Database) throws(Errno) -> ItemRow {
+        var row = itemRow(for: remote)
+        if let staged {
+            row.id = staged
+            try database.run("UPDATE items SET nlink = 1 WHERE id = ?", .item(staged))
+        } else {
+            row.id = try database.insert(row)
+            try storeRemoteAttributes(remote, of: row.id, database)
+        }
+        return row
+    }
+
     func storeRemoteAttributes(_ remote: RemoteItem, of id: ItemID, _ database: Database) throws(Errno) {
         guard let attributes = remote.metadata.extendedAttributes, !attributes.isEmpty else { return }
         try database.replaceExtendedAttributes(attributes, of: id)
@@ -64,14 +77,7 @@ extension Engine {
         name: [UInt8]? = nil,
         _ database: Database
     ) throws(Errno) -> EntryRow {
-        var row = itemRow(for: remote)
-        if let staged {
-            row.id = staged
-            try database.run("UPDATE items SET nlink = 1 WHERE id = ?", .item(staged))
-        } else {
-            row.id = try database.insert(row)
-            try storeRemoteAttributes(remote, of: row.id, database)
-        }
+        let row = try insertItem(for: remote, staged: staged, database)
         var entry = EntryRow(parent: parent, name: name ?? remote.name, item: row.id)
         acknowledge(remote, &entry, item: row.id, generation: row.generation)
         entry.id = try database.insert(entry)

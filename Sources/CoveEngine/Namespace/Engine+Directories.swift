@@ -140,7 +140,7 @@ extension Engine {
             noteContentChange(item, &state) { _ in }
             if row.residency != .whole {
                 noteLocalBytes(item, &state, offset..<min(offset + length, max(row.size, offset)))
-                try saveRanges(item, &state)
+                try commitContent(item, &state)
                 completeBase(item, &state)
             }
         }

@@ -1,33 +1,19 @@
 internal import CoveCore
-internal import Synchronization
 
 /// Removed directories that the kernel still knows: a program may have one open or be in it, and asks what it is.
-final class RemovedDirectories: Sendable {
-    private let known = Mutex<[ItemID: ItemAttributes]>([:])
-    private let count = Atomic<Int>(0)
+struct RemovedDirectories: Sendable {
+    private let known = RareTable<ItemID, ItemAttributes>()
 
     /// Keeps a directory until the kernel forgets it.
     func insert(_ row: ItemRow, at now: Timestamp) {
         var attributes = row.attributes
         attributes.linkCount = 0
         attributes.changeTime = now
-        known.withLock { known in
-            known[row.id] = attributes
-            count.store(known.count, ordering: .releasing)
-        }
+        known.insert(attributes, for: row.id)
     }
 
     /// The kernel has no more use for the item.
-    func remove(_ id: ItemID) {
-        guard count.load(ordering: .acquiring) > 0 else { return }
-        known.withLock { known in
-            known[id] = nil
-            count.store(known.count, ordering: .releasing)
-        }
-    }
+    func remove(_ id: ItemID) { known.remove(id) }
 
-    func attributes(of id: ItemID) -> ItemAttributes? {
-        guard count.load(ordering: .acquiring) > 0 else { return nil }
-        return known.withLock { $0[id] }
-    }
+    func attributes(of id: ItemID) -> ItemAttributes? { known[id] }
 }

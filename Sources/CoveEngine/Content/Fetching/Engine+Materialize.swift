@@ -350,11 +350,12 @@ extension Engine {
         answerWaiters(&state)
     }
 
-    /// Commits size and ranges of a partial item at once: a fetch after a restart must not cover what was written.
-    func saveRanges(_ item: LiveItem, _ state: inout LiveItem.State) throws(Errno) {
+    /// Commits size and ranges of an item at once: a fetch after a restart must not cover what was written.
+    func commitContent(_ item: LiveItem, _ state: inout LiveItem.State) throws(Errno) {
         guard var row = state.row else { return }
-        residentBytes.add(state.ranges.count - row.resident, ordering: .relaxed)
-        row.resident = state.ranges.count
+        let resident = row.residency == .whole ? row.size : state.ranges.count
+        residentBytes.add(resident - row.resident, ordering: .relaxed)
+        row.resident = resident
         row.isSynced = try staysSynced(item.id, &state)
         let saved = row
         let ranges = state.ranges
@@ -367,6 +368,7 @@ extension Engine {
         state.hasUnsavedRanges = false
         state.hasUnsavedContent = false
         item.noteUnsaved(state)
+        wakeSync()
     }
 }
 
