@@ -40,6 +40,22 @@ extension Mounted {
             }
         }
 
+        @Test func `a mount whose source can't be reached is made, and says so`() async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                let words = "webdav://ada@127.0.0.1:1/ $mnt --state $STATE"
+                let mount = try account.start("cd /; exec $COVE mount \(words)").wait(deadline: 30)
+                #expect(mount.status == 0 && mount.output.isEmpty)
+                #expect(
+                    mount.error.contains(
+                        /^cove: 1: the source can't be reached: .*; what is here can be used meanwhile\n$/
+                    )
+                )
+                #expect(try account.start("ls").wait(deadline: 40).error.contains("No route to host"))
+                try account.shell("$COVE unmount $mnt")
+            }
+        }
+
         @Test func `a mount in the foreground ends with its signal and loses nothing`() async throws {
             try await blocking {
                 let account = try MountedAccount()

@@ -65,7 +65,10 @@ extension Mounted {
         @Test(arguments: rules) func `a stalled fetch holds up nothing else`(rule: Rule) async throws {
             try await mounted(options: "simulate-stall=stuck*,stall-limit=10m", prepare: Self.fill) { account in
                 let readers = try ["cat", "head -c 1", "md5sum"].map { try account.start("exec \($0) d/stuck") }
-                try waitUntil("the readers wait") { try account.statistics().parkedRequests >= 1 }
+                try waitUntil("the readers wait") {
+                    let statistics = try account.statistics()
+                    return statistics.parkedRequests >= 1 && statistics.openHandles >= readers.count
+                }
                 try account.shell(rule.script, deadline: 10)
                 for reader in readers {
                     #expect(!reader.hasEnded(within: 0))

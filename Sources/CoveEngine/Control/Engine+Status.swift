@@ -235,8 +235,20 @@ extension Engine {
         return transfers
     }
 
+    /// What a person who has just mounted the account is to know: that the source refuses or can't be reached, for one.
+    ///
+    /// Waits for what the source says, but not beyond the limit.
+    public func startNotice(limit: Duration) async -> String? {
+        if let notice = rebuildNotice() { return notice }
+        await connected.pass(limit: limit)
+        guard let shared = sync?.shared.withLock({ $0 }), !shared.isConnected, let reason = shared.reason else {
+            return nil
+        }
+        return "\(reason); what is here can be used meanwhile"
+    }
+
     /// What a person is to know when the catalog was corrupt, until what was kept of it is gone.
-    public func rebuildNotice() -> String? {
+    private func rebuildNotice() -> String? {
         (try? catalog.read { database throws(Errno) in try self.rebuildNotice(database) }) ?? nil
     }
 

@@ -27,4 +27,19 @@ final class Gate: Sendable {
             if isOpen { continuation.resume() }
         }
     }
+
+    /// Passes when it is open, or when the limit is over.
+    func pass(limit: Duration) async {
+        let either = Gate()
+        Task {
+            await pass()
+            either.open()
+        }
+        let clock = Task {
+            try? await Task.sleep(for: limit)
+            either.open()
+        }
+        await either.pass()
+        clock.cancel()
+    }
 }

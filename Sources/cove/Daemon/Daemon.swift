@@ -151,8 +151,13 @@ final class Daemon: Sendable {
             keeper.tellReady()
             guard keeper.generation == 0 else { return }
             log.notice("\(plan.account): \(plan.shownSource) mounted at \(plan.mountpoint)")
-            whenReady(engine.rebuildNotice())
-            SystemdNotice.ready()
+            Task { [self] in
+                let notice = await engine.startNotice(limit: .seconds(2))
+                await OffPool.run {
+                    whenReady(notice)
+                    SystemdNotice.ready()
+                }
+            }
         }
         if isReplaced.load(ordering: .acquiring) { return handOver(server) }
         SystemdNotice.stopping()
