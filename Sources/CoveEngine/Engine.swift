@@ -20,6 +20,8 @@ public final class Engine: Sendable {
     let counters = Counters()
     let tombstones = Tombstones()
     let departing = Departing()
+    /// Threads that walk a path again because what they opened was just replaced, and until when they are waited for.
+    let walkers = RareTable<Int32, Int64>()
     let freshVersions = FreshVersions()
     let removedDirectories = RemovedDirectories()
     let lookups = PendingLookups()

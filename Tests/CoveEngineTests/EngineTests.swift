@@ -27,6 +27,18 @@ import Testing
         }
     }
 
+    @Test func `bytes that are gone at the source are not a missing file`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try SourceFolder(account.source).save("a.txt", text("hello"))
+            #expect(try account.tree.list("") == ["a.txt": .file])
+            await account.engine.pause()
+            try SourceFolder(account.source).remove("a.txt")
+            #expect(throws: Errno.stale) { try account.tree.read("a.txt") }
+            await account.stop()
+        }
+    }
+
     @Test func `a lookup in a directory never listed asks for that one name`() async throws {
         try await blocking {
             let account = try EngineAccount()

@@ -1,12 +1,33 @@
 import CoveCore
-import CoveEngine
 import CoveTestSupport
 import Foundation
 import Testing
 
+@testable import CoveEngine
+
 /// What becomes of documents whose surroundings change at the provider.
 @Suite struct RemoteChangeTests {
     private func text(_ string: String) -> [UInt8] { Array(string.utf8) }
+
+    @Test func `a program that met a replaced file is let to the new one first`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try SourceFolder(account.source).save("doc", text("old"))
+            let id = try account.tree.resolve("doc")
+            #expect(try account.tree.read("doc") == text("old"))
+            try SourceFolder(account.source).save("doc", text("newer"))
+            try await account.settle()
+            #expect(throws: Errno.stale) { try account.engine.open(id, flags: O_RDONLY, account.tree.caller) }
+            #expect(!account.engine.walkers.isEmpty)
+            #expect(try account.tree.read("doc") == text("newer"))
+            #expect(account.engine.walkers.isEmpty)
+            // One that never comes is not waited for long.
+            #expect(throws: Errno.stale) { try account.engine.open(id, flags: O_RDONLY, account.tree.caller) }
+            account.engine.awaitWalkers()
+            #expect(account.engine.walkers.isEmpty)
+            await account.stop()
+        }
+    }
 
     @Test func `the children of a folder renamed here and deleted there go to the trash`() async throws {
         try await blocking {

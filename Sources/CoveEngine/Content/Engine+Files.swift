@@ -48,10 +48,28 @@ extension Engine {
             }
         } catch {
             countOut(item, writes: writes)
+            if error == .stale { walkers.insert(System.monotonic() + Self.walkLimit, for: caller.thread) }
             throw error
         }
+        walkers.remove(caller.thread)
         noteOpen(of: id)
         return .now(())
+    }
+
+    /// How long a thread that was answered `ESTALE` may need to walk the path again, in nanoseconds.
+    private static let walkLimit: Int64 = 100_000_000
+
+    /// Before the next remote change replaces an item: the kernel walks a path only once more, and then gives up.
+    func awaitWalkers() {
+        while !walkers.isEmpty {
+            let now = System.monotonic()
+            let isDone = walkers.update { walkers in
+                walkers = walkers.filter { $0.value > now }
+                return walkers.isEmpty
+            }
+            if isDone { return }
+            _ = poll(nil, 0, 1)
+        }
     }
 
     /// True when another version has taken the item's name.

@@ -154,6 +154,7 @@ extension Engine {
             return
         }
         let announced = try prepare(transition, place)
+        if case .replace = transition.kind { awaitWalkers() }
         incoming.set(announced)
         defer { incoming.set(nil) }
         counters.announcements.add(1, ordering: .relaxed)

@@ -165,7 +165,8 @@ extension Engine {
                 outcome = .failure(.failed("the source sent fewer bytes than asked for", .inputOutput))
             }
             if case .failure(let reason) = outcome, reason != .cancelled {
-                error = reason.errno
+                // The file is there, only these bytes of it are no more.
+                error = reason == .noSuchItem ? .stale : reason.errno
                 // Whoever else still waits for these bytes would wait for nobody.
                 failed = state.fetching.waiters.filter { waiter in
                     state.ranges.missing(in: waiter.range).contains { $0.overlaps(fetch.range) }
