@@ -81,8 +81,36 @@ public protocol Provider: Sendable {
         as token: String
     ) async throws(ProviderError) -> RemoteItem?
 
+    /// The earlier contents of a file that the remote side keeps, newest first, at most some thousands.
+    ///
+    /// The content that the file has now is not among them. Asked only where `capabilities.versions` says so.
+    func versions(of item: RemoteReference) async throws(ProviderError) -> [RemoteVersion]
+
+    /// Fetches all bytes of an earlier content into a sink, in any order, each byte once.
+    ///
+    /// Throws `versionNoLongerAvailable` when the remote side has dropped it.
+    func fetch(
+        _ version: RemoteVersion,
+        of item: RemoteReference,
+        into sink: any ContentSink
+    ) async throws(ProviderError)
+
     /// Total and free bytes; nil where the provider can't tell.
     func quota() async throws(ProviderError) -> ProviderQuota?
+}
+
+extension Provider {
+    /// None.
+    public func versions(of item: RemoteReference) async throws(ProviderError) -> [RemoteVersion] { [] }
+
+    /// There is none.
+    public func fetch(
+        _ version: RemoteVersion,
+        of item: RemoteReference,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
+        throw .versionNoLongerAvailable
+    }
 }
 
 /// What a remote side can do.
@@ -97,6 +125,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var serverSideCopy = false
     /// `trash` works.
     public var trash = false
+    /// Earlier contents of files are kept, and `versions` tells of them.
+    public var versions = false
     /// Remote ids survive renames.
     public var stableIDs = false
     /// Symbolic links are kept.
@@ -202,6 +232,26 @@ public struct ItemMetadata: Sendable, Equatable {
         self.user = user
         self.group = group
         self.extendedAttributes = extendedAttributes
+    }
+}
+
+/// An earlier content of a file that the remote side keeps.
+public struct RemoteVersion: Sendable, Equatable {
+    /// The provider's name for it, unique among those of the file: printable ASCII without spaces.
+    public var id: String
+    /// How many bytes it has.
+    public var size: Int64
+    /// When it was written.
+    public var modificationTime: Timestamp
+    /// What the file's content version was while it had this content; nil where nobody knows.
+    public var contentVersion: ContentVersion?
+
+    /// Makes a version.
+    public init(id: String, size: Int64, modificationTime: Timestamp, contentVersion: ContentVersion?) {
+        self.id = id
+        self.size = size
+        self.modificationTime = modificationTime
+        self.contentVersion = contentVersion
     }
 }
 

@@ -163,6 +163,22 @@ public final class SimulatedLink: Provider {
         return try await base.trash(item, base: version, as: token)
     }
 
+    /// Asks for earlier contents after the latency.
+    public func versions(of item: RemoteReference) async throws(ProviderError) -> [RemoteVersion] {
+        try await travel()
+        return try await base.versions(of: item)
+    }
+
+    /// Fetches an earlier content after the latency; for trying things out its bandwidth doesn't matter.
+    public func fetch(
+        _ version: RemoteVersion,
+        of item: RemoteReference,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await travel()
+        try await base.fetch(version, of: item, into: sink)
+    }
+
     /// Asks for the quota after the latency.
     public func quota() async throws(ProviderError) -> ProviderQuota? {
         try await travel()
