@@ -19,6 +19,8 @@ final class HTTPTransfer: @unchecked Sendable {
     private var head = HTTPHead()
     private var headerBytes = 0
     private var hasBegun = false
+    /// The empty line that ends the head has come.
+    private var isHeadWhole = false
     private var delivered: Int64 = 0
     private var body: [UInt8] = []
     private var sent: Int64 = 0
@@ -179,7 +181,7 @@ final class HTTPTransfer: @unchecked Sendable {
 
     func finish(_ code: CURLcode) {
         // A body that is empty begins too.
-        if code == CURLE_OK, !hasBegun { _ = begin() }
+        if code == CURLE_OK, isHeadWhole, !hasBegun { _ = begin() }
         _ = flush()
         if let refusal { return end(.failure(HTTPFailure(error: refusal, hasDelivered: delivered > 0))) }
         guard code == CURLE_OK else {
@@ -187,6 +189,10 @@ final class HTTPTransfer: @unchecked Sendable {
             var text = String(cString: message)
             if text.isEmpty { text = String(cString: curl_easy_strerror(code)) }
             return end(.failure(HTTPFailure(code, text, hasDelivered: delivered > 0)))
+        }
+        guard isHeadWhole else {
+            // To libcurl an answer without a body is over when the line is.
+            return end(.failure(HTTPFailure(CURLE_GOT_NOTHING, "the answer broke off", hasDelivered: delivered > 0)))
         }
         end(.success(HTTPResponse(head: head, body: body)))
     }
@@ -203,10 +209,12 @@ final class HTTPTransfer: @unchecked Sendable {
         if text.hasPrefix("HTTP/") {
             // A first, intermediate or final answer: only the last one counts.
             head = HTTPHead()
+            isHeadWhole = false
             head.status = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
             body = []
             return true
         }
+        if Self.trimmed(Substring(text)).isEmpty { isHeadWhole = true }
         guard let colon = text.firstIndex(of: ":") else { return true }
         let value = text[text.index(after: colon)...]
         head.add(Self.trimmed(text[..<colon]).lowercased(), Self.trimmed(value))
