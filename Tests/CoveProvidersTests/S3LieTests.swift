@@ -32,8 +32,17 @@ struct S3LieTests {
         return (server, provider)
     }
 
-    /// Answers the probe as a server that knows no conditions, and whose ETags are hashes.
+    /// Answers the probe as a server that knows no conditions, whose ETags are hashes, and that keeps checksums.
     private static func probed(_ request: ScriptedServer.Request) -> Answer {
+        let name = "x-amz-checksum-sha256: "
+        if request.method == "PUT", let line = request.lines.first(where: { $0.hasPrefix(name) }),
+            line != name + Digest.hash(request.body, .sha256).base64
+        {
+            return error(400, "BadDigest")
+        }
+        if request.method == "HEAD", request.target.hasSuffix("/summed") {
+            return ScriptedServer.answer(200, [name + Digest.hash(Array("first".utf8), .sha256).base64])
+        }
         guard request.method == "PUT" else { return ScriptedServer.answer(request.method == "DELETE" ? 204 : 404) }
         return ScriptedServer.answer(200, ["ETag: \"\(Digest.hash(request.body, .md5).hexadecimal)\""])
     }
@@ -80,6 +89,56 @@ struct S3LieTests {
         #expect(try await fetch(changed) == .failure(.versionNoLongerAvailable))
         let hashed = ScriptedServer.answer(200, head + ["x-amz-checksum-sha256: AAAA"], Self.text)
         await #expect(throws: ProviderError.self) { try fetched(await fetch(hashed)) }
+    }
+
+    @Test(arguments: ["sha256", "sha1", "crc64nvme", "crc32c", "crc32"])
+    func `bytes without the checksum that the server tells are not given`(kind: String) async throws {
+        let bytes = Array(Self.text.utf8)
+        let sums = [
+            "sha256": Digest.hash(bytes, .sha256), "sha1": Digest.hash(bytes, .sha1),
+            "crc64nvme": CyclicCode.crc64nvme.check(bytes), "crc32c": CyclicCode.crc32c.check(bytes),
+            "crc32": CyclicCode.crc32.check(bytes),
+        ]
+        let right = try #require(sums[kind]).base64
+        let wrong = String(right.reversed().drop { $0 == "=" }.reversed()).lowercased() + "="
+        // An object in parts has a tag that is no hash. Some servers tell the sum of the whole in answer to HEAD alone.
+        let head = ["ETag: \"\(Self.tag)-2\"", Self.date]
+        for (sum, isRight) in [(right, true), (wrong, false)] {
+            for isInHead in [false, true] {
+                let (server, provider) = try await server { request in
+                    guard request.target.hasPrefix("/bucket/file") else { return nil }
+                    let told = head + (isInHead && request.method == "GET" ? [] : ["x-amz-checksum-\(kind): \(sum)"])
+                    return ScriptedServer.answer(200, told, Self.text)
+                }
+                try await provider.start()
+                let sink = MemorySink()
+                var isGiven = true
+                do {
+                    try await provider.fetch(
+                        provider.reference("file"),
+                        version: ContentVersion(Self.tag + "-2"),
+                        range: 0..<Int64(bytes.count),
+                        into: sink
+                    )
+                } catch {
+                    isGiven = false
+                }
+                #expect(isGiven == isRight)
+                #expect(sink.bytes == (isRight ? bytes : []))
+                let isAsked = server.exchanges.contains {
+                    $0.request.method == "HEAD" && $0.request.target.hasSuffix("file")
+                }
+                // What is wrong is looked at again in any case.
+                #expect(!isRight || isAsked == isInHead)
+            }
+        }
+    }
+
+    @Test func `the checks of cyclic codes are those that everybody has`() {
+        let bytes = Array("123456789".utf8)
+        #expect(CyclicCode.crc32.check(bytes).hexadecimal == "cbf43926")
+        #expect(CyclicCode.crc32c.check(bytes).hexadecimal == "e3069283")
+        #expect(CyclicCode.crc64nvme.check(bytes).hexadecimal == "ae8b14860a799888")
     }
 
     @Test func `a body that ends early or never is an error or cut`() async throws {
@@ -199,14 +258,75 @@ struct S3LieTests {
         }
         // The server's answers to the probe do not look at the region.
         try await regional.start()
-        #expect(regions.exchanges.count { $0.status == 400 } == 1)
-        let (clocks, late) = try await server { request in
-            let date = request.lines.first { $0.hasPrefix("x-amz-date:") } ?? ""
-            if date.contains("20301121T1") { return nil }
-            return Self.error(403, "RequestTimeTooSkewed", ["Date: Thu, 21 Nov 2030 13:00:00 GMT"])
+        let refused = regions.exchanges.filter { $0.status == 400 && !$0.request.target.contains("/.cove/probe/") }
+        #expect(refused.count == 1)
+        // One server says so, and one says no more than that it refuses.
+        for (status, code) in [(403, "RequestTimeTooSkewed"), (400, "AccessDenied")] {
+            let (clocks, late) = try await server { request in
+                let date = request.lines.first { $0.hasPrefix("x-amz-date:") } ?? ""
+                if date.contains("20301121T1") { return nil }
+                return Self.error(status, code, ["Date: Thu, 21 Nov 2030 13:00:00 GMT"])
+            }
+            try await late.start()
+            let refused = clocks.exchanges.filter { exchange in
+                exchange.status == status && !exchange.request.target.contains("/.cove/probe/")
+            }
+            #expect(refused.count == 1)
         }
-        try await late.start()
-        #expect(clocks.exchanges.count { $0.status == 403 } == 1)
+    }
+
+    @Test func `a head that breaks off is no answer`() async throws {
+        for text in ["HTTP/1.1 40", "HTTP/1.1 404 Not Found\r\nDate:", "HTTP/1.1 200 OK\r\nETag: \"ab"] {
+            let (server, provider) = try await server { request in
+                request.method == "HEAD" ? .bytes(Array(text.utf8)) : nil
+            }
+            try await provider.start()
+            let error = await #expect(throws: ProviderError.self) { try await provider.find("file") }
+            guard case .serverUnreachable = error else {
+                Issue.record("\(text): \(String(describing: error))")
+                continue
+            }
+            #expect(server.exchanges.contains { $0.request.method == "HEAD" })
+        }
+    }
+
+    @Test func `claims are as old as the server's clock says`() async throws {
+        let seen = Seen()
+        // Far from the time here.
+        let date = "Date: Thu, 21 Nov 2030 13:00:00 GMT"
+        let rows = [("old", "2030-11-21T12:40:00.000Z"), ("fresh", "2030-11-21T12:59:00.000Z")].map { name, time in
+            "<Contents><Key>.cove/claims/\(name)</Key><Size>0</Size><LastModified>\(time)</LastModified></Contents>"
+        }
+        let (server, provider) = try await server { request in
+            if request.target.contains("prefix=.cove%2Fclaims") {
+                let isHeld = seen.next() <= 2
+                let listing = "<ListBucketResult>\(isHeld ? rows.joined() : "")</ListBucketResult>"
+                return ScriptedServer.answer(200, [date], listing)
+            }
+            switch request.method {
+            case "HEAD": return ScriptedServer.answer(404, [date])
+            case "GET": return ScriptedServer.answer(200, [date], Self.emptyListing)
+            default: return ScriptedServer.answer(200, [date, "ETag: \"\(Self.tag)\""])
+            }
+        }
+        try await provider.start()
+        _ = try? await provider.make("file", Self.text)
+        let deleted = server.exchanges.filter { $0.request.method == "DELETE" }.map(\.request.target)
+        #expect(deleted.contains("/bucket/.cove/claims/old"))
+        #expect(!deleted.contains("/bucket/.cove/claims/fresh"))
+        #expect(seen.count > 2)
+    }
+
+    private final class Seen: Sendable {
+        private let state = Mutex(0)
+
+        var count: Int { state.withLock { $0 } }
+        func next() -> Int {
+            state.withLock { state in
+                state += 1
+                return state
+            }
+        }
     }
 
     @Test func `bytes that the server did not keep are an error`() async throws {

@@ -38,6 +38,13 @@ struct S3MoveTests {
         }
     }
 
+    private final class Line: Sendable {
+        private let state = Mutex(false)
+
+        var isMended: Bool { state.withLock { $0 } }
+        func mend() { state.withLock { $0 = true } }
+    }
+
     /// Lets so many changes through, and no more.
     private func front(_ server: TestServer, changes limit: Int) throws -> ScriptedServer {
         let (port, counter) = (server.port, Counter())
@@ -87,6 +94,45 @@ struct S3MoveTests {
             }
         }
         try await expectMoved(good, kind)
+    }
+
+    @Test(arguments: kinds, [4, 12, 20, 28])
+    func `until a move that was cut off is finished neither place is told of`(
+        kind: S3ServerKind,
+        changes: Int
+    ) async throws {
+        let server = try kind.server()
+        let source = try S3Source(server)
+        let good = try source.provider()
+        try await good.start()
+        try await fill(good)
+        let prefix = try #require(source.address.split(separator: "?").first)
+        let (port, counter, line) = (server.port, Counter(), Line())
+        let front = try ScriptedServer { request in
+            guard ["PUT", "DELETE", "POST"].contains(request.method), !request.target.contains("/.cove/probe/"),
+                !line.isMended, counter.next() > changes
+            else { return .handOn(port) }
+            return .hangUp
+        }
+        let provider = try S3Provider("\(prefix)?endpoint=http://127.0.0.1:\(front.port)&region=us-east-1")
+        try await provider.start()
+        let to = try #require(FileName("to"))
+        await #expect(throws: ProviderError.self) {
+            _ = try await provider.move(provider.reference("from"), base: nil, to: .root, name: to)
+        }
+        // Half of it would be taken for all.
+        await #expect(throws: ProviderError.self) { try await provider.names("to") }
+        await #expect(throws: ProviderError.self) { try await provider.lookup(to, in: .root) }
+        line.mend()
+        let other = try #require(FileName("file 3"))
+        switch changes.isMultiple(of: 8) {
+        case true:
+            await #expect(throws: ProviderError.noSuchItem) {
+                try await provider.lookup(other, in: provider.reference("from"))
+            }
+        case false: _ = try await provider.lookup(other, in: provider.reference("to"))
+        }
+        try await expectMoved(provider, kind)
     }
 
     @Test(arguments: kinds)
@@ -139,5 +185,132 @@ struct S3MoveTests {
         try await provider.delete(provider.reference("made"), base: nil)
         // SeaweedFS lists what was emptied for some minutes more.
         await #expect(throws: ProviderError.noSuchItem) { try await provider.find("made") }
+    }
+
+    @Test(arguments: kinds)
+    func `a file's move that was cut off between its steps is finished when it is asked for again`(
+        kind: S3ServerKind
+    ) async throws {
+        let server = try kind.server()
+        let source = try S3Source(server)
+        let prefix = try #require(source.address.split(separator: "?").first)
+        let (port, line) = (server.port, Line())
+        let front = try ScriptedServer { request in
+            request.method == "DELETE" && request.target.hasSuffix("/from") && !line.isMended ? .hangUp : .handOn(port)
+        }
+        let provider = try S3Provider("\(prefix)?endpoint=http://127.0.0.1:\(front.port)&region=us-east-1")
+        try await provider.start()
+        let item = try await provider.make("from", "text")
+        let to = try #require(FileName("to"))
+        func move() async throws -> RemoteItem {
+            let reference = provider.reference("from", item)
+            return try await provider.move(reference, base: item.contentVersion, to: .root, name: to)
+        }
+        await #expect(throws: ProviderError.self) { try await move() }
+        #expect(provider.capabilities.movesInSteps)
+        #expect(try await provider.names() == ["from", "to"])
+        line.mend()
+        #expect(try await move().contentVersion == item.contentVersion)
+        #expect(try await provider.names() == ["to"])
+        await #expect(throws: ProviderError.noSuchItem) { try await move() }
+    }
+
+    @Test(arguments: [S3ServerKind.juiceFS, .rclone])
+    func `a claim that a broken line has left keeps nobody waiting`(kind: S3ServerKind) async throws {
+        let server = try kind.server()
+        let source = try S3Source(server)
+        let folder = try TemporaryDirectory()
+        let prefix = try #require(source.address.split(separator: "?").first)
+        let (port, line) = (server.port, Line())
+        let front = try ScriptedServer { request in
+            request.method == "DELETE" && request.target.contains(".cove/claims/") && !line.isMended
+                ? .hangUp : .handOn(port)
+        }
+        let address = "\(prefix)?endpoint=http://127.0.0.1:\(front.port)&region=us-east-1"
+        let provider = try S3Provider(address, uploads: folder.appending("one"))
+        try await provider.start()
+        let claims = source.client.address.prefix + Array(".cove/claims/".utf8)
+        func left() async throws -> Int { try await source.client.list(claims, delimiter: false).objects.count }
+        var item = try await provider.make("file", "one")
+        #expect(try await left() == 1)
+        // Its own keeps it from nothing.
+        item = try await provider.modify(
+            provider.reference("file", item),
+            base: item.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("two")
+        )
+        #expect(try await left() > 0)
+        line.mend()
+        func targets(_ method: String) -> Set<String> {
+            let claims = front.exchanges.filter { exchange in
+                exchange.request.target.contains(".cove/claims/") && (200..<300).contains(exchange.status)
+            }
+            return Set(claims.filter { $0.request.method == method }.map(\.request.target))
+        }
+        try waitUntil("it takes them back") { targets("PUT").isSubset(of: targets("DELETE")) }
+        #expect(try await left() == 0)
+        // What it leaves when it dies is another device's to leave alone, and its next process's to take back.
+        _ = try await source.client.send(S3Call("PUT", claims + Array("key/\(provider.owner)-left".utf8)))
+        let other = try S3Provider(address, uploads: folder.appending("two"))
+        try await other.start()
+        #expect(try await left() == 1)
+        let next = try S3Provider(address, uploads: folder.appending("one"))
+        try await next.start()
+        #expect(try await left() == 0)
+        #expect(try await other.text("file") == "two")
+    }
+
+    @Test(arguments: kinds, [false, true])
+    func `what is too large for one request is copied in parts`(kind: S3ServerKind, isCut: Bool) async throws {
+        let server = try kind.server()
+        let source = try S3Source(server)
+        let prefix = try #require(source.address.split(separator: "?").first)
+        let (port, counter) = (server.port, Counter())
+        let line = Line()
+        // After one part the line is cut.
+        let front = try ScriptedServer { request in
+            let isCopy = request.lines.contains { $0.hasPrefix("x-amz-copy-source-range:") }
+            guard isCut, isCopy, counter.next() > 1, !line.isMended else { return .handOn(port) }
+            return .hangUp
+        }
+        let provider = try S3Provider(
+            "\(prefix)?endpoint=http://127.0.0.1:\(front.port)&region=us-east-1",
+            copyLimit: 5 << 20
+        )
+        try await provider.start()
+        let bytes = (0..<11).flatMap { [UInt8](repeating: UInt8($0), count: 1 << 20) }
+        let name = try #require(FileName("big"))
+        let template = ItemTemplate(kind: .file, metadata: ItemMetadata(modificationTime: Timestamp(5)))
+        let item = try await provider.create(template, name: name, in: .root, content: MemorySource(bytes))
+        let new = try #require(FileName("new"))
+        let reference = provider.reference("big", item)
+        func move() async throws -> RemoteItem {
+            try await provider.move(reference, base: item.contentVersion, to: .root, name: new)
+        }
+        let moved: RemoteItem
+        if isCut, let early = try? await move() {
+            // Where no parts are copied, nothing is cut.
+            #expect(kind != .seaweedFS)
+            moved = early
+        } else {
+            line.mend()
+            moved = try await move()
+        }
+        #expect(moved.size == 11 << 20 && moved.metadata.modificationTime == Timestamp(5))
+        let sink = MemorySink()
+        try await provider.fetch(
+            provider.reference("new", moved),
+            version: moved.contentVersion,
+            range: 0..<moved.size,
+            into: sink
+        )
+        #expect(sink.bytes == bytes)
+        #expect(try await provider.names() == ["new"])
+        let parts = front.exchanges.filter { exchange in
+            exchange.status == 200 && exchange.request.lines.contains { $0.hasPrefix("x-amz-copy-source-range:") }
+        }
+        // None that was made is made again.
+        if kind == .seaweedFS { #expect(parts.count == 3) }
     }
 }

@@ -70,8 +70,19 @@ extension S3Address {
 }
 
 extension S3Provider {
-    convenience init(_ text: String, uploads: String? = nil, pieceSize: Int64 = S3Upload.pieceSize) throws {
+    convenience init(
+        _ text: String,
+        uploads: String? = nil,
+        pieceSize: Int64 = S3Upload.pieceSize,
+        copyLimit: Int64 = 5 << 30
+    ) throws {
         let address = try #require(SourceAddress(text))
-        try self.init(address, uploads: uploads, pieceSize: pieceSize, credentials: { testCredentials })
+        try self.init(
+            address,
+            uploads: uploads,
+            pieceSize: pieceSize,
+            copyLimit: copyLimit,
+            credentials: { testCredentials }
+        )
     }
 }

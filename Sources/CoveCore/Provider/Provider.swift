@@ -127,6 +127,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var trash = false
     /// Earlier contents of files are kept, and `versions` tells of them.
     public var versions = false
+    /// A file moves by a copy and a deletion: asked for again, a move that was cut off between them is finished.
+    public var movesInSteps = false
     /// Remote ids survive renames.
     public var stableIDs = false
     /// Symbolic links are kept.

@@ -74,5 +74,15 @@ extension Database {
         try first("SELECT * FROM underway WHERE document = ?", .document(document), read: { UnderwayRow($0) })
     }
 
+    /// What was sent to a place and not answered.
+    func underway(at place: Place) throws(Errno) -> UnderwayRow? {
+        try first(
+            "SELECT * FROM underway WHERE parent = ? AND name = ?",
+            .item(place.parent),
+            .blob(place.name),
+            read: { UnderwayRow($0) }
+        )
+    }
+
     func underway() throws(Errno) -> [UnderwayRow] { try all("SELECT * FROM underway", read: { UnderwayRow($0) }) }
 }

@@ -144,11 +144,14 @@ struct ContentStore: Sendable {
     /// Where content that no item knows is kept, in the state directory.
     static let foundFolder = "lost+found"
 
+    /// A new file without a name.
+    func unnamed() throws(Errno) -> Int32 { try System.open(directory, Int32(COVE_O_TMPFILE) | O_RDWR, 0o600) }
+
     /// Copies a file that later writes must not change, into one without a name: a reflink where the disk can.
     ///
     /// Where it can't, `EFBIG` for what is larger than the limit.
     func copy(_ source: Int32, size: Int64, limit: Int64 = .max) throws(Errno) -> Int32 {
-        let copy = try System.open(directory, Int32(COVE_O_TMPFILE) | O_RDWR, 0o600)
+        let copy = try unnamed()
         do throws(Errno) {
             if cove_clone(copy, source) == 0 { return copy }
             guard size <= limit else { throw .fileTooLarge }

@@ -44,6 +44,8 @@ extension SyncEngine {
         // A directory that was never listed is listed when something opens it.
         guard row.residency == .whole else { return .nothing }
         if let answer = answer(seen, nil, place) { return answer }
+        // What was sent there and never answered may have arrived.
+        if let sent = try database.underway(at: place) { return .takeUp(sent) }
         if let occupant = try database.entry(directory, remote.name) {
             if let answer = answer(seen, occupant.document, place) { return answer }
             // An attempt to send it may have arrived: the push finds out whether this is it.

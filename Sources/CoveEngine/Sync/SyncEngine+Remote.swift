@@ -13,6 +13,8 @@ extension SyncEngine {
         case wait(DocumentID)
         /// It was sent since: what was seen is of no worth.
         case lookAgain
+        /// It may be what was sent and never answered.
+        case takeUp(UnderwayRow)
         case removeTree(Int64)
         case resurrect(trash: Int64)
     }
@@ -258,6 +260,15 @@ extension SyncEngine {
                     guard await mayRemove([entry]) else { return }
                     await removeTree(entry, seen: seen)
                 case .resurrect(let trash): try await resurrect(trash)
+                case .takeUp(let row):
+                    if beginPush(row.document) {
+                        defer { endPush(row.document) }
+                        try await takeUp(row)
+                    } else {
+                        await waitUntilIdle(row.document)
+                    }
+                    guard let (found, time) = try await lookAgain(remote.name, path) else { return }
+                    (remote, seen) = (found, time)
                 case .show(let transition), .showReplaced(let transition):
                     if try await show(transition) {
                         if case .showReplaced = decision {

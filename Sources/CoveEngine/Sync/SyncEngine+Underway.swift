@@ -40,6 +40,7 @@ extension SyncEngine {
                 guard error == .noSuchItem else { throw error }
             }
         }
+        if let other = found, let directory { found = try await finishMove(row, other, in: directory) }
         let remote = found
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in
@@ -50,6 +51,41 @@ extension SyncEngine {
         if let directory, let remote, remote.kind == .directory {
             // Others may have put something into it since.
             enqueue([.directoryChanged(directory.path.appending(FileName(unchecked: row.place.name)))], seen: 0)
+        }
+    }
+
+    /// Where a move takes steps, what is at its new place may be at the old one too.
+    private func finishMove(
+        _ row: UnderwayRow,
+        _ found: RemoteItem,
+        in directory: RemoteReference
+    ) async throws(ProviderError) -> RemoteItem {
+        let engine = engine
+        guard engine.provider.capabilities.movesInSteps, !row.isNew, row.item == nil, row.kind == .file else {
+            return found
+        }
+        let old = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) -> (RemoteReference, ContentVersion)? in
+                if let entry = try database.entry(document: row.document) {
+                    guard let version = entry.remoteVersion else { return nil }
+                    return try database.remoteReference(of: entry).map { ($0, version) }
+                }
+                guard let trashed = try database.pendingTrash(document: row.document),
+                    let version = trashed.remoteVersion
+                else { return nil }
+                return try database.remoteReference(of: trashed).map { ($0, version) }
+            }
+        }
+        let name = FileName(unchecked: row.place.name)
+        guard let (reference, version) = old, reference.path != directory.path.appending(name) else { return found }
+        do throws(ProviderError) {
+            return try await move(reference, version, directory, name)
+        } catch {
+            switch error {
+            // It is not at the old place any more, or something else is at one of them.
+            case .noSuchItem, .conflict, .filenameCollision: return found
+            default: throw error
+            }
         }
     }
 

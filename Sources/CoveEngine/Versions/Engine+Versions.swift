@@ -59,7 +59,7 @@ extension Engine {
         return copies
     }
 
-    private func file(_ path: RemotePath, _ database: Database) throws(Errno) -> EntryRow {
+    func file(_ path: RemotePath, _ database: Database) throws(Errno) -> EntryRow {
         guard let entry = try database.entry(atPath: path) else { throw .isDirectory }
         let row = try database.existingItem(entry.item)
         guard row.kind == .file else { throw row.kind == .directory ? .isDirectory : .invalidArgument }
@@ -84,6 +84,9 @@ extension Engine {
 
     /// Opens a version to read it.
     public func versionContent(_ id: String, of path: RemotePath) async throws(Errno) -> VersionContent {
+        if let remote = try await remoteVersion(id, of: path) {
+            return VersionContent(descriptor: try await fetch(remote, of: path))
+        }
         let source = try catalog.read { database throws(Errno) in
             try self.source(id, of: try self.file(path, database), database)
         }
@@ -134,14 +137,23 @@ extension Engine {
     public func restoreVersion(_ id: String, of path: RemotePath) async throws(Errno) {
         try requireWritable()
         guard configuration.keptVersions > 0 else { throw .notSupported }
-        let (entry, source) = try catalog.read { database throws(Errno) in
-            let entry = try self.file(path, database)
-            return (entry, try self.source(id, of: entry, database))
-        }
+        let entry = try catalog.read { database throws(Errno) in try self.file(path, database) }
         // What it has now is to be a version, so all of that must be here.
         try await bringWhole(entry.item)
-        if source.isFile { try await bringWhole(source.item) }
-        let item = try await onQueue { [self] () throws(Errno) in try stage(source.item, for: entry.item) }
+        let item: ItemID
+        if let remote = try await remoteVersion(id, of: path) {
+            let file = try await fetch(remote, of: path)
+            defer { System.close(file) }
+            item = try await onQueue { [self] () throws(Errno) in try stage(file, for: entry.item) }
+        } else {
+            let source = try catalog.read { database throws(Errno) in try self.source(id, of: entry, database) }
+            if source.isFile { try await bringWhole(source.item) }
+            item = try await onQueue { [self] () throws(Errno) in
+                let file = try snapshot(of: source.item)
+                defer { System.close(file) }
+                return try stage(file, for: entry.item)
+            }
+        }
         let transition = Transition(kind: .restore(entry: entry.id, item: item), remote: nil)
         do throws(Errno) {
             try await showRestored(transition)
@@ -173,10 +185,9 @@ extension Engine {
         if !isShown { throw .busy }
     }
 
-    /// Makes the item that is to be a document's content: bytes of the one, permissions and attributes of the other.
-    private func stage(_ source: ItemID, for current: ItemID) throws(Errno) -> ItemID {
-        let file = try snapshot(of: source)
-        defer { System.close(file) }
+    /// Makes the item that is to be a document's content: bytes of a file without a name, permissions and attributes of
+    /// what it has now.
+    private func stage(_ file: Int32, for current: ItemID) throws(Errno) -> ItemID {
         var (row, attributes) = try catalog.read { database throws(Errno) in
             (try database.existingItem(current), try database.extendedAttributes(of: current))
         }
@@ -239,6 +250,7 @@ extension Engine {
     /// Deletes one of a file's versions, or all; how many.
     public func removeVersions(of path: RemotePath, _ id: String?) throws(Errno) -> Int {
         try requireWritable()
+        if let id, id.hasPrefix(Engine.remoteMark) { throw .notPermitted }
         let versions = try catalog.read { database throws(Errno) in
             try database.versions(of: try self.file(path, database).document)
         }

@@ -12,6 +12,10 @@ struct S3Features: Sendable, Equatable {
     var wantsBareTags = false
     /// The ETag of bytes sent in one piece is their MD5.
     var tagIsDigest = false
+    /// It refuses bytes whose SHA-256 is another one, and gives that back with the object.
+    var keepsChecksums = false
+    /// It keeps the objects that others replace or delete.
+    var keepsVersions = false
     /// Which keys it keeps as they are.
     var names = S3Names()
     /// Nothing may be written.
@@ -26,115 +30,172 @@ struct S3Features: Sendable, Equatable {
 
 /// Tries a server out with a few small requests that leave nothing behind.
 struct S3Probe {
+    private typealias Answer = Result<HTTPResponse, S3Failure>
+
     let client: S3Client
+    /// All keys begin so.
+    private let folder: [UInt8]
+    private let plain: [UInt8]
+    private let deleted: [UInt8]
+    private let summed: [UInt8]
+    private let backslash: [UInt8]
+    private let slash: [UInt8]
 
+    init(client: S3Client) {
+        self.client = client
+        let folder = client.address.prefix + Array(".cove/probe/\(DocumentID.random())/".utf8)
+        self.folder = folder
+        (plain, deleted) = (folder + Array("plain".utf8), folder + Array("deleted".utf8))
+        (summed, backslash) = (folder + Array("summed".utf8), folder + Array("back\\slash".utf8))
+        slash = folder + Array("directory/".utf8)
+    }
+
+    /// What is asked at once changes different objects, or nothing where it is refused.
     func run() async throws(ProviderError) -> S3Features {
-        let key = client.address.prefix + Array(".cove/probe/\(DocumentID.random())/".utf8)
-        let plain = key + Array("plain".utf8)
-        let odd = [key + Array("back\\slash".utf8), key + Array("directory/".utf8)]
-        let result: Result<S3Features, ProviderError>
-        do throws(ProviderError) {
-            var features = try await attempt(plain)
-            if !features.isReadOnly { features.names = try await tryNames(key, odd[0], odd[1]) }
-            result = .success(features)
-        } catch {
-            result = .failure(error)
-        }
+        async let versioned = Self.outcome { () throws(ProviderError) in try await isVersioned() }
+        let result = await Self.outcome { () throws(ProviderError) in try await attempt() }
+        let keepsVersions = await versioned
         // Also after a failure: it may have arrived.
-        if (try? result.get())?.isReadOnly != true {
-            for key in [plain] + odd { _ = try? await client.ask(S3Call("DELETE", key)) }
-        }
-        return try result.get()
-    }
-
-    private func tryNames(
-        _ key: [UInt8],
-        _ backslash: [UInt8],
-        _ slash: [UInt8]
-    ) async throws(ProviderError) -> S3Names {
-        for key in [backslash, slash] { _ = try await put(key, "", []) }
-        let listed = Set(try await client.list(key, delimiter: false).objects.map(\.key))
-        return S3Names(keepsBackslashes: listed.contains(backslash), keepsSlashes: listed.contains(slash))
-    }
-
-    private func attempt(_ key: [UInt8]) async throws(ProviderError) -> S3Features {
-        var features = S3Features()
-        let first: HTTPResponse
-        switch try await put(key, "first", [("If-None-Match", "*")]) {
-        case .success(let response):
-            first = response
-            let isRefused = try await isRefused(put(key, "second", [("If-None-Match", "*")]))
-            features.putsConditionally = isRefused
-        case .failure(let failure):
-            if case .notPermitted = failure.error {
-                features.isReadOnly = true
-                return features
-            }
-            // Some servers answer a condition with an error of its own.
-            switch try await put(key, "first", []) {
-            case .success(let response): first = response
-            case .failure(let failure):
-                guard case .notPermitted = failure.error else { throw failure.error }
-                features.isReadOnly = true
-                return features
-            }
-        }
-        let version = S3Object.version(first.head["etag"], size: 5, Timestamp(0))
-        features.tagIsDigest = version.description == Digest.hash(Array("first".utf8), .md5).hexadecimal
-        if features.putsConditionally { try await tryMatches(key, version, &features) }
-        try await tryCopies(key, &features)
-        try await tryDeletes(key, &features)
+        if (try? result.get())?.isReadOnly != true { await cleanUp((try? keepsVersions.get()) ?? false) }
+        var features = try result.get()
+        features.keepsVersions = try keepsVersions.get()
         return features
     }
 
-    private static let wrong = ("If-Match", "\"00000000000000000000000000000000\"")
-
-    private func tryMatches(
-        _ key: [UInt8],
-        _ version: ContentVersion,
-        _ features: inout S3Features
-    ) async throws(ProviderError) {
-        guard try await isRefused(put(key, "second", [Self.wrong])) else {
-            features.putsConditionally = false
-            return
-        }
-        if case .success = try await put(key, "first", [("If-Match", features.tag(version))]) { return }
-        features.wantsBareTags = true
-        if case .success = try await put(key, "first", [("If-Match", features.tag(version))]) { return }
-        features.putsConditionally = false
+    private func isVersioned() async throws(ProviderError) -> Bool {
+        guard case .success(let response) = try await client.ask(S3Call("GET", query: [("versioning", "")])),
+            let document = try? S3Document.read(response.body), document.root == "VersioningConfiguration"
+        else { return false }
+        return ["Enabled", "Suspended"].contains(document["Status"])
     }
 
-    private func tryCopies(_ key: [UInt8], _ features: inout S3Features) async throws(ProviderError) {
-        var call = S3Call("PUT", key)
-        call.headers = [
-            ("x-amz-copy-source", client.address.copySource(key)), ("x-amz-metadata-directive", "REPLACE"),
+    private func cleanUp(_ keepsVersions: Bool) async {
+        var calls = [plain, deleted, summed, backslash, slash].map { S3Call("DELETE", $0) }
+        if keepsVersions, let page = try? await client.versions(folder, after: nil) {
+            calls = page.rows.map { S3Call("DELETE", $0.key, query: [("versionId", $0.id)]) }
+        }
+        _ = try? await ask(calls)
+    }
+
+    private func attempt() async throws(ProviderError) -> S3Features {
+        var features = S3Features()
+        let sum = Digest.hash(Array("first".utf8), .sha256).base64
+        let made = try await ask([
+            put(plain, "first", [("If-None-Match", "*")]), put(deleted, ""), put(backslash, ""), put(slash, ""),
+            put(summed, "first", [("x-amz-checksum-sha256", sum)]),
+        ])
+        var first = made[0]
+        // Some servers answer a condition with an error of its own.
+        if case .failure(let failure) = first, !failure.isForbidden {
+            first = try await client.ask(put(plain, "first"))
+        }
+        let response: HTTPResponse
+        switch first {
+        case .success(let success): response = success
+        case .failure(let failure):
+            guard failure.isForbidden else { throw failure.error }
+            features.isReadOnly = true
+            return features
+        }
+        let version = S3Object.version(response.head["etag"], size: 5, Timestamp(0))
+        features.tagIsDigest = version.description == Digest.hash(Array("first".utf8), .md5).hexadecimal
+        let (refusals, names) = try await refusals()
+        features.names = names
+        features.copiesConditionally = refusals[2]
+        // Refused is not enough: it must be there yet.
+        async let isThere = Self.outcome { () throws(ProviderError) in try await client.head(deleted) != nil }
+        async let isGiven = Self.outcome { () throws(ProviderError) in try await gives(sum) }
+        if case .success = made[0], refusals[0], refusals[1] { try await tryMatch(version, &features) }
+        features.deletesConditionally = try await isThere.get() && refusals[3]
+        if case .success = made[4], refusals[4] { features.keepsChecksums = try await isGiven.get() }
+        return features
+    }
+
+    private static let wrong = [("If-Match", "\"00000000000000000000000000000000\"")]
+
+    /// What is refused of that which must be, and which names are kept.
+    private func refusals() async throws(ProviderError) -> ([Bool], S3Names) {
+        var copy = S3Call("PUT", backslash)
+        copy.headers = [
+            ("x-amz-copy-source", client.address.copySource(plain)), ("x-amz-metadata-directive", "REPLACE"),
             ("If-None-Match", "*"),
         ]
-        features.copiesConditionally = try await isRefused(client.ask(call))
+        var delete = S3Call("DELETE", deleted)
+        delete.headers = Self.wrong
+        let sum = Digest.hash(Array("other".utf8), .sha256).base64
+        let calls = [
+            put(plain, "second", [("If-None-Match", "*")]), put(plain, "second", Self.wrong), copy, delete,
+            put(summed, "first", [("x-amz-checksum-sha256", sum)]),
+        ]
+        async let listing = Self.outcome { () throws(ProviderError) in
+            try await client.list(folder, delimiter: false)
+        }
+        let answers = try await ask(calls)
+        let listed = Set(try await listing.get().objects.map(\.key))
+        let names = S3Names(keepsBackslashes: listed.contains(backslash), keepsSlashes: listed.contains(slash))
+        return (
+            answers.enumerated().map { index, answer in
+                guard case .failure(let failure) = answer else { return false }
+                return index == 4 ? failure.status == 400 : failure.isPrecondition
+            }, names
+        )
     }
 
-    private func tryDeletes(_ key: [UInt8], _ features: inout S3Features) async throws(ProviderError) {
-        var call = S3Call("DELETE", key)
-        call.headers = [Self.wrong]
-        guard try await isRefused(client.ask(call)) else { return }
-        features.deletesConditionally = try await client.head(key) != nil
+    private func tryMatch(_ version: ContentVersion, _ features: inout S3Features) async throws(ProviderError) {
+        for wantsBareTags in [false, true] {
+            features.wantsBareTags = wantsBareTags
+            let call = put(plain, "first", [("If-Match", features.tag(version))])
+            guard case .success = try await client.ask(call) else { continue }
+            features.putsConditionally = true
+            return
+        }
     }
 
-    private func isRefused(_ result: Result<HTTPResponse, S3Failure>) -> Bool {
-        guard case .failure(let failure) = result else { return false }
-        return failure.isPrecondition
+    /// True when the server tells the checksum that came with an object.
+    private func gives(_ sum: String) async throws(ProviderError) -> Bool {
+        var call = S3Call("HEAD", summed)
+        call.headers = [S3Call.wantsChecksum]
+        guard case .success(let response) = try await client.ask(call) else { return false }
+        return response.head["x-amz-checksum-sha256"] == sum
     }
 
     private func put(
         _ key: [UInt8],
         _ text: String,
-        _ condition: [(name: String, value: String)]
-    ) async throws(ProviderError) -> Result<HTTPResponse, S3Failure> {
+        _ headers: [(name: String, value: String)] = []
+    ) -> S3Call {
         let bytes = Array(text.utf8)
         var call = S3Call("PUT", key)
-        call.headers = condition + [("content-md5", Digest.hash(bytes, .md5).base64)]
+        call.headers = headers + [("content-md5", Digest.hash(bytes, .md5).base64)]
         call.body = .bytes(bytes)
         call.payload = Digest.hash(bytes, .sha256).hexadecimal
-        return try await client.ask(call)
+        return call
     }
+
+    /// Asks several things at once.
+    private func ask(_ calls: [S3Call]) async throws(ProviderError) -> [Answer] {
+        let client = client
+        let answers = await withTaskGroup(of: (index: Int, answer: Result<Answer, ProviderError>).self) { group in
+            for (index, call) in calls.enumerated() {
+                group.addTask { (index, await Self.outcome { () throws(ProviderError) in try await client.ask(call) }) }
+            }
+            var all: [(index: Int, answer: Result<Answer, ProviderError>)] = []
+            for await one in group { all.append(one) }
+            return all.sorted { $0.index < $1.index }
+        }
+        var results: [Answer] = []
+        for (_, answer) in answers { results.append(try answer.get()) }
+        return results
+    }
+
+    private static func outcome<R>(
+        _ body: () async throws(ProviderError) -> R
+    ) async -> Result<R, ProviderError> {
+        do throws(ProviderError) { return .success(try await body()) } catch { return .failure(error) }
+    }
+}
+
+extension S3Failure {
+    /// True when it is not for whoever asks.
+    fileprivate var isForbidden: Bool { if case .notPermitted = error { true } else { false } }
 }

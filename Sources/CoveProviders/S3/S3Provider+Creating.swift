@@ -9,6 +9,7 @@ extension S3Provider {
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
         let path = try newPath(name, in: directory)
+        try await settleMoves(around: path)
         switch template.kind {
         case .file: return try await createFile(path, template.metadata, content)
         case .directory: return try await createDirectory(path)

@@ -1,19 +1,57 @@
 internal import CoveCore
 internal import Synchronization
 
+/// A move of a directory of which nobody has seen the end.
+struct S3Move: Sendable {
+    var from: RemotePath
+    var to: RemotePath
+    /// The key of what tells of it.
+    var note: [UInt8]
+    /// It is under way, and whoever asked for it knows.
+    var isActive = false
+    /// How often it could not be finished.
+    var failures = 0
+
+    /// True for what it changes, for what is below, and for the directories that list it.
+    func concerns(_ path: RemotePath) -> Bool {
+        [from, to].contains { $0.parent == path || path.isInside($0) }
+    }
+}
+
 /// Moving directories: all copies first, then the deletion of what was copied, under a note that survives a crash.
 extension S3Provider {
     private var notes: [UInt8] { address.prefix + Array(".cove/moves/".utf8) }
 
+    private func move(_ source: RemotePath, _ target: RemotePath) -> S3Move {
+        let text = source.bytes + [0x0A] + target.bytes
+        return S3Move(
+            from: source,
+            to: target,
+            note: notes + Array(Digest.hash(text, .sha256).hexadecimal.prefix(32).utf8)
+        )
+    }
+
     /// Moves all below a directory; asked again, or started again, it goes on where it was cut off.
     func moveDirectory(_ source: RemotePath, to target: RemotePath) async throws(ProviderError) -> RemoteItem {
-        let text = source.bytes + [0x0A] + target.bytes
-        let note = notes + Array(Digest.hash(text, .sha256).hexadecimal.prefix(32).utf8)
-        if try await client.head(note) == nil {
+        let move = move(source, target)
+        begin(move)
+        do throws(ProviderError) {
+            try await carryOut(move)
+        } catch {
+            // Without a note nothing has happened; whether there is one is found out later.
+            pause(move)
+            throw error
+        }
+        return S3Object.directory(at: target)
+    }
+
+    private func carryOut(_ move: S3Move) async throws(ProviderError) {
+        let (source, target) = (move.from, move.to)
+        if try await client.head(move.note) == nil {
             if let other = try await occupant(target) { throw .filenameCollision(other) }
             guard try await hasDirectory(source) else { throw .noSuchItem }
             try await keepStanding(source.parent)
-            var call = S3Call("PUT", note)
+            var call = S3Call("PUT", move.note)
             call.headers = [
                 (Self.fromHeader, PercentEncoding.encode(source.bytes)),
                 (Self.toHeader, PercentEncoding.encode(target.bytes)),
@@ -21,38 +59,64 @@ extension S3Provider {
             call.isRepeatable = true
             _ = try await client.send(call)
         }
-        try await carryOut(source, to: target)
-        _ = try await client.ask(S3Call("DELETE", note))
-        return S3Object.directory(at: target)
+        try await finish(move)
     }
 
     private static let fromHeader = "x-amz-meta-cove-from"
     private static let toHeader = "x-amz-meta-cove-to"
 
-    /// Finishes the moves that a crash has cut off.
-    func finishMoves() async {
+    /// Learns of the moves that a crash has cut off.
+    func findMoves() async throws(ProviderError) {
         var token: String?
         repeat {
-            guard let listing = try? await client.list(notes, delimiter: false, from: token) else { return }
+            let listing = try await client.list(notes, delimiter: false, from: token)
             for object in listing.objects {
-                guard !Task.isCancelled, let note = try? await client.head(object.key),
-                    let source = note.headers?[Self.fromHeader].flatMap({ PercentEncoding.decode($0.utf8) }),
-                    let target = note.headers?[Self.toHeader].flatMap({ PercentEncoding.decode($0.utf8) })
+                guard let headers = try await client.head(object.key)?.headers,
+                    let source = headers[Self.fromHeader].flatMap({ PercentEncoding.decode($0.utf8) }),
+                    let target = headers[Self.toHeader].flatMap({ PercentEncoding.decode($0.utf8) })
                 else { continue }
-                let (from, to) = (RemotePath(unchecked: source), RemotePath(unchecked: target))
-                do throws(ProviderError) {
-                    try await carryOut(from, to: to)
-                    _ = try await client.ask(S3Call("DELETE", object.key))
-                    log("\(from): its move to \(to) was cut off and is finished now")
-                } catch {
-                    log("\(from): its move to \(to) was cut off and can't be finished: \(error)")
-                }
+                note(S3Move(from: RemotePath(unchecked: source), to: RemotePath(unchecked: target), note: object.key))
             }
+            if listing.next == token { return }
             token = listing.next
         } while token != nil
     }
 
-    private func carryOut(_ source: RemotePath, to target: RemotePath) async throws(ProviderError) {
+    /// Finishes all moves that were cut off.
+    func finishMoves() async {
+        try? await findMoves()
+        for move in unfinishedMoves {
+            do throws(ProviderError) {
+                try await finish(move)
+                log("\(move.from): its move to \(move.to) was cut off and is finished now")
+            } catch {
+                if Task.isCancelled { return }
+                log("\(move.from): its move to \(move.to) was cut off and can't be finished: \(error)")
+            }
+        }
+    }
+
+    /// Finishes what was cut off around a path: until then neither place tells the truth.
+    func settleMoves(around path: RemotePath) async throws(ProviderError) {
+        for move in unfinishedMoves where move.concerns(path) {
+            do throws(ProviderError) {
+                try await finish(move)
+            } catch {
+                if error.parksAccount || error == .cancelled || !giveUp(move) { throw error }
+                log("\(move.from): its move to \(move.to) was cut off and can't be finished: \(error)")
+            }
+        }
+    }
+
+    private func finish(_ move: S3Move) async throws(ProviderError) {
+        if try await client.head(move.note) != nil {
+            try await relocate(move.from, to: move.to)
+            _ = try await client.ask(S3Call("DELETE", move.note)).get { $0.status == 404 }
+        }
+        forget(move)
+    }
+
+    private func relocate(_ source: RemotePath, to target: RemotePath) async throws(ProviderError) {
         let from = directoryKey(source)
         let to = directoryKey(target)
         try await each(below: from) { object throws(ProviderError) in

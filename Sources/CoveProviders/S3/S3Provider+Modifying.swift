@@ -11,6 +11,7 @@ extension S3Provider {
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
         let path = item.path
+        try await settleMoves(around: path)
         if let content { return try await replace(path, base: base, metadata, content) }
         return try await exclusively([key(path)]) { () throws(ProviderError) in
             guard let known = try await client.head(key(path)) else {
@@ -102,6 +103,7 @@ extension S3Provider {
     /// Deletes a file of the base version, or an empty directory.
     public func delete(_ item: RemoteReference, base: ContentVersion?) async throws(ProviderError) {
         let path = item.path
+        try await settleMoves(around: path)
         let key = key(path)
         try await exclusively([key]) { () throws(ProviderError) in
             guard let known = try await client.head(key) else { return try await deleteDirectory(path) }

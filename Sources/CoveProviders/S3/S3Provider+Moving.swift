@@ -10,6 +10,8 @@ extension S3Provider {
     ) async throws(ProviderError) -> RemoteItem {
         let target = try newPath(name, in: directory)
         let source = item.path
+        try await settleMoves(around: source)
+        try await settleMoves(around: target)
         let known = try await client.head(key(source))
         if let known, let base, known.version != base { throw .conflict(known.item(at: source)) }
         if source == target {
@@ -32,6 +34,8 @@ extension S3Provider {
         name: FileName
     ) async throws(ProviderError) -> RemoteItem {
         let target = try newPath(name, in: directory)
+        try await settleMoves(around: item.path)
+        try await settleMoves(around: target)
         guard let known = try await client.head(key(item.path)) else {
             guard try await hasDirectory(item.path) else { throw .noSuchItem }
             throw .unsupported("\(item.path): only files are copied at the source")
@@ -54,6 +58,7 @@ extension S3Provider {
         let target = RemotePath([
             FileName(unchecked: Array(".cove".utf8)), FileName(unchecked: Array("trash".utf8)), name,
         ])
+        try await settleMoves(around: item.path)
         guard let known = try await client.head(key(item.path)) else {
             // Asked again after the answer got lost.
             guard let kept = try await client.head(key(target)) else { throw .noSuchItem }
@@ -136,6 +141,9 @@ extension S3Provider {
         _ headers: [(name: String, value: String)],
         condition: S3Upload.Condition?
     ) async throws(ProviderError) -> Bool {
+        if source.size > copyLimit, let isDone = try await copyInParts(source, to: key, headers, condition) {
+            return isDone
+        }
         var call = S3Call("PUT", key)
         call.headers = headers
         call.headers += [

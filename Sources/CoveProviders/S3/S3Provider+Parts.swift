@@ -1,5 +1,12 @@
 internal import CoveCore
 
+/// A part that the server has.
+struct S3SentPart: Sendable {
+    var tag: String
+    /// The hash of its bytes; nil where they never were here.
+    var sha256: [UInt8]?
+}
+
 /// Uploads in parts, which go on after a crash with what is not at the server yet.
 extension S3Provider {
     func uploadInParts(
@@ -15,15 +22,15 @@ extension S3Provider {
             if let known { await abort(known) }
             return .stored(object)
         }
-        var (record, sent) = try await resume(upload, known)
-        if record == nil { record = try await begin(upload) }
-        guard let record else { return .refused }
+        let (begun, sent) = try await resume(upload, known)
+        let record = if let begun { begun } else { try await begin(upload) }
         do throws(ProviderError) {
-            sent = try await sendParts(upload, record, sent)
-            let tags = sent.sorted { $0.key < $1.key }.map(\.value)
+            let parts = try await makeParts(record, of: upload.size, sent) { number throws(ProviderError) in
+                try await self.sendPart(number, upload, record)
+            }
             let outcome = try await exclusively([upload.key]) { () throws(ProviderError) -> S3Upload.Outcome in
                 if let object = try await look() { return .stored(object) }
-                return try await complete(upload, record, tags)
+                return try await complete(upload, record, parts)
             }
             if case .refused = outcome { await abort(record) }
             await forget(upload.key)
@@ -40,22 +47,36 @@ extension S3Provider {
 
     /// Names what is sent: the snapshot, and the metadata that was given when the upload began.
     private func identity(of upload: S3Upload) -> String {
-        let headers = upload.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
+        let kept = upload.headers + (features.keepsChecksums ? [("", "SHA256")] : [])
+        let headers = kept.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
         return "\(upload.token)-\(upload.size)-\(Digest.hash(Array(headers.utf8), .sha256).hexadecimal.prefix(16))"
     }
 
     private func begin(_ upload: S3Upload) async throws(ProviderError) -> S3UploadRecord {
-        var call = S3Call("POST", upload.key, query: [("uploads", "")])
-        call.headers = upload.headers
+        var headers = upload.headers
+        if features.keepsChecksums { headers.append(("x-amz-checksum-algorithm", "SHA256")) }
+        return try await begin(upload.key, headers, identity(of: upload), size: upload.size, parts: pieceSize)
+    }
+
+    /// Begins an object in parts, and notes it.
+    func begin(
+        _ key: [UInt8],
+        _ headers: [(name: String, value: String)],
+        _ identity: String,
+        size: Int64,
+        parts: Int64
+    ) async throws(ProviderError) -> S3UploadRecord {
+        var call = S3Call("POST", key, query: [("uploads", "")])
+        call.headers = headers
         let answer = try S3Document.read(try await client.send(call).body)
         guard let name = answer["UploadId"], !name.isEmpty else { throw .failed("the server names no upload", nil) }
         // A part for each of 10,000, the most there can be, in whole MiB.
-        let least = (upload.size / 10_000 / (1 << 20) + 1) * (1 << 20)
+        let least = (size / 10_000 / (1 << 20) + 1) * (1 << 20)
         let record = S3UploadRecord(
-            key: upload.key,
+            key: key,
             upload: name,
-            identity: identity(of: upload),
-            partSize: max(pieceSize, least),
+            identity: identity,
+            partSize: max(parts, least),
             started: System.now().seconds
         )
         do throws(ProviderError) {
@@ -71,27 +92,27 @@ extension S3Provider {
     private func resume(
         _ upload: S3Upload,
         _ known: S3UploadRecord?
-    ) async throws(ProviderError) -> (record: S3UploadRecord?, sent: [Int: String]) {
+    ) async throws(ProviderError) -> (record: S3UploadRecord?, sent: [Int: S3SentPart]) {
         guard let known else { return (nil, [:]) }
         guard known.identity == identity(of: upload), let parts = try await listParts(known) else {
             await abort(known)
             return (nil, [:])
         }
-        var sent: [Int: String] = [:]
+        var sent: [Int: S3SentPart] = [:]
         for (number, part) in parts {
-            let range = Self.range(number, known, upload)
+            let range = known.range(number, of: upload.size)
             guard !range.isEmpty, part.size == range.upperBound - range.lowerBound else { continue }
-            let isSame = try await buffers.holding(Self.units(range)) { () throws(ProviderError) in
-                isDigest(part.tag, of: try await read(upload, range))
+            sent[number] = try await buffers.holding(Self.units(range)) { () throws(ProviderError) in
+                let bytes = try await read(upload, range)
+                return isDigest(part.tag, of: bytes) ? S3SentPart(tag: part.tag, sha256: bytes.sha256) : nil
             }
-            if isSame { sent[number] = part.tag }
         }
         log("\(upload.token): goes on with \(sent.count) parts that are there already")
         return (known, sent)
     }
 
     /// The parts that the server has; nil when it does not know the upload any more.
-    private func listParts(
+    func listParts(
         _ record: S3UploadRecord
     ) async throws(ProviderError) -> [Int: (tag: String, size: Int64)]? {
         var parts: [Int: (tag: String, size: Int64)] = [:]
@@ -118,44 +139,45 @@ extension S3Provider {
         }
     }
 
-    private static func range(_ number: Int, _ record: S3UploadRecord, _ upload: S3Upload) -> Range<Int64> {
-        let start = min(upload.size, Int64(number - 1) * record.partSize)
-        return start..<min(upload.size, start + record.partSize)
-    }
-
     private static func units(_ range: Range<Int64>) -> Int {
         Int((range.upperBound - range.lowerBound + S3Upload.pieceSize - 1) / S3Upload.pieceSize)
     }
 
-    /// Sends the parts that are missing, a few at a time; gives the ETags of all.
-    private func sendParts(
-        _ upload: S3Upload,
+    /// Makes the parts that are missing, a few at a time; gives all.
+    func makeParts(
         _ record: S3UploadRecord,
-        _ sent: [Int: String]
-    ) async throws(ProviderError) -> [Int: String] {
-        let count = Int((upload.size + record.partSize - 1) / record.partSize)
+        of size: Int64,
+        _ sent: [Int: S3SentPart],
+        _ make: @escaping @Sendable (_ number: Int) async throws(ProviderError) -> S3SentPart
+    ) async throws(ProviderError) -> [S3SentPart] {
+        let count = Int((size + record.partSize - 1) / record.partSize)
         var missing = (1...count).filter { sent[$0] == nil }.makeIterator()
-        let outcome = await withTaskGroup(of: (Int, Result<String, ProviderError>).self) { group in
-            var tags = sent
+        @Sendable func result(_ number: Int) async -> (Int, Result<S3SentPart, ProviderError>) {
+            do throws(ProviderError) { return (number, .success(try await make(number))) } catch {
+                return (number, .failure(error))
+            }
+        }
+        let outcome = await withTaskGroup(of: (Int, Result<S3SentPart, ProviderError>).self) { group in
+            var parts = sent
             var failure: ProviderError?
             var running = 0
             while true {
                 while running < Self.parallelParts, failure == nil, let number = missing.next() {
-                    group.addTask { (number, await self.sendPart(number, upload, record)) }
+                    group.addTask { await result(number) }
                     running += 1
                 }
                 guard running > 0, let (number, result) = await group.next() else { break }
                 running -= 1
                 switch result {
-                case .success(let tag): tags[number] = tag
+                case .success(let part): parts[number] = part
                 case .failure(let error):
                     failure = failure ?? error
                     group.cancelAll()
                 }
             }
-            return failure.map { Result<[Int: String], ProviderError>.failure($0) } ?? .success(tags)
+            return failure.map { Result<[Int: S3SentPart], ProviderError>.failure($0) } ?? .success(parts)
         }
-        return try outcome.get()
+        return try outcome.get().sorted { $0.key < $1.key }.map(\.value)
     }
 
     private static var parallelParts: Int { 4 }
@@ -164,48 +186,33 @@ extension S3Provider {
         _ number: Int,
         _ upload: S3Upload,
         _ record: S3UploadRecord
-    ) async -> Result<String, ProviderError> {
-        let range = Self.range(number, record, upload)
-        do throws(ProviderError) {
-            let tag = try await buffers.holding(Self.units(range)) { () throws(ProviderError) -> String in
-                let part = try await read(upload, range)
-                let query = [("partNumber", "\(number)"), ("uploadId", record.upload)]
-                var call = S3Call("PUT", record.key, query: query.map { (name: $0.0, value: $0.1) })
-                call.carry(part)
-                switch try await client.ask(call) {
-                case .success(let response):
-                    let tag = S3Object.version(response.head["etag"], size: 0, Timestamp(0)).description
-                    guard isDigest(tag, of: part) else {
-                        throw .failed("the server did not keep the bytes that it was sent", .inputOutput)
-                    }
-                    return tag
-                case .failure(let failure):
-                    // The next attempt begins anew.
-                    if failure.code == .noSuchUpload { await forget(record.key) }
-                    throw failure.code == .noSuchUpload ? .failed(failure.text, nil) : failure.error
+    ) async throws(ProviderError) -> S3SentPart {
+        let range = record.range(number, of: upload.size)
+        return try await buffers.holding(Self.units(range)) { () throws(ProviderError) -> S3SentPart in
+            let part = try await read(upload, range)
+            var call = record.part(number)
+            call.carry(part, checksum: features.keepsChecksums)
+            switch try await client.ask(call) {
+            case .success(let response):
+                let tag = S3Object.version(response.head["etag"], size: 0, Timestamp(0)).description
+                guard isDigest(tag, of: part) else {
+                    throw .failed("the server did not keep the bytes that it was sent", .inputOutput)
                 }
+                return S3SentPart(tag: tag, sha256: part.sha256)
+            case .failure(let failure):
+                // The next attempt begins anew.
+                if failure.code == .noSuchUpload { await forget(record.key) }
+                throw failure.code == .noSuchUpload ? .failed(failure.text, nil) : failure.error
             }
-            return .success(tag)
-        } catch {
-            return .failure(error)
         }
     }
 
     private func complete(
         _ upload: S3Upload,
         _ record: S3UploadRecord,
-        _ tags: [String]
+        _ parts: [S3SentPart]
     ) async throws(ProviderError) -> S3Upload.Outcome {
-        let rows = tags.enumerated().map {
-            "<Part><PartNumber>\($0 + 1)</PartNumber><ETag>&quot;\(Self.escaped($1))&quot;</ETag></Part>"
-        }
-        let space = "http://s3.amazonaws.com/doc/2006-03-01/"
-        let text = "<CompleteMultipartUpload xmlns=\"\(space)\">\(rows.joined())</CompleteMultipartUpload>"
-        var call = S3Call("POST", record.key, query: [("uploadId", record.upload)])
-        call.carry(S3Upload.Part(Array(text.utf8)))
-        call.isBulk = true
-        if let condition = header(upload.condition) { call.headers.append(condition) }
-        switch try await client.ask(call) {
+        switch try await client.ask(completion(record, parts, upload.condition)) {
         case .success(let response):
             let tag = (try? S3Document.read(response.body))?["ETag"]
             return try await confirm(upload, tag, nil)
@@ -221,12 +228,33 @@ extension S3Provider {
         }
     }
 
+    /// The request that makes an object of parts.
+    func completion(
+        _ record: S3UploadRecord,
+        _ parts: [S3SentPart],
+        _ condition: S3Upload.Condition?
+    ) -> S3Call {
+        let rows = parts.enumerated().map { index, part in
+            let sum = part.sha256.flatMap { features.keepsChecksums ? $0.base64 : nil }
+            let checksum = sum.map { "<ChecksumSHA256>\($0)</ChecksumSHA256>" } ?? ""
+            let tag = "<ETag>&quot;\(Self.escaped(part.tag))&quot;</ETag>"
+            return "<Part><PartNumber>\(index + 1)</PartNumber>\(tag)\(checksum)</Part>"
+        }
+        let space = "http://s3.amazonaws.com/doc/2006-03-01/"
+        let text = "<CompleteMultipartUpload xmlns=\"\(space)\">\(rows.joined())</CompleteMultipartUpload>"
+        var call = S3Call("POST", record.key, query: [("uploadId", record.upload)])
+        call.carry(S3Upload.Part(Array(text.utf8)), checksum: false)
+        call.isBulk = true
+        if let condition = condition.flatMap({ header($0) }) { call.headers.append(condition) }
+        return call
+    }
+
     private static func escaped(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
     }
 
     /// Makes the server drop the parts of an upload; also when the task is called off.
-    private func abort(_ record: S3UploadRecord) async {
+    func abort(_ record: S3UploadRecord) async {
         let client = client
         let isGone = await Task {
             let result = try? await client.ask(S3Call("DELETE", record.key, query: [("uploadId", record.upload)]))
@@ -237,7 +265,7 @@ extension S3Provider {
         if isGone { await forget(record.key) }
     }
 
-    private func forget(_ key: [UInt8]) async {
+    func forget(_ key: [UInt8]) async {
         let (work, journal) = (work, journal)
         await Task { try? await work.run { _ throws(ProviderError) in journal.remove(key) } }.value
     }

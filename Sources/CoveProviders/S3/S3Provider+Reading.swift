@@ -3,6 +3,7 @@ public import CoveCore
 extension S3Provider {
     /// Lists a directory, a page of the server's at a time.
     public func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {
+        try await settleMoves(around: directory.path)
         var cursor = S3Cursor(path: directory.path)
         if let page {
             guard let known = cursors.take(page), known.path == directory.path else { throw .pageExpired }
@@ -28,6 +29,7 @@ extension S3Provider {
     /// Looks a name up.
     public func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
         if name.isReserved, !name.isPassing { throw .noSuchItem }
+        try await settleMoves(around: directory.path.appending(name))
         guard let item = try await find(directory.path.appending(name)) else { throw .noSuchItem }
         return item
     }
@@ -52,12 +54,13 @@ extension S3Provider {
         into sink: any ContentSink
     ) async throws(ProviderError) {
         guard !range.isEmpty else { return }
+        try await settleMoves(around: item.path)
         let key = key(item.path)
         let features = features
         var call = S3Call("GET", key)
         if !version.isMadeUp { call.headers.append(("If-Match", features.tag(version))) }
-        call.headers.append(("x-amz-checksum-mode", "ENABLED"))
-        let checked = S3CheckedSink(range, into: sink, tagIsDigest: features.tagIsDigest)
+        call.headers.append(S3Call.wantsChecksum)
+        let checked = S3CheckedSink(range, into: sink, features)
         let receiver = RangeReceiver(range, into: checked) { head throws(ProviderError) in
             let object = try S3Object(key: key, head: head)
             guard object.version == version else { throw .versionNoLongerAvailable }
@@ -66,6 +69,15 @@ extension S3Provider {
         switch try await client.fetch(call, receiver) {
         case .success:
             guard receiver.isComplete else { throw .serverUnreachable("the server sent fewer bytes than it has") }
+            if checked.lacksChecksum, features.keepsChecksums {
+                // Some tell it of the whole alone, and not of a part that is the whole.
+                var call = S3Call("HEAD", key)
+                call.headers.append(S3Call.wantsChecksum)
+                let head = try await client.send(call).head
+                let object = try S3Object(key: key, head: head)
+                guard object.version == version else { throw .versionNoLongerAvailable }
+                checked.note(object, head)
+            }
             if checked.isRight { return try checked.finish() }
             // A server that writes in place may have sent what it was in the middle of replacing.
             guard try await client.head(key)?.version == version else { throw .versionNoLongerAvailable }

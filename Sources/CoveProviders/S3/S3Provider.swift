@@ -11,9 +11,13 @@ public final class S3Provider: Provider {
     let log: @Sendable (String) -> Void
     let work = WorkQueue(label: "cove.s3", width: 4)
     let journal: S3UploadJournal
+    /// What this device's claims begin with.
+    let owner: String
     /// What may be in memory of uploads, counted in pieces.
     let buffers = BufferGate(limit: 6)
     let pieceSize: Int64
+    /// What is larger is copied in parts.
+    let copyLimit: Int64
     let cursors = CursorTable<S3Cursor>()
     private let state = Mutex(State())
 
@@ -22,6 +26,10 @@ public final class S3Provider: Provider {
         var features = S3Features()
         /// Directories that are known to have an object of their own.
         var marked: Set<[UInt8]> = []
+        /// Claims that are made, held or taken back just now.
+        var claims: Set<[UInt8]> = []
+        /// Moves of directories that may have been cut off.
+        var unfinished: [S3Move] = []
         var moving: Task<Void, Never>?
     }
 
@@ -34,13 +42,16 @@ public final class S3Provider: Provider {
         _ options: HTTPOptions = HTTPOptions(),
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
+        copyLimit: Int64 = 5 << 30,
         credentials: @escaping @Sendable () async -> Credentials?,
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(ProviderError) {
         client = S3Client(try S3Address(source), login: credentials, try HTTPClient(options))
         self.log = log
         self.pieceSize = pieceSize
+        self.copyLimit = copyLimit
         journal = S3UploadJournal(folder: uploads)
+        owner = journal.owner()
     }
 
     deinit { state.withLock { $0.moving }?.cancel() }
@@ -57,18 +68,27 @@ public final class S3Provider: Provider {
     public func start() async throws(ProviderError) {
         client.forgetCredentials()
         _ = try await client.list(address.prefix, delimiter: true, limit: 1)
-        let features = try await S3Probe(client: client).run()
+        let (features, _) = try await both { () throws(ProviderError) in
+            try await S3Probe(client: self.client).run()
+        } and: { () throws(ProviderError) in
+            try await self.findMoves()
+        }
         var capabilities = ProviderCapabilities()
         capabilities.conditionalWrites = features.putsConditionally
         capabilities.serverSideCopy = true
+        capabilities.movesInSteps = true
         capabilities.trash = true
+        capabilities.versions = features.keepsVersions
         capabilities.readOnly = features.isReadOnly
         let (found, probed) = (capabilities, features)
         state.withLock { state in
             state.capabilities = found
             state.features = probed
+            if probed.isReadOnly { state.unfinished = [] }
         }
-        if !probed.isReadOnly { resumeMoves() }
+        guard !probed.isReadOnly else { return }
+        if !probed.putsConditionally { try await dropLeftClaims() }
+        resumeMoves()
     }
 
     /// The bucket and the prefix.
@@ -133,6 +153,49 @@ public final class S3Provider: Provider {
     /// Forgets the objects that stand for directories at and below a key.
     func forgetMarked(_ key: [UInt8]) {
         state.withLock { state in state.marked = state.marked.filter { !$0.starts(with: key) } }
+    }
+
+    // MARK: claims
+
+    func hold(_ claim: [UInt8]) { state.withLock { _ = $0.claims.insert(claim) } }
+    func drop(_ claim: [UInt8]) { state.withLock { _ = $0.claims.remove(claim) } }
+    func isHeld(_ claim: [UInt8]) -> Bool { state.withLock { $0.claims.contains(claim) } }
+
+    // MARK: moves that were cut off
+
+    var unfinishedMoves: [S3Move] { state.withLock { $0.unfinished.filter { !$0.isActive } } }
+
+    func begin(_ move: S3Move) {
+        note(move)
+        setActive(move, true)
+    }
+
+    func pause(_ move: S3Move) { setActive(move, false) }
+
+    private func setActive(_ move: S3Move, _ isActive: Bool) {
+        state.withLock { state in
+            guard let index = state.unfinished.firstIndex(where: { $0.note == move.note }) else { return }
+            state.unfinished[index].isActive = isActive
+        }
+    }
+
+    func note(_ move: S3Move) {
+        state.withLock { state in
+            if !state.unfinished.contains(where: { $0.note == move.note }) { state.unfinished.append(move) }
+        }
+    }
+
+    func forget(_ move: S3Move) { state.withLock { $0.unfinished.removeAll { $0.note == move.note } } }
+
+    /// Counts a failure; true when there were so many that the move is left as it is until the next start.
+    func giveUp(_ move: S3Move) -> Bool {
+        state.withLock { state in
+            guard let index = state.unfinished.firstIndex(where: { $0.note == move.note }) else { return true }
+            state.unfinished[index].failures += 1
+            guard state.unfinished[index].failures > 10 else { return false }
+            state.unfinished.remove(at: index)
+            return true
+        }
     }
 
     /// Finishes moves of directories that were cut off, and drops uploads that nobody wants.

@@ -18,12 +18,12 @@ struct S3Upload: Sendable {
     /// Bytes in memory, read once, with both hashes as servers want them.
     struct Part: Sendable {
         var bytes: [UInt8]
-        var sha256: String
+        var sha256: [UInt8]
         var md5: [UInt8]
 
         init(_ bytes: [UInt8]) {
             self.bytes = bytes
-            sha256 = Digest.hash(bytes, .sha256).hexadecimal
+            sha256 = Digest.hash(bytes, .sha256)
             md5 = Digest.hash(bytes, .md5)
         }
     }
@@ -82,7 +82,7 @@ extension S3Provider {
         var call = S3Call("PUT", upload.key)
         call.headers = upload.headers
         if let condition = header(upload.condition) { call.headers.append(condition) }
-        call.carry(part)
+        call.carry(part, checksum: features.keepsChecksums)
         var attempts = 0
         while true {
             attempts += 1
@@ -178,10 +178,14 @@ extension S3Provider {
 }
 
 extension S3Call {
-    /// Sends bytes along, and what proves them.
-    mutating func carry(_ part: S3Upload.Part) {
+    /// Asks for the checksums that the server has.
+    static let wantsChecksum = (name: "x-amz-checksum-mode", value: "ENABLED")
+
+    /// Sends bytes along, and what proves them; with a checksum that the server keeps beside them.
+    mutating func carry(_ part: S3Upload.Part, checksum: Bool) {
         headers.append(("content-md5", part.md5.base64))
-        payload = part.sha256
+        if checksum { headers.append(("x-amz-checksum-sha256", part.sha256.base64)) }
+        payload = part.sha256.hexadecimal
         if !part.bytes.isEmpty { body = .bytes(part.bytes) }
         isBulk = part.bytes.count > 64 << 10
         // When the first attempt has arrived, a condition refuses the second, and the token tells whose it is.

@@ -14,6 +14,19 @@ struct S3UploadRecord: Sendable, Equatable {
     var started: Int64
 }
 
+extension S3UploadRecord {
+    /// The bytes of a part, counted from 1, of an object of that size; empty behind its end.
+    func range(_ number: Int, of size: Int64) -> Range<Int64> {
+        let start = min(size, Int64(number - 1) * partSize)
+        return start..<min(size, start + partSize)
+    }
+
+    /// The request that makes a part.
+    func part(_ number: Int) -> S3Call {
+        S3Call("PUT", key, query: [("partNumber", "\(number)"), ("uploadId", upload)])
+    }
+}
+
 /// Remembers uploads in parts, one file each in a folder of the account's state; without a folder, in memory.
 ///
 /// A record is durable before the first part is sent, so that none is left on the server without anybody's knowledge.
@@ -22,6 +35,24 @@ final class S3UploadJournal: Sendable {
     private let memory = Mutex<[[UInt8]: S3UploadRecord]>([:])
 
     init(folder: String?) { self.folder = folder }
+
+    /// A name for this device's account, which no other has; it lasts as long as the folder.
+    func owner() -> String {
+        let own = "\(DocumentID.random())"
+        guard let folder else { return own }
+        let path = folder + "/owner"
+        if let known = Self.text(path), known.utf8.count == own.utf8.count { return known }
+        do throws(Errno) {
+            try System.makeDirectories(folder)
+            let file = try System.open(path, O_WRONLY | O_CREAT | O_TRUNC)
+            defer { System.close(file) }
+            try Self.write(Array(own.utf8), to: file)
+            try System.fsync(file)
+        } catch {
+            // The next start has another one.
+        }
+        return own
+    }
 
     func record(_ key: [UInt8]) -> S3UploadRecord? {
         guard let path = path(key) else { return memory.withLock { $0[key] } }
@@ -67,13 +98,17 @@ final class S3UploadJournal: Sendable {
         try result.get()
     }
 
-    /// Reads a record; nil for one that was cut off.
-    private static func read(_ path: String) -> S3UploadRecord? {
+    private static func text(_ path: String) -> String? {
         guard let file = try? System.open(path, O_RDONLY) else { return nil }
         defer { System.close(file) }
         var bytes = [UInt8](repeating: 0, count: 16 << 10)
         let count = bytes.withUnsafeMutableBytes { (try? System.pread(file, $0, 0)) ?? 0 }
-        let lines = bytes[..<count].split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+
+    /// Reads a record; nil for one that was cut off.
+    private static func read(_ path: String) -> S3UploadRecord? {
+        let lines = (text(path) ?? "").split(separator: "\n").map { String($0) }
         guard lines.count == 6, lines[5] == "end", let key = [UInt8](hexadecimal: lines[0]),
             let upload = PercentEncoding.decode(lines[1].utf8), let partSize = Int64(lines[3]), partSize > 0,
             let started = Int64(lines[4])

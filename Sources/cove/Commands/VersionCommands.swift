@@ -18,6 +18,9 @@ extension CommandTable {
             was sent last is kept: by sharing blocks where the disk can, else up to 1 MiB. What was not on this disk when
             it was replaced is not kept, nor what a program could still write to. A power cut ends what may not have
             reached the disk.
+
+            Where the source keeps earlier contents of its own, as a bucket with versioning does, these are listed as `not
+            here` while it can be reached. They are fetched when they are shown or restored.
             """
     ) { arguments throws(Failure) in
         let (connection, location) = try open(arguments)

@@ -13,7 +13,7 @@ extension ItemService {
         return [
             "Versions": VarlinkMethod { (request: Item.VersionRequest, invocation) async throws(VarlinkError) in
                 let path = try request.file()
-                let versions = try await explaining { () async throws(Errno) in try engine.versions(of: path) }
+                let versions = try await explaining { () async throws(Errno) in try await engine.allVersions(of: path) }
                 let last = try await AccountService.sendBatches(versions, invocation) {
                     Item.VersionsReply(versions: $0)
                 }
@@ -85,6 +85,7 @@ extension ItemService {
                 switch error {
                 case .noData: "it has no such version; see `cove versions ls`"
                 case .isDirectory, .invalidArgument: "only files have versions; name a file"
+                case .notPermitted: "the source keeps it, and it alone can delete it"
                 case .notSupported: "no versions are kept here"
                 default: error.explanation
                 }

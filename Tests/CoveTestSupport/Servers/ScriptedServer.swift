@@ -13,7 +13,7 @@ public final class ScriptedServer: Sendable {
         /// The other lines as they were sent.
         public let lines: [String]
         /// The body.
-        public let body: [UInt8]
+        public var body: [UInt8]
     }
 
     /// What becomes of a request.
@@ -30,7 +30,7 @@ public final class ScriptedServer: Sendable {
 
     /// A request that is over, and the status of its answer.
     public struct Exchange: Sendable {
-        /// What was asked.
+        /// What was asked, without a large body.
         public let request: Request
         /// The status that was sent back; 0 without an answer.
         public let status: Int
@@ -45,6 +45,7 @@ public final class ScriptedServer: Sendable {
 
     private final class Log: Sendable {
         let exchanges = Mutex<[Exchange]>([])
+        let underway = Atomic(0)
     }
 
     /// Starts to listen; the body is called on a thread of each connection.
@@ -67,13 +68,19 @@ public final class ScriptedServer: Sendable {
             while true {
                 let connection = accept(listener, nil, nil)
                 guard connection >= 0 else { return }
+                log.underway.add(1, ordering: .relaxed)
                 try? BlockingThread.start {
-                    defer { System.close(connection) }
+                    defer {
+                        System.close(connection)
+                        log.underway.subtract(1, ordering: .releasing)
+                    }
                     let before = log.exchanges.withLock { $0.count }
                     guard let request = Self.read(connection) else { return }
+                    var noted = request
+                    if noted.body.count > 64 << 10 { noted.body = [] }
                     // Noted before anybody can know the answer.
                     Self.send(answer(request), to: connection, request) { status in
-                        log.exchanges.withLock { $0.append(Exchange(request: request, status: status, before: before)) }
+                        log.exchanges.withLock { $0.append(Exchange(request: noted, status: status, before: before)) }
                     }
                 }
             }
@@ -84,6 +91,9 @@ public final class ScriptedServer: Sendable {
         shutdown(listener, Int32(SHUT_RDWR))
         System.close(listener)
     }
+
+    /// True while nothing is asked: also of what nobody waits for any more, the answers are known.
+    public var isIdle: Bool { log.underway.load(ordering: .acquiring) == 0 }
 
     /// What has gone through so far.
     public var exchanges: [Exchange] { log.exchanges.withLock { $0 } }

@@ -46,7 +46,8 @@ public enum ItemInterface {
 
         # An earlier content of a file, or, with isConflict, another side of a conflict, which is the file conflictPath.
         # modificationTime is when it was written, replacedTime when it was replaced or the conflict was found. host is the
-        # device that saved it, contentVersion what the source calls it, where that is known. isLocal: its bytes are here.
+        # device that saved it, contentVersion what the source calls it, where that is known. isLocal: its bytes are here;
+        # else the source keeps it, and its id begins with @.
         type Version (
           id: string,
           documentID: string,
@@ -82,7 +83,8 @@ public enum ItemInterface {
         # Ends Pin.
         method Unpin(path: ?string, path_base64: ?string) -> ()
 
-        # A file's versions, newest first, and then the other sides of its conflicts. Long lists need more.
+        # A file's versions, newest first, and then the other sides of its conflicts. Those that the source keeps are
+        # among them while it can be reached. Long lists need more.
         method Versions(path: ?string, path_base64: ?string) -> (versions: []Version)
 
         # The bytes of a version, part by part, in base64; the last reply has none. Needs more.

@@ -33,8 +33,10 @@ final class S3Client: Sendable {
     private struct State {
         var credentials: S3Credentials?
         var region: String
-        /// The server's clock is ahead of the one here by so many seconds.
+        /// Requests are signed with a time that is ahead of the one here by so many seconds, as the server wanted.
         var offset: Int64 = 0
+        /// The server's clock is ahead by so many seconds, by its last answer.
+        var ahead: Int64 = 0
     }
 
     init(_ address: S3Address, login: @escaping @Sendable () async -> Credentials?, _ http: HTTPClient) {
@@ -66,10 +68,13 @@ final class S3Client: Sendable {
         try await exchange(call) { request throws(ProviderError) in try await self.http.fetch(request, receiver) }
     }
 
-    /// The time at the server.
-    var now: Timestamp {
-        let offset = state.withLock { $0.offset }
-        return Timestamp(System.now().rawValue &+ offset &* 1_000_000_000)
+    /// The time at the server, by whose clock what it holds is dated; the one here may be hours wrong.
+    var now: Timestamp { Timestamp(System.now().rawValue &+ state.withLock { $0.ahead } &* 1_000_000_000) }
+
+    private func noteTime(_ head: HTTPHead) {
+        guard let there = head["date"].flatMap({ HTTPDate.parse($0) }) else { return }
+        let ahead = there.seconds - System.now().seconds
+        state.withLock { $0.ahead = ahead }
     }
 
     private func exchange(
@@ -79,7 +84,10 @@ final class S3Client: Sendable {
         var corrections = 0
         var attempts = 0
         while true {
+            let offset = state.withLock { $0.offset }
             let response = try await send(signed(call))
+            // Of much else the answer began long ago.
+            if !call.isBulk { noteTime(response.head) }
             if response.head.isSuccess, !Self.hidesFailure(call, response) { return .success(response) }
             var failure = S3Failure(response)
             if call.method == "HEAD", failure.code == .other, [400, 403].contains(failure.status) {
@@ -95,7 +103,7 @@ final class S3Client: Sendable {
                 }
                 continue
             }
-            guard corrections < 2, try await correct(failure, response.head) else { return .failure(failure) }
+            guard corrections < 2, try await correct(failure, response.head, offset) else { return .failure(failure) }
             corrections += 1
         }
     }
@@ -116,15 +124,13 @@ final class S3Client: Sendable {
     }
 
     /// Learns from a refusal; true when it is worth asking again.
-    private func correct(_ failure: S3Failure, _ head: HTTPHead) async throws(ProviderError) -> Bool {
+    private func correct(
+        _ failure: S3Failure,
+        _ head: HTTPHead,
+        _ offset: Int64
+    ) async throws(ProviderError) -> Bool {
+        if correctTime(failure, head, offset) { return true }
         switch failure.code {
-        case .requestTimeTooSkewed, .requestExpired:
-            guard let there = head["date"].flatMap({ HTTPDate.parse($0) }) else { return false }
-            let offset = there.seconds - System.now().seconds
-            return state.withLock { state in
-                defer { state.offset = offset }
-                return abs(state.offset - offset) > 1
-            }
         case .expiredToken, .tokenRefreshRequired, .invalidToken:
             let found = try S3Credentials.find(login: await login(), address: address)
             return state.withLock { state in
@@ -142,6 +148,18 @@ final class S3Client: Sendable {
         }
     }
 
+    /// Takes the server's clock for what is signed, if that may be why it refused; some say only that they do.
+    private func correctTime(_ failure: S3Failure, _ head: HTTPHead, _ used: Int64) -> Bool {
+        let isSaid = failure.code == .requestTimeTooSkewed || failure.code == .requestExpired
+        guard isSaid || [400, 403].contains(failure.status),
+            let there = head["date"].flatMap({ HTTPDate.parse($0) })
+        else { return false }
+        let offset = there.seconds - System.now().seconds
+        guard abs(used - offset) > (isSaid ? 1 : 240) else { return false }
+        state.withLock { $0.offset = offset }
+        return true
+    }
+
     /// Forgets the credentials, so that the next request looks for them again.
     func forgetCredentials() { state.withLock { $0.credentials = nil } }
 
@@ -154,8 +172,9 @@ final class S3Client: Sendable {
 
     private func signed(_ call: S3Call) async throws(ProviderError) -> HTTPRequest {
         let credentials = try await credentials()
-        let region = state.withLock { $0.region }
-        let signature = S3Signature(credentials: credentials, region: region, time: now)
+        let (region, offset) = state.withLock { ($0.region, $0.offset) }
+        let time = Timestamp(System.now().rawValue &+ offset &* 1_000_000_000)
+        let signature = S3Signature(credentials: credentials, region: region, time: time)
         let place = address.place(of: call.key, in: region)
         var headers = call.headers
         headers.append(("x-amz-date", HTTPDate.compact(signature.time)))

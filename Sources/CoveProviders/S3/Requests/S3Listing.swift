@@ -55,7 +55,8 @@ final class S3Listing: BodyReceiver, @unchecked Sendable {
         next = token
     }
 
-    private static func key(_ raw: [UInt8], _ isEncoded: Bool) -> [UInt8]? {
+    /// A key as a document has it.
+    static func key(_ raw: [UInt8], _ isEncoded: Bool) -> [UInt8]? {
         isEncoded ? PercentEncoding.decode(raw.map { $0 == 0x2B ? 0x20 : $0 }) : raw
     }
 }
