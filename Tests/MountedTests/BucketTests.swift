@@ -6,11 +6,19 @@ import Testing
 extension Mounted {
     /// A mounted bucket.
     struct BucketTests {
-        @Test(.timeLimit(.minutes(3)), arguments: [Cloud.seaweedFS])
+        /// COVE_UPLOAD_BYTES and COVE_UPLOAD_KILLS make it a longer one.
+        @Test(arguments: [Cloud.seaweedFS])
         func `a big upload survives kill -9 again and again, and no part that was acknowledged is sent twice`(
             cloud: Cloud
         ) async throws {
+            let environment = ProcessInfo.processInfo.environment
+            let size = environment["COVE_UPLOAD_BYTES"].flatMap(Int.init) ?? 400_000_000
+            let kills = environment["COVE_UPLOAD_KILLS"].flatMap(Int.init) ?? 3
+            let seed = environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
+            let count = (size + (16 << 20) - 1) / (16 << 20)
+            print("an upload of \(size) bytes, killed \(kills) times: seed \(seed)")
             try await blocking {
+                var random = SeededGenerator(seed: seed)
                 let server = try cloud.start()
                 let port = server.port
                 let front = try ScriptedServer { _ in .handOn(port) }
@@ -25,20 +33,27 @@ extension Mounted {
                 }
                 let account = try MountedAccount(options: "settle=50ms", address: Cloud.s3Address(front.port))
                 try account.start()
-                try account.shell("head -c 400000000 /dev/urandom > $tmp/big; cp $tmp/big big", deadline: 120)
-                for round in 1...3 {
-                    try waitUntil("parts are sent", deadline: 60) { parts().count >= 5 * round }
-                    try account.killDaemon()
+                try account.shell("head -c \(size) /dev/urandom > $tmp/big; cp $tmp/big big", deadline: 600)
+                for round in 1...kills {
+                    // Some time after that many parts, in the middle of others or of looking at those that are there.
+                    let least = (count - 4) * round / (kills + 1)
+                    try waitUntil("parts are sent", deadline: 120) { parts().count >= least }
+                    usleep(UInt32.random(in: 0...300_000, using: &random))
+                    print("kill \(round): \(parts().count) of \(count) parts acknowledged")
+                    #expect(parts().count < count)
+                    try account.crash()
+                    try account.start()
                 }
+                try waitUntil("all parts are sent", deadline: 600) { Set(parts().map(\.number)).count == count }
                 try account.settle()
                 let sent = parts()
                 let again = sent.filter { part in sent.contains { $0.number == part.number && $0.at < part.before } }
-                print("\(sent.count) parts acknowledged of 24, \(again.count) sent again after that")
-                #expect(Set(sent.map(\.number)).count == 24 && again.isEmpty)
+                print("\(sent.count) parts acknowledged of \(count), \(again.count) sent again after that")
+                #expect(Set(sent.map(\.number)).count == count && again.isEmpty)
                 try account.end()
                 let other = try MountedAccount(address: Cloud.s3Address(port))
                 try other.start()
-                try account.shell("cmp $tmp/big \(other.mount)/big")
+                try account.shell("cmp $tmp/big \(other.mount)/big", deadline: 600)
                 try other.end()
             }
         }

@@ -5,9 +5,14 @@ import Synchronization
 import Testing
 
 extension Mounted {
-    /// Random use of two devices on one real server, over lines that break, against the model.
+    /// Random use of two devices on one real server, over lines that break and with clocks hours apart, against the model.
     struct CloudModelTests {
-        @Test(arguments: [Cloud.apache])
+        /// COVE_MODEL_CLOUD names the one to repeat a walk on.
+        private static let clouds = [Cloud.apache, .seaweedFS, .rcloneS3].filter { cloud in
+            ProcessInfo.processInfo.environment["COVE_MODEL_CLOUD"].map { $0 == cloud.testDescription } ?? true
+        }
+
+        @Test(arguments: clouds)
         func `two devices over bad lines agree with the model`(cloud: Cloud) async throws {
             let environment = ProcessInfo.processInfo.environment
             let seed = environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
@@ -31,6 +36,7 @@ extension Mounted {
 /// Two devices on one server: programs use the first, and what happens on the second is the other side.
 private final class TwoMounts: AccountUnderTest {
     private let server: TestServer
+    private let clock: WrongClock
     private let lines: [FaultProxy]
     private let mounts: [MountedAccount]
     private let random: Mutex<SeededGenerator>
@@ -41,10 +47,14 @@ private final class TwoMounts: AccountUnderTest {
         let server = try cloud.start()
         let lines = try (0..<2).map { _ in try FaultProxy(to: server.port) }
         let options = "poll=1h,settle=50ms,stall-limit=2s,log=debug"
-        mounts = try lines.map { try MountedAccount(options: options, address: cloud.address($0.port)) }
+        var random = SeededGenerator(seed: seed &+ 1)
+        clock = try WrongClock(hours: Int.random(in: 1...12, using: &random) * (random.oneIn(2) ? 1 : -1))
+        mounts = try [[:], clock.variables].enumerated().map { index, variables in
+            try MountedAccount(options: options, address: cloud.address(lines[index].port), variables: variables)
+        }
         self.server = server
         self.lines = lines
-        random = Mutex(SeededGenerator(seed: seed &+ 1))
+        self.random = Mutex(random)
         tree = MountedTree(mounts[0].mount)
         for mount in mounts { try mount.start() }
         for mount in mounts { try mount.shell("ls -a") }

@@ -141,8 +141,9 @@ struct Cloud: Sendable, CustomTestStringConvertible {
     static let all = [
         apache, webDAV("nginx") { try TestServer.nginx() },
         webDAV("rclone's WebDAV") { try TestServer.rcloneWebDAV() }, seaweedFS,
-        s3("JuiceFS's S3") { try TestServer.juiceFS() }, s3("rclone's S3") { try TestServer.rcloneS3() },
+        s3("JuiceFS's S3") { try TestServer.juiceFS() }, rcloneS3,
     ]
+    static let rcloneS3 = s3("rclone's S3") { try TestServer.rcloneS3() }
     static let seaweedFS = s3("SeaweedFS") { try TestServer.seaweedFS() }
 
     private static func webDAV(_ name: String, _ start: @escaping @Sendable () throws -> TestServer) -> Cloud {

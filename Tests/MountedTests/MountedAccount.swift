@@ -18,13 +18,17 @@ final class MountedAccount: Sendable {
     private let binary: String
     private let options: String
     private let address: String
+    private let variables: [String: String]
 
     /// Makes the folders, where nothing is mounted yet; with an address that is the cloud instead of a folder.
-    init(options: String = "", address: String? = nil) throws {
+    ///
+    /// The daemon gets further environment variables.
+    init(options: String = "", address: String? = nil, variables: [String: String] = [:]) throws {
         guard let binary = ProcessInfo.processInfo.environment["COVE_BINARY"] else {
             throw CommandFailure("COVE_BINARY is not set; run mount-scripts/test")
         }
         self.binary = binary
+        self.variables = variables
         // The whole suite can be run with further options, such as passthrough.
         let further = ProcessInfo.processInfo.environment["COVE_MOUNT_OPTIONS"] ?? ""
         self.options = [options, further].filter { !$0.isEmpty }.joined(separator: ",")
@@ -49,9 +53,10 @@ final class MountedAccount: Sendable {
 
     /// A home of its own, so that no login of the machine's user counts.
     private func secrets(_ password: String?) -> [String: String] {
-        var variables = ["HOME": scratch.path]
-        if let password { variables["COVE_PASSWORD"] = password }
-        return variables
+        var secrets = variables
+        secrets["HOME"] = scratch.path
+        if let password { secrets["COVE_PASSWORD"] = password }
+        return secrets
     }
 
     /// Unmounts; fails when something still uses the mount.
