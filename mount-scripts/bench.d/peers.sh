@@ -27,6 +27,12 @@ start_peer() {
             --dir-cache-time 24h --attr-timeout 24h >"$work/$peer/log" 2>&1 &
         peer_process[$peer]=$!
         ;;
+    s3fs)
+        (umask 077 && echo "ada:$COVE_PASSWORD" >"$work/$peer/login")
+        s3fs bench "$mount" -f -o "url=$endpoint,use_path_request_style,endpoint=us-east-1,passwd_file=$work/$peer/login" \
+            >"$work/$peer/log" 2>&1 &
+        peer_process[$peer]=$!
+        ;;
     *) fail "no file system is called $peer" ;;
     esac
     ! has_mount "$peer" || wait_for_mount "$peer" "$mount"

@@ -2,9 +2,9 @@
 # shellcheck source=mount-scripts/bench.d/cloud.sh
 . "$here/cloud.sh"
 offset=0 place='the first byte'
-if [ "${words[1]:-}" = middle ]; then offset=$((1 << 29)) place='4 KiB in the middle'; fi
+if [[ ${words[*]} = *middle* ]]; then offset=$((1 << 29)) place='4 KiB in the middle'; fi
 title="open of a dataless 1 GiB file and $place, round trip 20 ms; curl: a GET of as much, which is the round trip"
-peers='curl rclone'
+peers=$(beside curl rclone)
 goal='<= 1.1'
 amount='whole'
 
@@ -17,8 +17,8 @@ before() { make_dataless "$1" file; }
 run() {
     if [ "$1" = curl ]; then
         # The second one, on the connection of the first.
-        ask "${RCLONE_CONFIG_CLOUD_URL}warm" -o /dev/null --next -sSf -u "ada:$COVE_PASSWORD" -o /dev/null \
-            -r $offset-$((offset + 4095)) -w '%{time_total}' "${RCLONE_CONFIG_CLOUD_URL}file" |
+        ask "${url}warm" -o /dev/null --next -sSf "${login[@]}" -o /dev/null \
+            -r $offset-$((offset + 4095)) -w '%{time_total}' "${url}file" |
             awk '{ printf "%.0f\n", $1 * 1e9 }'
     else
         "$drive" first "${root[$1]}/file" $offset

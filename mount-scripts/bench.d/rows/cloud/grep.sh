@@ -3,7 +3,7 @@
 . "$here/cloud.sh"
 count=$(scaled 1000)
 title="grep -r over $count dataless files of 4 KiB, round trip 20 ms; curl: 16 at a time"
-peers='rclone curl'
+peers=$(beside rclone curl)
 goal='<= 2 s'
 amount='whole'
 most_runs=3
@@ -17,8 +17,8 @@ fill() {
 before() { make_dataless "$1" folder; }
 run() {
     if [ "$1" = curl ]; then
-        "$drive" run curl -f --no-progress-meter -u "ada:$COVE_PASSWORD" --parallel --parallel-max 16 -o /dev/null \
-            "${RCLONE_CONFIG_CLOUD_URL}folder/file-[000000-$(printf %06d $((count - 1)))].txt"
+        "$drive" run curl -f --no-progress-meter "${login[@]}" --parallel --parallel-max 16 -o /dev/null \
+            "${url}folder/file-[000000-$(printf %06d $((count - 1)))].txt"
     else
         # No match, status 1: at the first one it would end, as nobody sees its output.
         "$drive" run sh -c 'grep -r needle "$1"; [ $? = 1 ]' sh "${root[$1]}/folder"

@@ -3,7 +3,7 @@
 . "$here/cloud.sh"
 size=$(scaled $((1 << 30)))
 title="read of a dataless $((size >> 20)) MiB file, no delay"
-peers='rclone curl'
+peers=$(beside rclone curl)
 goal='>= 4'
 amount="bytes $size"
 most_runs=3
@@ -20,7 +20,7 @@ before() {
 }
 run() {
     if [ "$1" = curl ]; then
-        "$drive" run curl -sSf -u "ada:$COVE_PASSWORD" "${RCLONE_CONFIG_CLOUD_URL}file"
+        "$drive" run curl -sSf "${login[@]}" "${url}file"
     else
         "$drive" read "${root[$1]}/file"
     fi
