@@ -47,6 +47,7 @@ public final class Engine: Sendable {
     let sweeping = Mutex(true)
     private let clock = DispatchQueue(label: "cove.clock")
     private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
+    private let sleepWatch = Mutex(SleepWatch())
     private let syncSlot = Mutex<SyncEngine?>(nil)
     let cacheLimit: Int64
     /// How often something changed here.
@@ -187,6 +188,7 @@ public final class Engine: Sendable {
 
     /// Tells that the machine's network has changed: what could not be reached is tried again at once.
     public func networkChanged() {
+        provider.networkChanged()
         guard let sync else { return }
         Task { await sync.retryConnecting() }
     }
@@ -200,6 +202,10 @@ public final class Engine: Sendable {
     /// The clock's round, each second: fetches end that make no progress or that nobody waits for.
     private func tick() {
         let now = System.monotonic()
+        if sleepWatch.withLock({ $0.hasSlept(awake: now, all: System.boottime()) }) {
+            log.info("the machine was asleep")
+            networkChanged()
+        }
         for item in live.all() {
             expireFetches(of: item, now: now)
             endDeadReaders(of: item)

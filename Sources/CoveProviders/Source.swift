@@ -107,11 +107,11 @@ public enum ProviderFactory {
         options.certificates = access.certificates
         options.stallLimit = access.stallLimit
         do throws(ProviderError) {
+            let uploads = access.state.map { $0 + "/uploads" }
             if address.scheme == "s3" {
-                let uploads = access.state.map { $0 + "/uploads" }
                 return try S3Provider(address, options, uploads: uploads, credentials: access.credentials, log: log)
             }
-            return try WebDAVProvider(address, options, credentials: access.credentials, log: log)
+            return try WebDAVProvider(address, options, uploads: uploads, credentials: access.credentials, log: log)
         } catch {
             throw .failed("\(error)")
         }

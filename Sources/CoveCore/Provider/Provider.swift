@@ -95,11 +95,17 @@ public protocol Provider: Sendable {
         into sink: any ContentSink
     ) async throws(ProviderError)
 
+    /// Says that the machine has slept or its network has changed: connections from before may lead nowhere.
+    func networkChanged()
+
     /// Total and free bytes; nil where the provider can't tell.
     func quota() async throws(ProviderError) -> ProviderQuota?
 }
 
 extension Provider {
+    /// There are no connections.
+    public func networkChanged() {}
+
     /// None.
     public func versions(of item: RemoteReference) async throws(ProviderError) -> [RemoteVersion] { [] }
 

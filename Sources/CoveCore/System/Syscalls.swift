@@ -177,6 +177,13 @@ public enum System {
         return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
     }
 
+    /// Nanoseconds of a clock that never steps, and goes on while the machine sleeps.
+    public static func boottime() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
     /// Nanoseconds of a clock that never steps.
     public static func monotonic() -> Int64 {
         var time = timespec()

@@ -115,7 +115,9 @@ extension SyncEngine {
             do throws(ProviderError) {
                 listing = try await engine.provider.list(reference, page: page)
             } catch .noSuchItem {
-                return reference.path.isRoot ? [] : [.removed(reference.path)]
+                // Without a root nothing in it is gone: the disk behind the server may be, or another server answers.
+                if reference.path.isRoot { throw .serverUnreachable("the folder that this account shows is not there") }
+                return [.removed(reference.path)]
             }
             names.formUnion(listing.items.map(\.name))
             let items = listing.items
@@ -124,10 +126,17 @@ extension SyncEngine {
                     try self.different(items, from: directory, database)
                 }
             }
+            var unseen: Set<RemotePath> = []
             for path in changedBelow(changed, in: reference.path) {
+                let failures = failedListings
                 below += await listAgain(path).map { .removed($0) }
+                if failedListings != failures { unseen.insert(path) }
             }
-            await take(changed.map { Seen(change: .updated($0, directory: reference.path), time: time) })
+            for remote in changed {
+                // The version of a directory is recorded when what is below it has been seen.
+                if unseen.contains(reference.path.appending(FileName(unchecked: remote.name))) { continue }
+                await take([Seen(change: .updated(remote, directory: reference.path), time: time)])
+            }
             page = listing.next
         } while page != nil
         return below + (try await missing(names, from: directory, at: reference.path))
@@ -220,21 +229,22 @@ extension SyncEngine {
 
     private func listAgain(_ path: RemotePath) async -> [RemotePath] {
         let engine = engine
-        let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> ItemID? in
-                guard let id = try database.directory(atRemotePath: path),
-                    try database.item(id)?.residency == .whole
-                else { return nil }
-                return id
-            }
-        }
-        guard let directory = found else { return [] }
         do throws(ProviderError) {
+            let found = try await engine.onContentQueue { () throws(Errno) in
+                try engine.catalog.read { database throws(Errno) -> ItemID? in
+                    guard let id = try database.directory(atRemotePath: path),
+                        try database.item(id)?.residency == .whole
+                    else { return nil }
+                    return id
+                }
+            }
+            guard let directory = found else { return [] }
             return try await relist(directory).compactMap { change in
                 if case .removed(let path) = change { return path }
                 return nil
             }
         } catch {
+            failedListings += 1
             if error.parksAccount { disconnect(error) }
             return []
         }

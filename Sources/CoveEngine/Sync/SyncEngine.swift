@@ -43,6 +43,8 @@ actor SyncEngine {
     private var connectAttempts = 0
     private var nextConnect: Int64 = 0
     private var isConnecting = false
+    /// The network changed while an attempt was under way, which may wait for what is no more.
+    private var hasNetworkChanged = false
     private var isPollingNow = false
     private var pollRequested = true
     private var timerDue: Int64 = .max
@@ -68,6 +70,10 @@ actor SyncEngine {
     var pollsEverywhere = false
     /// The last directory that was polled in its turn.
     var pollCursor: Int64 = 0
+    /// Listings that did not work out, so far.
+    var failedListings = 0
+    /// When the last round was; at first, what an earlier daemon has dated later than now is looked for.
+    private var lastRound: Int64 = .max
     private var lastPoll: Int64 = 0
     private var lastQuota: Int64 = 0
     private var lastExpiry: Int64 = 0
@@ -142,6 +148,7 @@ actor SyncEngine {
         wakePending.store(false, ordering: .releasing)
         guard !isStopped else { return }
         let now = engine.milliseconds()
+        heedClock(now)
         if !shared.withLock({ $0.isConnected }) {
             await connect(now)
             return
@@ -163,6 +170,25 @@ actor SyncEngine {
         }
     }
 
+    /// Everything is dated by the wall clock: when that is set back, what is dated later would wait until then.
+    private func heedClock(_ now: Int64) {
+        defer { lastRound = now }
+        guard now < lastRound - 1000 else { return }
+        (nextConnect, lastPoll, lastQuota) = (min(nextConnect, now), min(lastPoll, now), min(lastQuota, now))
+        lastExpiry = min(lastExpiry, now)
+        timerDue = .max
+        forcedBefore = min(forcedBefore, now)
+        try? engine.catalog.write { database throws(Errno) in
+            try database.run("UPDATE journal SET changed = ?1 WHERE changed > ?1", .int(now))
+            try database.run("UPDATE journal SET retry = 0 WHERE retry > ?", .int(now + Self.longestPause))
+            try database.run("UPDATE trash SET deleted = ?1 WHERE deleted > ?1 AND pending = 1", .int(now))
+            try database.run("UPDATE trash SET retry = 0 WHERE retry > ? AND pending = 1", .int(now + Self.longestPause))
+        }
+    }
+
+    /// No operation rests longer between two attempts, in milliseconds.
+    private static let longestPause: Int64 = 300_000
+
     /// Calls `round` at a time, unless an earlier call is due already.
     func alarm(at due: Int64, now: Int64) {
         guard due < timerDue || timerDue <= now else { return }
@@ -180,6 +206,7 @@ actor SyncEngine {
         guard !isConnecting else { return }
         guard now >= nextConnect else { return alarm(at: nextConnect, now: now) }
         isConnecting = true
+        hasNetworkChanged = false
         defer {
             isConnecting = false
             engine.connected.open()
@@ -197,7 +224,7 @@ actor SyncEngine {
             await refreshQuota()
             requestPoll()
         } catch {
-            connectAttempts += 1
+            connectAttempts = hasNetworkChanged ? 1 : connectAttempts + 1
             // A quick first retry, then a longer and longer one, each moved at random so that devices don't march in step.
             let delay: Int64 = min(60_000, 500 << Int64(min(connectAttempts, 7)))
             nextConnect = engine.milliseconds() + Int64.random(in: delay / 2...delay)
@@ -299,13 +326,15 @@ actor SyncEngine {
 
     /// The network has changed: what could not be reached may be there again.
     func retryConnecting() {
+        hasNetworkChanged = true
+        connectAttempts = 0
         nextConnect = 0
         wake()
     }
 
     /// When a failed operation is tried again: after 2 s, doubling to 5 minutes, moved at random.
     func backoff(attempts: Int64) -> Int64 {
-        let delay: Int64 = min(300_000, 1000 << min(attempts, 9))
+        let delay = min(Self.longestPause, 1000 << min(attempts, 9))
         return engine.milliseconds() + Int64.random(in: delay / 2...delay)
     }
 }

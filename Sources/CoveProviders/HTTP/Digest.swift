@@ -66,6 +66,31 @@ extension [UInt8] {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// Reads hexadecimal digits; nil for anything else.
+    init?(hexadecimal text: some StringProtocol) {
+        let digits = text.utf8.map { Character(UnicodeScalar($0)).hexDigitValue }
+        guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
+        self = stride(from: 0, to: digits.count, by: 2).map {
+            UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0))
+        }
+    }
+
+    /// Reads base 64 with or without padding; nil for anything else.
+    init?(base64 text: some StringProtocol) {
+        let digits = Array<UInt8>("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        var (bytes, bits, count): ([UInt8], UInt32, UInt32) = ([], 0, 0)
+        for byte in text.utf8.reversed().drop(while: { $0 == 0x3D }).reversed() {
+            guard let value = digits.firstIndex(of: byte) else { return nil }
+            bits = bits << 6 | UInt32(value)
+            count += 6
+            if count >= 8 {
+                count -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> count))
+            }
+        }
+        self = bytes
+    }
+
     /// Base 64 of RFC 4648 with padding.
     var base64: String {
         let digits = Array<UInt8>("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)

@@ -5,6 +5,8 @@ internal import Synchronization
 final class HTTPClient: Sendable {
     private let loop: HTTPEventLoop
     private let options: HTTPOptions
+    /// So many transfers to come use no connection that is there already.
+    private let fresh = Mutex(0)
     private let login = Mutex<(login: HTTPOptions.Login?, scheme: HTTPOptions.Scheme)>((nil, .none))
 
     init(_ options: HTTPOptions = HTTPOptions()) throws(ProviderError) {
@@ -18,6 +20,9 @@ final class HTTPClient: Sendable {
     func use(_ login: HTTPOptions.Login?, _ scheme: HTTPOptions.Scheme) {
         self.login.withLock { $0 = (login, scheme) }
     }
+
+    /// Connections from before may lead nowhere: as many new ones as there can be are made in their place.
+    func renewConnections() { fresh.withLock { $0 = options.parallelRequests } }
 
     /// Asks, and gives the body to the receiver if the answer is a success; else the response has its beginning.
     ///
@@ -62,6 +67,11 @@ final class HTTPClient: Sendable {
         } catch {
             return .failure(HTTPFailure(error: error))
         }
+        let isFresh = fresh.withLock { left in
+            defer { left = max(0, left - 1) }
+            return left > 0
+        }
+        if isFresh { transfer.useNewConnection() }
         let loop = loop
         receiver?.connect { [weak loop, weak transfer] in
             if let loop, let transfer { loop.resume(transfer) }

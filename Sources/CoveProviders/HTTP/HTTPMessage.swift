@@ -25,6 +25,8 @@ struct HTTPRequest: Sendable {
     var body = Body.none
     /// Asking twice does no harm: what fails on the way is asked again.
     var isRepeatable = false
+    /// How many times the stall limit the server may think before it answers.
+    var patience = 1
     /// Moves many bytes: a few of these go on at a time, so that small requests never queue behind them.
     var isBulk = false
 

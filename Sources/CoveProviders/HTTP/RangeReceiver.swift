@@ -43,6 +43,9 @@ final class RangeReceiver: BodyReceiver, @unchecked Sendable {
 
     func begin(_ head: HTTPHead) throws(ProviderError) {
         try check(head)
+        if let coding = head["content-encoding"], coding.lowercased() != "identity" {
+            throw .failed("the server sends bytes in a coding (\(coding.prefix(40))) that nobody asked for", nil)
+        }
         skipped = 0
         gatheredCount = 0
         stop = range.upperBound

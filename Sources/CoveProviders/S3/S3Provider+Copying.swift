@@ -66,7 +66,7 @@ extension S3Provider {
     private func copyPart(
         _ number: Int,
         _ source: S3Object,
-        _ record: S3UploadRecord
+        _ record: UploadRecord
     ) async throws(ProviderError) -> S3SentPart {
         let range = record.range(number, of: source.size)
         var call = record.part(number)

@@ -52,7 +52,7 @@ extension S3Provider {
         return "\(upload.token)-\(upload.size)-\(Digest.hash(Array(headers.utf8), .sha256).hexadecimal.prefix(16))"
     }
 
-    private func begin(_ upload: S3Upload) async throws(ProviderError) -> S3UploadRecord {
+    private func begin(_ upload: S3Upload) async throws(ProviderError) -> UploadRecord {
         var headers = upload.headers
         if features.keepsChecksums { headers.append(("x-amz-checksum-algorithm", "SHA256")) }
         return try await begin(upload.key, headers, identity(of: upload), size: upload.size, parts: pieceSize)
@@ -65,14 +65,14 @@ extension S3Provider {
         _ identity: String,
         size: Int64,
         parts: Int64
-    ) async throws(ProviderError) -> S3UploadRecord {
+    ) async throws(ProviderError) -> UploadRecord {
         var call = S3Call("POST", key, query: [("uploads", "")])
         call.headers = headers
         let answer = try S3Document.read(try await client.send(call).body)
         guard let name = answer["UploadId"], !name.isEmpty else { throw .failed("the server names no upload", nil) }
         // A part for each of 10,000, the most there can be, in whole MiB.
         let least = (size / 10_000 / (1 << 20) + 1) * (1 << 20)
-        let record = S3UploadRecord(
+        let record = UploadRecord(
             key: key,
             upload: name,
             identity: identity,
@@ -91,8 +91,8 @@ extension S3Provider {
     /// Finds an earlier upload of the same snapshot, and the parts that the server has of it.
     private func resume(
         _ upload: S3Upload,
-        _ known: S3UploadRecord?
-    ) async throws(ProviderError) -> (record: S3UploadRecord?, sent: [Int: S3SentPart]) {
+        _ known: UploadRecord?
+    ) async throws(ProviderError) -> (record: UploadRecord?, sent: [Int: S3SentPart]) {
         guard let known else { return (nil, [:]) }
         guard known.identity == identity(of: upload), let parts = try await listParts(known) else {
             await abort(known)
@@ -113,7 +113,7 @@ extension S3Provider {
 
     /// The parts that the server has; nil when it does not know the upload any more.
     func listParts(
-        _ record: S3UploadRecord
+        _ record: UploadRecord
     ) async throws(ProviderError) -> [Int: (tag: String, size: Int64)]? {
         var parts: [Int: (tag: String, size: Int64)] = [:]
         var marker = 0
@@ -145,7 +145,7 @@ extension S3Provider {
 
     /// Makes the parts that are missing, a few at a time; gives all.
     func makeParts(
-        _ record: S3UploadRecord,
+        _ record: UploadRecord,
         of size: Int64,
         _ sent: [Int: S3SentPart],
         _ make: @escaping @Sendable (_ number: Int) async throws(ProviderError) -> S3SentPart
@@ -185,7 +185,7 @@ extension S3Provider {
     private func sendPart(
         _ number: Int,
         _ upload: S3Upload,
-        _ record: S3UploadRecord
+        _ record: UploadRecord
     ) async throws(ProviderError) -> S3SentPart {
         let range = record.range(number, of: upload.size)
         return try await buffers.holding(Self.units(range)) { () throws(ProviderError) -> S3SentPart in
@@ -209,7 +209,7 @@ extension S3Provider {
 
     private func complete(
         _ upload: S3Upload,
-        _ record: S3UploadRecord,
+        _ record: UploadRecord,
         _ parts: [S3SentPart]
     ) async throws(ProviderError) -> S3Upload.Outcome {
         switch try await client.ask(completion(record, parts, upload.condition)) {
@@ -230,7 +230,7 @@ extension S3Provider {
 
     /// The request that makes an object of parts.
     func completion(
-        _ record: S3UploadRecord,
+        _ record: UploadRecord,
         _ parts: [S3SentPart],
         _ condition: S3Upload.Condition?
     ) -> S3Call {
@@ -254,7 +254,7 @@ extension S3Provider {
     }
 
     /// Makes the server drop the parts of an upload; also when the task is called off.
-    func abort(_ record: S3UploadRecord) async {
+    func abort(_ record: UploadRecord) async {
         let client = client
         let isGone = await Task {
             let result = try? await client.ask(S3Call("DELETE", record.key, query: [("uploadId", record.upload)]))
@@ -274,5 +274,12 @@ extension S3Provider {
     func abortOldUploads() async {
         let all = (try? await work.run { _ throws(ProviderError) in self.journal.all() }) ?? []
         for record in all where System.now().seconds - record.started > 86_400 { await abort(record) }
+    }
+}
+
+extension UploadRecord {
+    /// The request that makes a part.
+    func part(_ number: Int) -> S3Call {
+        S3Call("PUT", key, query: [("partNumber", "\(number)"), ("uploadId", upload)])
     }
 }

@@ -10,7 +10,7 @@ public final class S3Provider: Provider {
     let client: S3Client
     let log: @Sendable (String) -> Void
     let work = WorkQueue(label: "cove.s3", width: 4)
-    let journal: S3UploadJournal
+    let journal: UploadJournal
     /// What this device's claims begin with.
     let owner: String
     /// What may be in memory of uploads, counted in pieces.
@@ -50,7 +50,7 @@ public final class S3Provider: Provider {
         self.log = log
         self.pieceSize = pieceSize
         self.copyLimit = copyLimit
-        journal = S3UploadJournal(folder: uploads)
+        journal = UploadJournal(folder: uploads)
         owner = journal.owner()
     }
 
@@ -93,6 +93,9 @@ public final class S3Provider: Provider {
 
     /// The bucket and the prefix.
     public func sourceIdentity() async -> [UInt8]? { Array("s3:\(address.bucket)/".utf8) + address.prefix }
+
+    /// Connections from before are not used any more.
+    public func networkChanged() { client.renewConnections() }
 
     /// Ends what goes on in the background.
     public func stop() async {

@@ -179,6 +179,9 @@ public final class SimulatedLink: Provider {
         try await base.fetch(version, of: item, into: sink)
     }
 
+    /// Tells the provider behind the line.
+    public func networkChanged() { base.networkChanged() }
+
     /// Asks for the quota after the latency.
     public func quota() async throws(ProviderError) -> ProviderQuota? {
         try await travel()

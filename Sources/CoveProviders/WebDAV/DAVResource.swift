@@ -12,6 +12,10 @@ struct DAVResource: Sendable {
     var modified: Timestamp?
     /// An id that survives renames, as ownCloud and Nextcloud give.
     var fileID: String?
+    /// The id by which a server lists what else it keeps of a file.
+    var numericID: String?
+    /// Hashes of the bytes, as ownCloud and Nextcloud write them.
+    var checksums: String?
     var availableBytes: Int64?
     var usedBytes: Int64?
 
@@ -54,7 +58,15 @@ final class MultistatusReader: XMLHandler {
         """
         <?xml version="1.0" encoding="utf-8"?>
         <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns"><d:prop><d:resourcetype/><d:getcontentlength/>\
-        <d:getetag/><d:getlastmodified/><oc:id/></d:prop></d:propfind>
+        <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/></d:prop></d:propfind>
+        """.utf8
+    )
+    /// The same with checksums, for which some servers read the whole file.
+    static let checksumRequest = Array(
+        """
+        <?xml version="1.0" encoding="utf-8"?>
+        <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns"><d:prop><d:resourcetype/><d:getcontentlength/>\
+        <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/><oc:checksums/></d:prop></d:propfind>
         """.utf8
     )
     static let quotaRequest = Array(
@@ -97,6 +109,9 @@ final class MultistatusReader: XMLHandler {
         case ("DAV: status", "DAV: propstat"): propertyStatus = Self.status(text)
         case ("DAV: propstat", "DAV: response"):
             if (200..<300).contains(propertyStatus) { merge() }
+        case ("http://owncloud.org/ns checksum", "http://owncloud.org/ns checksums"):
+            let more = String(decoding: Self.trimmed(text), as: UTF8.self)
+            properties.checksums = properties.checksums.map { "\($0) \(more)" } ?? more
         case (_, "DAV: prop"): set(name, String(decoding: Self.trimmed(text), as: UTF8.self))
         default: break
         }
@@ -108,6 +123,7 @@ final class MultistatusReader: XMLHandler {
         case "DAV: getetag": properties.tag = text
         case "DAV: getlastmodified": properties.modified = HTTPDate.parse(text)
         case "http://owncloud.org/ns id": properties.fileID = text.isEmpty ? nil : text
+        case "http://owncloud.org/ns fileid": properties.numericID = text.isEmpty ? nil : text
         case "DAV: quota-available-bytes": properties.availableBytes = Int64(text)
         case "DAV: quota-used-bytes": properties.usedBytes = Int64(text)
         default: break
@@ -120,6 +136,8 @@ final class MultistatusReader: XMLHandler {
         resource.tag = properties.tag ?? resource.tag
         resource.modified = properties.modified ?? resource.modified
         resource.fileID = properties.fileID ?? resource.fileID
+        resource.numericID = properties.numericID ?? resource.numericID
+        resource.checksums = properties.checksums ?? resource.checksums
         resource.availableBytes = properties.availableBytes ?? resource.availableBytes
         resource.usedBytes = properties.usedBytes ?? resource.usedBytes
     }

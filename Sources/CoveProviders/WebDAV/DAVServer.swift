@@ -26,6 +26,12 @@ struct DAVServer: Sendable, CustomStringConvertible {
     var hidesDotNames = false
     /// The tag of a directory changes with everything below it.
     var directoryTagsRise = false
+    /// `OC-Checksum` is kept with a file, or the server makes such checksums itself.
+    var keepsChecksums = false
+    /// Large files can be sent in chunks.
+    var takesChunks = false
+    /// Earlier contents of files are listed.
+    var keepsVersions = false
 
     /// New bytes are put where they belong; else beside, and then moved there.
     var putsInPlace: Bool { heedsPutConditions && tellsTagOnPut }
@@ -42,6 +48,7 @@ struct DAVServer: Sendable, CustomStringConvertible {
         capabilities.stableIDs = root.fileID != nil
         capabilities.modificationTimes = keepsDates
         capabilities.risingDirectoryVersions = directoryTagsRise
+        capabilities.versions = keepsVersions
         capabilities.readOnly = isReadOnly
         return capabilities
     }
@@ -54,6 +61,7 @@ struct DAVServer: Sendable, CustomStringConvertible {
             (heedsOverwrite, "Overwrite"), (refusesTakenDirectory, "MKCOL refuses taken names"),
             (keepsVersionOnMove, "MOVE keeps versions"), (keepsDates, "dates"),
             (directoryTagsRise, "rising directory tags"), (!hidesDotNames, "dot names"), (!lacksTags, "tags"),
+            (keepsChecksums, "checksums"), (takesChunks, "chunks"), (keepsVersions, "versions"),
         ]
         return facts.map { ($0 ? "" : "no ") + $1 }.joined(separator: ", ")
     }
@@ -61,7 +69,7 @@ struct DAVServer: Sendable, CustomStringConvertible {
 
 /// Trying out what a server does.
 extension DAVServer {
-    private static let wrongTag = "\"cove-no-such-tag\""
+    static let wrongTag = "\"cove-no-such-tag\""
 
     static func probe(_ provider: WebDAVProvider) async throws(ProviderError) -> DAVServer {
         let folder = RemotePath([FileName(unchecked: WebDAVProvider.hiddenName("probe"))])
@@ -86,9 +94,15 @@ extension DAVServer {
         let date = Timestamp(seconds: 1_000_000_000, nanoseconds: 0)
         var server = DAVServer()
         server.refusesTakenDirectory = try await provider.send("MKCOL", folder, isDirectory: true).status == 405
-        let put = try await provider.put(one, [0x31], [("If-None-Match", "*"), ("X-OC-Mtime", "\(date.seconds)")])
+        let sum = Checksum(.sha1, Digest.hash([0x31], .sha1))
+        let put = try await provider.put(
+            one,
+            [0x31],
+            [("If-None-Match", "*"), ("X-OC-Mtime", "\(date.seconds)"), ("OC-Checksum", sum.text)]
+        )
         guard put.head.isSuccess else { throw provider.refusal(put, "trying out the server") }
-        let first = try await provider.properties(one)
+        let first = try await provider.properties(one, MultistatusReader.checksumRequest)
+        server.keepsChecksums = Checksum.all(in: first.checksums ?? "").contains(sum)
         server.keepsDates = first.modified == date
         server.lacksTags = first.tag == nil
         let told = put.head["etag"].map { DAVResource.version(tag: $0, modified: nil, size: 1) }
@@ -121,6 +135,7 @@ extension DAVServer {
         server.hidesDotNames = try await !DAVListing(provider, folder).next().items.contains {
             $0.name == [0x2E, 0x78]
         }
+        try await server.probeExtensions(provider, in: folder)
         return server
     }
 

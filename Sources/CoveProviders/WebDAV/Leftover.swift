@@ -17,16 +17,26 @@ enum Leftover {
         String(Digest.hash(version.bytes, .sha256).hexadecimal.prefix(8))
     }
 
+    /// The name of an upload: it tells when it began, for its bytes may be dated long before.
+    static func upload() -> FileName {
+        let began = String(UInt64(bitPattern: Int64(Glibc.time(nil))), radix: 16)
+        return FileName(unchecked: Array(".cove-upload-\(began)-\(DocumentID.random().description.prefix(16))".utf8))
+    }
+
     /// What a hidden name says of itself.
     enum Kind: Equatable {
-        case upload
+        case upload(began: Int64)
         case probe
         case deleting(mark: String, name: [UInt8])
     }
 
     static func kind(_ name: FileName) -> Kind? {
         let bytes = name.bytes
-        if bytes.starts(with: Array(".cove-upload-".utf8)) { return .upload }
+        let upload = Array(".cove-upload-".utf8)
+        if bytes.starts(with: upload) {
+            let began = bytes.dropFirst(upload.count).prefix { $0 != 0x2D }
+            return .upload(began: Int64(String(decoding: began, as: UTF8.self), radix: 16) ?? .max)
+        }
         if bytes.starts(with: Array(".cove-probe-".utf8)) { return .probe }
         let start = Array(".cove-deleting-".utf8)
         guard bytes.starts(with: start), bytes.count > start.count + 18 else { return nil }
@@ -38,9 +48,12 @@ enum Leftover {
 extension WebDAVProvider {
     /// Deletes what an interrupted upload left, and puts back what was not meant to be deleted, once it is old.
     func noteLeftover(_ name: FileName, in directory: RemotePath, _ resource: DAVResource) {
-        guard let kind = Leftover.kind(name), let modified = resource.modified,
-            Int64(Glibc.time(nil)) - modified.seconds > Leftover.age, (try? server())?.isReadOnly == false
+        guard let kind = Leftover.kind(name), let modified = resource.modified, (try? server())?.isReadOnly == false
         else { return }
+        var since = modified.seconds
+        if case .upload(let began) = kind { since = max(since, began) }
+        let (age, overflow) = Int64(Glibc.time(nil)).subtractingReportingOverflow(since)
+        guard !overflow, age > Leftover.age else { return }
         let path = directory.appending(name)
         Task {
             do throws(ProviderError) {

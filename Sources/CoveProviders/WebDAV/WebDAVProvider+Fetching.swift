@@ -2,6 +2,8 @@ public import CoveCore
 
 extension WebDAVProvider {
     /// Fetches by GET with a range; no byte is given on before the answer's version is the one wanted.
+    ///
+    /// What comes whole and has a checksum is checked before it is given on.
     public func fetch(
         _ item: RemoteReference,
         version: ContentVersion,
@@ -9,14 +11,31 @@ extension WebDAVProvider {
         into sink: any ContentSink
     ) async throws(ProviderError) {
         if range.isEmpty { return try check(try await look(item.path), is: version) }
-        let receiver = RangeReceiver(range, into: sink) { (head) throws(ProviderError) in
+        let checked = CheckedSink(sink)
+        let receiver = RangeReceiver(range, into: checked) { (head) throws(ProviderError) in
             try Self.check(head, is: version)
+            let size = head.contentRange?.size ?? (head.status == 200 ? head.contentLength : nil)
+            checked.expect(Checksum.strongest(in: head), size: size, of: range)
         }
-        let response = try await client.fetch(HTTPRequest("GET", address.url(item.path)), receiver)
+        let response: HTTPResponse
+        do throws(ProviderError) {
+            response = try await client.fetch(HTTPRequest("GET", address.url(item.path)), receiver)
+        } catch .versionNoLongerAvailable {
+            // Unless it is something on the way that answered.
+            _ = try await look(item.path)
+            throw .versionNoLongerAvailable
+        }
         switch response.status {
         case 200..<300:
             // Less than there is to be: some servers answer with what they remember of a file that has changed.
             if receiver.position < range.upperBound { try check(try await look(item.path), is: version) }
+            if let size = checked.expectedSize, receiver.position < size {
+                throw .serverUnreachable("the server sent fewer bytes than it has")
+            }
+            if checked.isRight { return try checked.finish() }
+            // A server that writes in place may have sent what it was in the middle of replacing.
+            try check(try await look(item.path), is: version)
+            throw .failed("the bytes that came do not have the checksum that the server gives", .inputOutput)
         // The range lies beyond the end, or the file became shorter.
         case 416: try check(try await look(item.path), is: version)
         case 412: throw .versionNoLongerAvailable

@@ -39,7 +39,8 @@ extension WebDAVProvider {
             id: RemoteID(id(resource, path)),
             name: path.name?.bytes ?? [],
             kind: isDirectory ? .directory : .file,
-            size: isDirectory ? 0 : resource.size ?? 0,
+            // Of an unknown size nothing can be fetched: the engine refuses it.
+            size: isDirectory ? 0 : resource.size ?? -1,
             contentVersion: resource.contentVersion,
             // Of a directory only a tag that rises with all that is in it says anything.
             metadataVersion: MetadataVersion(
@@ -55,9 +56,20 @@ extension WebDAVProvider {
         return path.bytes.count < 400 ? [0x70] + path.bytes : [0x68] + Digest.hash(path.bytes, .sha256)
     }
 
-    func properties(_ path: RemotePath, isDirectory: Bool = false) async throws(ProviderError) -> DAVResource {
-        let found = try await propfind(path, isDirectory: isDirectory, depth: 0, MultistatusReader.request)
-        guard let resource = found.first else { throw .failed("\(path): the server's answer is empty", nil) }
+    func properties(
+        _ path: RemotePath,
+        isDirectory: Bool = false,
+        _ body: [UInt8] = MultistatusReader.request
+    ) async throws(ProviderError) -> DAVResource {
+        let found = try await propfind(path, isDirectory: isDirectory, depth: 0, body)
+        let itself = found.first { resource in
+            if case .itself = address.place(of: resource.href, in: path) { true } else { false }
+        }
+        // Alone it is what was asked for, whatever the server calls it.
+        guard let resource = itself ?? (found.count == 1 ? found.first : nil) else {
+            throw .failed("\(path): the server tells of something else", nil)
+        }
+        if let status = resource.status, status == 404 || status == 410 { throw .noSuchItem }
         return resource
     }
 
@@ -108,10 +120,16 @@ class MultistatusReceiver: BodyReceiver, @unchecked Sendable {
     /// Only the event loop's thread touches these while a transfer goes on.
     private(set) var resources: [DAVResource] = []
     private var scanner: XMLScanner?
+    private let limit: Int
+
+    init(limit: Int = 64) { self.limit = limit }
 
     func begin(_ head: HTTPHead) throws(ProviderError) {
         guard head.status == 207 else {
-            throw .failed("the server answers \(head.status) where WebDAV answers 207; is the address right?", nil)
+            let kind = head["content-type"].map { " (\($0.prefix(100)))" } ?? ""
+            throw .serverUnreachable(
+                "\(head.status)\(kind) came where WebDAV answers 207: a network's login page, or not the right address"
+            )
         }
         resources = []
         let reader = MultistatusReader { [unowned self] (resource) throws(ProviderError) in try self.take(resource) }
@@ -127,7 +145,7 @@ class MultistatusReceiver: BodyReceiver, @unchecked Sendable {
     }
 
     func take(_ resource: DAVResource) throws(ProviderError) {
-        guard resources.count < 64 else { throw .failed("the server tells of more than it was asked for", nil) }
+        guard resources.count < limit else { throw .failed("the server tells of more than it was asked for", nil) }
         resources.append(resource)
     }
 

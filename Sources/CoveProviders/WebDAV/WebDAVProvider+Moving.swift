@@ -117,7 +117,7 @@ extension WebDAVProvider {
             let response = try await conditionally(item.path, current.contentVersion) { () throws(ProviderError) in
                 try await self.send("DELETE", item.path, [("If-Match", tag)])
             }
-            guard response.head.isSuccess || response.status == 404 else { throw refusal(response, "\(item.path)") }
+            guard response.isGone else { throw refusal(response, "\(item.path)") }
         } catch .noSuchItem {
             return
         }
@@ -128,7 +128,7 @@ extension WebDAVProvider {
         let aside = path.parent.appending(Leftover.deleting(path, current.contentVersion))
         _ = try await relocate(path, current, to: aside)
         let response = try await send("DELETE", aside)
-        guard response.head.isSuccess || response.status == 404 else { throw refusal(response, "\(path)") }
+        guard response.isGone else { throw refusal(response, "\(path)") }
     }
 
     /// Deletes an empty directory.
@@ -155,7 +155,7 @@ extension WebDAVProvider {
             throw .directoryNotEmpty
         }
         let response = try await send("DELETE", aside, isDirectory: true)
-        guard response.head.isSuccess || response.status == 404 else { throw refusal(response, "\(path)") }
+        guard response.isGone else { throw refusal(response, "\(path)") }
     }
 
     /// True when a directory holds nothing but leftovers.

@@ -1,5 +1,10 @@
 internal import CoveCore
 
+extension HTTPResponse {
+    /// What a DELETE wants; 207 tells of something that stayed.
+    var isGone: Bool { [200, 202, 204, 404, 410].contains(status) }
+}
+
 /// The plain requests that changes are made of.
 extension WebDAVProvider {
     /// A hidden name that says what it is for.

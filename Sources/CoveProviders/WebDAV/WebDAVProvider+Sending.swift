@@ -19,11 +19,48 @@ extension WebDAVProvider {
         }
         let content = content ?? EmptyContent()
         guard server.putsInPlace else { return try await createBeside(path, template.metadata, content) }
-        let headers = [("If-None-Match", "*")] + dateHeaders(template.metadata)
-        let response = try await put(path, content, headers)
-        if response.status == 412 { throw .filenameCollision(try await lookIfPresent(path)) }
-        guard response.head.isSuccess else { throw try await putRefusal(response, path) }
-        return try await put(path, response)
+        return try await droppingChunks(path) { () throws(ProviderError) in
+            let (response, sum) = try await self.store(path, content, template.metadata, over: nil)
+            if response.status == 412 { throw .filenameCollision(try await self.lookIfPresent(path)) }
+            guard response.head.isSuccess else { throw try await self.putRefusal(response, path) }
+            guard let item = try await self.confirm(path, content, response, sum, over: nil) else {
+                throw .filenameCollision(try await self.look(path))
+            }
+            return item
+        }
+    }
+
+    /// Puts bytes where they belong, if what is there is the base: in one piece, or in chunks.
+    private func store(
+        _ path: RemotePath,
+        _ content: any ContentSource,
+        _ metadata: ItemMetadata,
+        over tag: String?
+    ) async throws(ProviderError) -> (response: HTTPResponse, sum: Checksum?) {
+        let sum = try await checksum(of: content)
+        let headers = dateHeaders(metadata) + checksumHeaders(sum)
+        if try server().takesChunks, content.size > pieceSize {
+            let condition = tag.map { Assembly.tag($0) } ?? .absent
+            return (try await putInChunks(path, content, headers, if: condition), sum)
+        }
+        let condition = tag.map { ("If-Match", $0) } ?? ("If-None-Match", "*")
+        return (try await put(path, content, [condition] + headers), sum)
+    }
+
+    /// Chunks that can't become what they were sent for are not kept.
+    private func droppingChunks(
+        _ path: RemotePath,
+        _ body: () async throws(ProviderError) -> RemoteItem
+    ) async throws(ProviderError) -> RemoteItem {
+        do throws(ProviderError) {
+            return try await body()
+        } catch {
+            switch error {
+            case .filenameCollision, .conflict, .noSuchItem: await abandonChunks(path)
+            default: break
+            }
+            throw error
+        }
     }
 
     /// What a server never lists would look deleted.
@@ -64,7 +101,7 @@ extension WebDAVProvider {
             response = try await move(upload, to: path, isDirectory: false, overwrite: false)
         }
         if response.status == 412 { throw .filenameCollision(try await lookIfPresent(path)) }
-        return try await settle(response, sent, at: path)
+        return try await settle(response, sent, at: path, over: nil)
     }
 
     private func makeDirectory(_ path: RemotePath) async throws(ProviderError) -> RemoteItem {
@@ -98,12 +135,19 @@ extension WebDAVProvider {
                 throw await explained(error, path, base)
             }
         }
-        let headers = [("If-Match", tag)] + dateHeaders(metadata)
-        let response = try await conditionally(path, base) { () throws(ProviderError) in
-            try await self.put(path, content, headers)
+        return try await droppingChunks(path) { () throws(ProviderError) in
+            var sum: Checksum?
+            let response = try await self.conditionally(path, base) { () throws(ProviderError) in
+                let stored = try await self.store(path, content, metadata, over: tag)
+                sum = stored.sum
+                return stored.response
+            }
+            guard response.head.isSuccess else { throw try await self.putRefusal(response, path) }
+            guard let item = try await self.confirm(path, content, response, sum, over: base) else {
+                throw .conflict(try await self.look(path))
+            }
+            return item
         }
-        guard response.head.isSuccess else { throw try await putRefusal(response, path) }
-        return try await put(path, response)
     }
 
     /// Some servers trip over a change that another device makes meanwhile: then that is what happened.
@@ -144,7 +188,7 @@ extension WebDAVProvider {
                 try await self.expect(path, base)
                 response = try await self.move(upload, to: path, isDirectory: false, overwrite: true)
             }
-            return try await self.settle(response, sent, at: path)
+            return try await self.settle(response, sent, at: path, over: base)
         }
     }
 
@@ -165,12 +209,13 @@ extension WebDAVProvider {
         _ content: any ContentSource,
         _ place: (RemotePath, RemoteItem) async throws(ProviderError) -> RemoteItem
     ) async throws(ProviderError) -> RemoteItem {
-        let upload = path.parent.appending(FileName(unchecked: Self.hiddenName("upload")))
+        let upload = path.parent.appending(Leftover.upload())
         do throws(ProviderError) {
-            let response = try await put(upload, content, dateHeaders(metadata))
+            let sum = try await checksum(of: content)
+            let response = try await put(upload, content, dateHeaders(metadata) + checksumHeaders(sum))
             guard response.head.isSuccess else { throw try await putRefusal(response, upload) }
-            let sent = try await look(upload)
-            guard sent.size == content.size else { throw .failed("\(path): the server kept other bytes", nil) }
+            let (sent, isRight) = try await look(upload, after: sum)
+            guard sent.size == content.size, isRight else { throw .failed("\(path): the server kept other bytes", nil) }
             unanswered.begin(path, sent.contentVersion)
             let item = try await place(upload, sent)
             unanswered.end(path)
@@ -195,11 +240,12 @@ extension WebDAVProvider {
         }
     }
 
-    /// What a MOVE of an upload made.
+    /// What a MOVE of an upload made, in the place of a version.
     private func settle(
         _ response: HTTPResponse,
         _ sent: RemoteItem,
-        at path: RemotePath
+        at path: RemotePath,
+        over base: ContentVersion?
     ) async throws(ProviderError) -> RemoteItem {
         switch response.status {
         case 200...204: break
@@ -212,6 +258,7 @@ extension WebDAVProvider {
         }
         let found = try await look(path)
         if found.contentVersion == sent.contentVersion { return found }
+        if found.contentVersion == base { throw Self.notDone(path) }
         guard try server().keepsVersionOnMove || found.size != sent.size else { return found }
         // Somebody was quicker than this look: what was sent is the base of what is there.
         var item = sent
@@ -219,12 +266,33 @@ extension WebDAVProvider {
         return item
     }
 
-    /// What a PUT made: what is there now, unless somebody was quicker than this look.
-    private func put(_ path: RemotePath, _ response: HTTPResponse) async throws(ProviderError) -> RemoteItem {
-        let told = response.head["etag"].map { DAVResource.version(tag: $0, modified: nil, size: 0) }
-        var item = try await look(path)
-        if let told, item.contentVersion != told { item.contentVersion = told }
+    /// What a PUT made in the place of a version; nil when the answer does not tell which version that is.
+    ///
+    /// Somebody may be quicker than the look at it. An answer may also come from something on the way that knows nothing.
+    private func confirm(
+        _ path: RemotePath,
+        _ content: any ContentSource,
+        _ response: HTTPResponse,
+        _ sum: Checksum?,
+        over base: ContentVersion?
+    ) async throws(ProviderError) -> RemoteItem? {
+        let (found, isRight) = try await look(path, after: sum)
+        var item = found
+        let tag = response.head["etag"] ?? response.head["oc-etag"]
+        let told = tag.map { DAVResource.version(tag: $0, modified: nil, size: 0) }
+        if item.contentVersion == told {
+            guard item.size == content.size, isRight else { throw .failed("\(path): the server kept other bytes", .inputOutput) }
+            return item
+        }
+        if item.contentVersion == base { throw Self.notDone(path) }
+        guard let told else { return nil }
+        (item.contentVersion, item.size) = (told, content.size)
         return item
+    }
+
+    /// The login page of a network answers so.
+    private static func notDone(_ path: RemotePath) -> ProviderError {
+        .failed("\(path): something answered that the bytes were stored, and they were not", nil)
     }
 
     private func putRefusal(_ response: HTTPResponse, _ path: RemotePath) async throws(ProviderError) -> ProviderError {

@@ -10,6 +10,11 @@ public final class WebDAVProvider: Provider {
     let client: HTTPClient
     let listings = CursorTable<DAVListing>()
     let turns = Turnstile()
+    let home: DAVHome?
+    let work = WorkQueue(label: "cove.webdav", width: 2)
+    let journal: UploadJournal
+    /// Larger contents are sent in chunks of this size, where the server takes them.
+    let pieceSize: Int64
     let unanswered = UnansweredUploads()
     let log: @Sendable (String) -> Void
     private let credentials: @Sendable () async -> Credentials?
@@ -22,14 +27,20 @@ public final class WebDAVProvider: Provider {
 
     /// Takes the address of a `webdav://` or `webdavs://` source; nothing is asked before `start()`.
     ///
-    /// The credentials are asked for at each start, so that new ones count.
+    /// The credentials are asked for at each start, so that new ones count. Uploads that a crash cuts off are remembered
+    /// in a folder.
     init(
         _ source: SourceAddress,
         _ options: HTTPOptions,
+        uploads: String? = nil,
+        pieceSize: Int64 = 16 << 20,
         credentials: @escaping @Sendable () async -> Credentials?,
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(ProviderError) {
         address = DAVAddress(source)
+        home = DAVHome(address)
+        journal = UploadJournal(folder: uploads)
+        self.pieceSize = pieceSize
         client = try HTTPClient(options)
         self.credentials = credentials
         self.log = log
@@ -51,6 +62,7 @@ public final class WebDAVProvider: Provider {
             state.capabilities = server.capabilities(root: root)
         }
         log("the server: \(server)")
+        if server.takesChunks { Task { await dropOldChunks() } }
     }
 
     /// Asks for the root; a server that wants to be told the password otherwise is.
@@ -86,6 +98,9 @@ public final class WebDAVProvider: Provider {
 
     /// Ends listings under way.
     public func stop() async { listings.removeAll() }
+
+    /// Connections from before are not used any more.
+    public func networkChanged() { client.renewConnections() }
 
     /// Nil: the server must be polled.
     public var changeSignal: AsyncStream<Void>? { nil }

@@ -46,6 +46,9 @@ final class S3Client: Sendable {
         state = Mutex(State(region: S3Credentials.region(address)))
     }
 
+    /// Makes new connections in the place of those from before.
+    func renewConnections() { http.renewConnections() }
+
     /// Sends, and gives the answer if it is a success; else throws what the server says.
     func send(_ call: S3Call, to receiver: (any BodyReceiver)? = nil) async throws(ProviderError) -> HTTPResponse {
         switch try await ask(call, to: receiver) {

@@ -3,7 +3,8 @@ internal import Glibc
 internal import Synchronization
 
 /// What is to be known of an upload in parts for it to go on after a crash.
-struct S3UploadRecord: Sendable, Equatable {
+struct UploadRecord: Sendable, Equatable {
+    /// The object, or the path, that is to have the bytes.
     var key: [UInt8]
     /// The server's name of the upload.
     var upload: String
@@ -14,25 +15,20 @@ struct S3UploadRecord: Sendable, Equatable {
     var started: Int64
 }
 
-extension S3UploadRecord {
+extension UploadRecord {
     /// The bytes of a part, counted from 1, of an object of that size; empty behind its end.
     func range(_ number: Int, of size: Int64) -> Range<Int64> {
         let start = min(size, Int64(number - 1) * partSize)
         return start..<min(size, start + partSize)
-    }
-
-    /// The request that makes a part.
-    func part(_ number: Int) -> S3Call {
-        S3Call("PUT", key, query: [("partNumber", "\(number)"), ("uploadId", upload)])
     }
 }
 
 /// Remembers uploads in parts, one file each in a folder of the account's state; without a folder, in memory.
 ///
 /// A record is durable before the first part is sent, so that none is left on the server without anybody's knowledge.
-final class S3UploadJournal: Sendable {
+final class UploadJournal: Sendable {
     private let folder: String?
-    private let memory = Mutex<[[UInt8]: S3UploadRecord]>([:])
+    private let memory = Mutex<[[UInt8]: UploadRecord]>([:])
 
     init(folder: String?) { self.folder = folder }
 
@@ -54,12 +50,12 @@ final class S3UploadJournal: Sendable {
         return own
     }
 
-    func record(_ key: [UInt8]) -> S3UploadRecord? {
+    func record(_ key: [UInt8]) -> UploadRecord? {
         guard let path = path(key) else { return memory.withLock { $0[key] } }
         return Self.read(path).flatMap { $0.key == key ? $0 : nil }
     }
 
-    func save(_ record: S3UploadRecord) throws(ProviderError) {
+    func save(_ record: UploadRecord) throws(ProviderError) {
         guard let folder, let path = path(record.key) else { return memory.withLock { $0[record.key] = record } }
         let text = [
             record.key.hexadecimal, PercentEncoding.encode(record.upload.utf8), record.identity,
@@ -83,7 +79,7 @@ final class S3UploadJournal: Sendable {
     }
 
     /// All uploads that have not ended.
-    func all() -> [S3UploadRecord] {
+    func all() -> [UploadRecord] {
         guard let folder else { return memory.withLock { Array($0.values) } }
         return ((try? System.names(in: folder)) ?? []).compactMap { Self.read("\(folder)/\($0)") }
     }
@@ -107,29 +103,18 @@ final class S3UploadJournal: Sendable {
     }
 
     /// Reads a record; nil for one that was cut off.
-    private static func read(_ path: String) -> S3UploadRecord? {
+    private static func read(_ path: String) -> UploadRecord? {
         let lines = (text(path) ?? "").split(separator: "\n").map { String($0) }
         guard lines.count == 6, lines[5] == "end", let key = [UInt8](hexadecimal: lines[0]),
             let upload = PercentEncoding.decode(lines[1].utf8), let partSize = Int64(lines[3]), partSize > 0,
             let started = Int64(lines[4])
         else { return nil }
-        return S3UploadRecord(
+        return UploadRecord(
             key: key,
             upload: String(decoding: upload, as: UTF8.self),
             identity: lines[2],
             partSize: partSize,
             started: started
         )
-    }
-}
-
-extension [UInt8] {
-    /// Reads hexadecimal digits; nil for anything else.
-    fileprivate init?(hexadecimal text: String) {
-        let digits = text.utf8.map { Character(UnicodeScalar($0)).hexDigitValue }
-        guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
-        self = stride(from: 0, to: digits.count, by: 2).map {
-            UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0))
-        }
     }
 }

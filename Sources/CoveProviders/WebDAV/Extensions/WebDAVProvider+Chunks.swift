@@ -1,0 +1,238 @@
+internal import CoveCore
+
+/// Uploads in chunks, as ownCloud and Nextcloud take them: they go on after a crash with what is not at the server yet.
+///
+/// A collection is made for the upload, chunks are put into it under their numbers, and a MOVE of its `.file` makes them
+/// the file, on conditions like those of any MOVE.
+extension WebDAVProvider {
+    /// What must be so for the file to be made.
+    enum Assembly: Sendable {
+        case absent
+        case tag(String)
+    }
+
+    static func uploadName() -> String { "cove-\(DocumentID.random())" }
+
+    /// Sends the chunks that are missing, and has the server make the file; the answer is that of the MOVE.
+    func putInChunks(
+        _ path: RemotePath,
+        _ content: any ContentSource,
+        _ headers: [(name: String, value: String)],
+        if condition: Assembly
+    ) async throws(ProviderError) -> HTTPResponse {
+        let record = try await chunkRecord(path, content)
+        do throws(ProviderError) {
+            var missing = ChunkNumbers(content.size, record.partSize)
+            missing.remove(try await resume(record, content.size, to: path))
+            try await sendChunks(missing, content, record, to: path)
+            let response = try await assemble(record.upload, content.size, to: path, condition, headers)
+            if response.head.isSuccess { await forgetChunks(path) }
+            return response
+        } catch {
+            // Bytes that can't be told from others' next time are not kept.
+            if content.identity == nil { await abandonChunks(path) }
+            throw error
+        }
+    }
+
+    /// The upload to go on with, or a new one, which is noted before anything of it is at the server.
+    private func chunkRecord(
+        _ path: RemotePath,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> UploadRecord {
+        let hash = content.identity.map { Digest.hash($0, .sha256).hexadecimal } ?? "\(DocumentID.random())"
+        let identity = "\(hash)-\(content.size)"
+        if let known = try await work.run({ _ throws(ProviderError) in self.journal.record(path.bytes) }) {
+            if known.identity == identity { return known }
+            await dropChunks(known.upload)
+        }
+        // At most 10,000 of them, in whole MiB.
+        let least = (content.size / 10_000 / (1 << 20) + 1) * (1 << 20)
+        let record = UploadRecord(
+            key: path.bytes,
+            upload: Self.uploadName(),
+            identity: identity,
+            partSize: max(pieceSize, least),
+            started: System.now().seconds
+        )
+        try await work.run { _ throws(ProviderError) in try self.journal.save(record) }
+        return record
+    }
+
+    /// The numbers of the chunks that the server has whole; an upload that it does not know is begun.
+    private func resume(
+        _ record: UploadRecord,
+        _ size: Int64,
+        to path: RemotePath
+    ) async throws(ProviderError) -> [Int] {
+        guard let home else { throw .unsupported("there is no place for uploads") }
+        do throws(ProviderError) {
+            let found = try await propfind(home.uploads(record.upload), depth: 1, MultistatusReader.request, limit: 20_000)
+            let numbers = ChunkNumbers(size, record.partSize)
+            let sent = found.compactMap { resource -> Int? in
+                guard let name = resource.href.split(separator: 0x2F).last,
+                    let number = Int(String(decoding: name, as: UTF8.self)), numbers.contains(number),
+                    let range = Optional(numbers.range(number)), resource.size == Int64(range.count)
+                else { return nil }
+                return number
+            }
+            if !sent.isEmpty { log("\(path): goes on with \(sent.count) chunks that are there already") }
+            return sent
+        } catch .noSuchItem {
+            let made = try await beginChunks(record.upload, to: path)
+            guard made.head.isSuccess else { throw refusal(made, "\(path)") }
+            return []
+        }
+    }
+
+    private func sendChunks(
+        _ numbers: ChunkNumbers,
+        _ content: any ContentSource,
+        _ record: UploadRecord,
+        to path: RemotePath
+    ) async throws(ProviderError) {
+        var missing = numbers.left.makeIterator()
+        let failure = await withTaskGroup(of: ProviderError?.self) { group in
+            var failure: ProviderError?
+            var running = 0
+            while true {
+                while running < Self.parallelChunks, failure == nil, let number = missing.next() {
+                    group.addTask { await self.sendChunk(number, numbers.range(number), content, record, to: path) }
+                    running += 1
+                }
+                guard running > 0, let outcome = await group.next() else { return failure }
+                running -= 1
+                if let error = outcome, failure == nil {
+                    failure = error
+                    group.cancelAll()
+                }
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    private static var parallelChunks: Int { 3 }
+
+    private func sendChunk(
+        _ number: Int,
+        _ range: Range<Int64>,
+        _ content: any ContentSource,
+        _ record: UploadRecord,
+        to path: RemotePath
+    ) async -> ProviderError? {
+        do throws(ProviderError) {
+            let response = try await putChunk(number, of: content, range, record.upload, to: path)
+            if response.head.isSuccess { return nil }
+            // The server has dropped the upload: the next attempt begins anew.
+            if response.status == 404 || response.status == 409 {
+                await forgetChunks(path)
+                return .failed("\(path): the server has dropped the upload", nil)
+            }
+            return refusal(response, "\(path)")
+        } catch {
+            return error
+        }
+    }
+
+    // MARK: the requests
+
+    func beginChunks(_ upload: String, to path: RemotePath) async throws(ProviderError) -> HTTPResponse {
+        guard let home else { throw .unsupported("there is no place for uploads") }
+        var request = HTTPRequest("MKCOL", home.uploads(upload))
+        request.headers = [("Destination", address.url(path))]
+        return try await client.send(request)
+    }
+
+    func putChunk(
+        _ number: Int,
+        of content: any ContentSource,
+        _ range: Range<Int64>,
+        _ upload: String,
+        to path: RemotePath
+    ) async throws(ProviderError) -> HTTPResponse {
+        guard let home else { throw .unsupported("there is no place for uploads") }
+        // They are put together in the order of their names.
+        let digits = String(number)
+        let name = String(repeating: "0", count: max(0, 5 - digits.count)) + digits
+        var request = HTTPRequest("PUT", home.uploads(upload, name))
+        request.headers = [("Destination", address.url(path)), ("OC-Total-Length", "\(content.size)")]
+        request.body = .content(content, range)
+        request.isBulk = true
+        request.isRepeatable = true
+        return try await client.send(request)
+    }
+
+    func assemble(
+        _ upload: String,
+        _ size: Int64,
+        to path: RemotePath,
+        _ condition: Assembly,
+        _ headers: [(name: String, value: String)]
+    ) async throws(ProviderError) -> HTTPResponse {
+        guard let home else { throw .unsupported("there is no place for uploads") }
+        let target = address.url(path)
+        var request = HTTPRequest("MOVE", home.uploads(upload, ".file"))
+        request.headers = headers + [("Destination", target), ("OC-Total-Length", "\(size)")]
+        switch condition {
+        case .absent: request.headers.append(("Overwrite", "F"))
+        case .tag(let tag): request.headers += [("Overwrite", "T"), ("If", "<\(target)> ([\(tag)])")]
+        }
+        // All bytes may have to be copied before it answers.
+        request.patience = 20
+        return try await client.send(request)
+    }
+
+    // MARK: the end of an upload
+
+    /// Has the server drop the chunks of an upload; what stays it drops by itself a day later.
+    func dropChunks(_ upload: String) async {
+        guard let home else { return }
+        // Whoever called it off does not wait for this to be called off too.
+        await Task { _ = try? await client.send(HTTPRequest("DELETE", home.uploads(upload))) }.value
+    }
+
+    /// What was sent for a path is not wanted any more.
+    func abandonChunks(_ path: RemotePath) async {
+        let record = await Task { try? await work.run { _ throws(ProviderError) in self.journal.record(path.bytes) } }.value
+        guard let record = record ?? nil else { return }
+        await dropChunks(record.upload)
+        await forgetChunks(path)
+    }
+
+    private func forgetChunks(_ path: RemotePath) async {
+        await Task { try? await work.run { _ throws(ProviderError) in self.journal.remove(path.bytes) } }.value
+    }
+
+    /// Drops uploads that nobody has gone on with for a day.
+    func dropOldChunks() async {
+        let all = (try? await work.run { _ throws(ProviderError) in self.journal.all() }) ?? []
+        for record in all where System.now().seconds - record.started > 86_400 {
+            await abandonChunks(RemotePath(unchecked: record.key))
+        }
+    }
+}
+
+/// The chunks of a content, numbered from 1 on.
+private struct ChunkNumbers: Sendable {
+    private let size: Int64
+    private let partSize: Int64
+    private(set) var left: [Int]
+
+    init(_ size: Int64, _ partSize: Int64) {
+        self.size = size
+        self.partSize = partSize
+        left = Array(1...max(1, Int((size + partSize - 1) / partSize)))
+    }
+
+    func contains(_ number: Int) -> Bool { number >= 1 && Int64(number - 1) * partSize < size }
+
+    func range(_ number: Int) -> Range<Int64> {
+        let start = min(size, Int64(number - 1) * partSize)
+        return start..<min(size, start + partSize)
+    }
+
+    mutating func remove(_ numbers: [Int]) {
+        let gone = Set(numbers)
+        left.removeAll { gone.contains($0) }
+    }
+}

@@ -1,0 +1,164 @@
+import CoveCore
+import CoveProviders
+import CoveTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CoveEngine
+
+/// An account on a server that is asked again and again, and what a server that fails for a while must not do to it.
+@Suite(.timeLimit(.minutes(2))) struct PollingTests {
+    private final class Account: Sendable {
+        let cloud: ScriptedCloud
+        let engine: Engine
+        let tree: EngineTree
+        private let folder: TemporaryDirectory
+
+        init(poll: Duration = .milliseconds(50)) throws {
+            cloud = try ScriptedCloud()
+            folder = try TemporaryDirectory("polling")
+            var configuration = EngineConfiguration(
+                account: "test",
+                source: cloud.source,
+                mountpoint: "/nowhere",
+                stateDirectory: folder.path,
+                hostName: "here"
+            )
+            configuration.settleTime = .zero
+            configuration.pollInterval = poll
+            configuration.stallLimit = .seconds(5)
+            configuration.cacheLimit = 1 << 40
+            configuration.reserve = 1 << 20
+            let access = ProviderFactory.Access(stallLimit: .seconds(5), credentials: { nil })
+            engine = try Engine(
+                configuration: configuration,
+                provider: ProviderFactory.make(source: cloud.source, access: access),
+                log: Log(path: nil, echoToStandardError: false)
+            )
+            tree = EngineTree(engine)
+            engine.start(kernel: nil, announcer: nil)
+        }
+
+        func text(_ path: String) -> String? { (try? tree.read(path)).map { String(decoding: $0, as: UTF8.self) } }
+
+        func waitUntil(_ what: String, _ isSo: () throws -> Bool) throws {
+            do { try CoveTestSupport.waitUntil(what, deadline: 40, isSo) } catch {
+                throw CommandFailure("\(error): \(engine.accountStatus())")
+            }
+        }
+    }
+
+    private func account(_ body: @escaping @Sendable (Account) async throws -> Void) async throws {
+        try await blocking {
+            let account = try Account()
+            try await body(account)
+            await account.engine.stop()
+        }
+    }
+
+    @Test func `a change is seen though the first look at its folder failed`() async throws {
+        try await account { account in
+            let cloud = account.cloud
+            for folder in ["a", "a/b"] { cloud.makeFolder(folder) }
+            cloud.put("a/b/file", Array("one".utf8))
+            #expect(account.text("a/b/file") == "one")
+            let failures = Atomic(0)
+            cloud.answer { request in
+                guard request.method == "PROPFIND", request.target.hasSuffix("/a/b/") else { return nil }
+                failures.add(1, ordering: .relaxed)
+                return ScriptedServer.answer(500)
+            }
+            cloud.put("a/b/file", Array("two".utf8))
+            try account.waitUntil("the look fails, and the round ends") {
+                let rounds = cloud.server.exchanges.filter {
+                    $0.request.method == "PROPFIND" && $0.request.target.hasSuffix("/files/ada/")
+                }
+                return failures.load(ordering: .relaxed) > 0 && rounds.count > 10
+            }
+            cloud.answer(nil)
+            try account.waitUntil("the change is here") { account.text("a/b/file") == "two" }
+        }
+    }
+
+    @Test(
+        arguments: [
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 20\r\n\r\n<html>Login</html>  ",
+            "HTTP/1.1 302 Found\r\nLocation: http://login.example/portal\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 511 Network Authentication Required\r\nContent-Length: 0\r\n\r\n",
+        ]
+    )
+    func `a network that answers in the server's place takes nothing away`(answer: String) async throws {
+        try await account { account in
+            let cloud = account.cloud
+            cloud.makeFolder("d")
+            for name in ["d/one", "d/two", "three"] { cloud.put(name, Array(name.utf8)) }
+            #expect(account.text("d/one") == "d/one" && account.text("three") == "three")
+            try account.tree.write("own", Array("sent".utf8))
+            try account.waitUntil("it is sent") { cloud.bytes("own") == Array("sent".utf8) }
+            let answers = Atomic(0)
+            cloud.answer { _ in
+                answers.add(1, ordering: .relaxed)
+                return .bytes(Array(answer.utf8))
+            }
+            try account.tree.write("own", Array("changed".utf8))
+            try account.tree.write("new", Array("new".utf8))
+            try account.tree.unlink("three")
+            try account.waitUntil("the account is offline and says why") {
+                let status = account.engine.accountStatus()
+                return status.state == "offline" && status.reason?.isEmpty == false
+            }
+            // It tries again, and again is not fooled.
+            let before = answers.load(ordering: .relaxed)
+            account.engine.networkChanged()
+            try account.waitUntil("it has tried again") { answers.load(ordering: .relaxed) > before + 1 }
+            #expect(try Set(account.tree.list("").keys) == ["d", "own", "new"])
+            #expect(try Set(account.tree.list("d").keys) == ["one", "two"])
+            #expect(account.text("own") == "changed" && account.text("d/one") == "d/one")
+            #expect(cloud.bytes("own") == Array("sent".utf8) && cloud.bytes("three") != nil)
+            cloud.answer(nil)
+            account.engine.networkChanged()
+            try account.waitUntil("what waited is sent") {
+                cloud.bytes("own") == Array("changed".utf8) && cloud.bytes("new") != nil && cloud.bytes("three") == nil
+            }
+            #expect(account.text("d/two") == "d/two")
+            #expect(account.engine.conflicts().isEmpty)
+        }
+    }
+
+    @Test func `the network's return ends the pause that an attempt under way would begin`() async throws {
+        try await account { account in
+            let cloud = account.cloud
+            cloud.put("file", Array("text".utf8))
+            #expect(account.text("file") == "text")
+            let (attempts, isBack, isHeld) = (Atomic(0), Atomic(false), Atomic(false))
+            let door = DispatchSemaphore(value: 0)
+            // Each attempt fails, the fifth one only when the network is back: after it there would be 8 to 16 s of rest.
+            cloud.answer { _ in
+                if isBack.load(ordering: .acquiring) { return nil }
+                if attempts.add(1, ordering: .relaxed).newValue == 5 {
+                    isHeld.store(true, ordering: .releasing)
+                    door.wait()
+                }
+                return ScriptedServer.answer(503, ["Retry-After: 60"])
+            }
+            try account.waitUntil("an attempt is under way") { isHeld.load(ordering: .acquiring) }
+            account.engine.networkChanged()
+            let start = ContinuousClock.now
+            isBack.store(true, ordering: .releasing)
+            door.signal()
+            try account.waitUntil("it is connected") { account.engine.accountStatus().state != "offline" }
+            #expect(ContinuousClock.now - start < .seconds(6))
+        }
+    }
+
+    @Test func `a sleep is known by the clock that went on`() {
+        var watch = SleepWatch()
+        #expect(!watch.hasSlept(awake: 5_000_000_000, all: 9_000_000_000))
+        #expect(!watch.hasSlept(awake: 6_000_000_000, all: 10_000_000_000))
+        #expect(!watch.hasSlept(awake: 7_000_000_000, all: 11_900_000_000))
+        #expect(watch.hasSlept(awake: 8_000_000_000, all: 3_600_000_000_000))
+        #expect(!watch.hasSlept(awake: 9_000_000_000, all: 3_601_000_000_000))
+    }
+}

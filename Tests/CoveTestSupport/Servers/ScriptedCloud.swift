@@ -1,0 +1,161 @@
+import CoveCore
+import Foundation
+import Synchronization
+
+/// A server in memory that follows the public protocol of Nextcloud's WebDAV: what is kept beside the files of a user, and
+/// conditions, checksums and dates as there. No test with it says anything of a real one.
+public final class ScriptedCloud: Sendable {
+    /// A file or a folder.
+    struct Node: Sendable {
+        var isFolder: Bool
+        var bytes: [UInt8] = []
+        var modified: Int64
+        var tag: Int
+        var id: Int
+        var checksum: String?
+    }
+
+    struct State: Sendable {
+        /// By path below the user's files; the root is empty.
+        var files: [String: Node] = ["": Node(isFolder: true, modified: 1_700_000_000, tag: 1, id: 1)]
+        var uploads: [String: [String: [UInt8]]] = [:]
+        /// By file id, the newest last.
+        var versions: [Int: [(revision: Int64, bytes: [UInt8])]] = [:]
+        var counter = 1
+        var damage: @Sendable (String, [UInt8]) -> [UInt8] = { $1 }
+        var checksums: @Sendable (String) -> String = { $0 }
+        var answer: (@Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?)?
+    }
+
+    /// The server in front.
+    public let server: ScriptedServer
+    private let state: Box
+
+    final class Box: Sendable {
+        let state = Mutex(State())
+    }
+
+    /// Starts to listen.
+    public init() throws {
+        let box = Box()
+        state = box
+        server = try ScriptedServer { request in
+            let other = box.state.withLock { $0.answer }
+            return other?(request) ?? box.state.withLock { $0.reply(to: request) }
+        }
+    }
+
+    /// The address of the user's files, as a source.
+    public var source: String { "webdav://\(TestServer.user)@127.0.0.1:\(server.port)\(Self.home)" }
+
+    static let home = "/remote.php/dav/files/\(TestServer.user)"
+
+    /// The bytes of a file; nil when there is none.
+    public func bytes(_ path: String) -> [UInt8]? {
+        state.state.withLock { $0.files[path].flatMap { $0.isFolder ? nil : $0.bytes } }
+    }
+
+    /// The names in a folder.
+    public func names(_ folder: String = "") -> [String] { state.state.withLock { $0.children(of: folder).sorted() } }
+
+    /// Puts a file there as another device does.
+    public func put(_ path: String, _ bytes: [UInt8], modified: Int64? = nil, checksum: String? = nil) {
+        state.state.withLock { state in
+            state.store(path, bytes, modified: modified ?? Int64(time(nil)), checksum: checksum)
+        }
+    }
+
+    /// Makes a folder as another device does.
+    public func makeFolder(_ path: String) {
+        state.state.withLock { state in
+            state.files[path] = Node(isFolder: true, modified: Int64(time(nil)), tag: state.next(), id: state.next())
+            state.touch(above: path)
+        }
+    }
+
+    /// What becomes of a file's bytes on their way out.
+    public func damage(_ body: @escaping @Sendable (_ path: String, _ bytes: [UInt8]) -> [UInt8]) {
+        state.state.withLock { $0.damage = body }
+    }
+
+    /// What the server tells of the checksums that it is sent.
+    public func tellChecksums(_ body: @escaping @Sendable (String) -> String) {
+        state.state.withLock { $0.checksums = body }
+    }
+
+    /// What is answered instead, for as long as the body gives something.
+    public func answer(_ body: (@Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?)?) {
+        state.state.withLock { $0.answer = body }
+    }
+
+    /// How many uploads in chunks are under way.
+    public var uploads: Int { state.state.withLock { $0.uploads.count } }
+}
+
+/// What is kept.
+extension ScriptedCloud.State {
+    mutating func next() -> Int {
+        counter += 1
+        return counter
+    }
+
+    func children(of folder: String) -> [String] {
+        let start = folder.isEmpty ? "" : folder + "/"
+        return files.keys.compactMap { path in
+            guard !path.isEmpty, path.hasPrefix(start) else { return nil }
+            let rest = path.dropFirst(start.count)
+            return rest.isEmpty || rest.contains("/") ? nil : String(rest)
+        }
+    }
+
+    static func parent(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+    }
+
+    /// The tags of all folders above change along.
+    mutating func touch(above path: String) {
+        var path = path
+        while !path.isEmpty {
+            path = Self.parent(of: path)
+            files[path]?.tag = next()
+        }
+    }
+
+    @discardableResult
+    mutating func store(
+        _ path: String,
+        _ bytes: [UInt8],
+        modified: Int64,
+        checksum: String?
+    ) -> ScriptedCloud.Node {
+        let old = files[path]
+        if let old { versions[old.id, default: []].append((old.modified, old.bytes)) }
+        let node = ScriptedCloud.Node(
+            isFolder: false,
+            bytes: bytes,
+            modified: modified,
+            tag: next(),
+            id: old?.id ?? next(),
+            checksum: checksum.map(checksums)
+        )
+        files[path] = node
+        touch(above: path)
+        return node
+    }
+
+    mutating func remove(_ path: String) {
+        files = files.filter { $0.key != path && !$0.key.hasPrefix(path + "/") }
+        touch(above: path)
+    }
+
+    mutating func copy(_ path: String, to target: String, isMove: Bool) {
+        let whole = files.filter { $0.key == path || $0.key.hasPrefix(path + "/") }
+        if isMove { remove(path) }
+        for (old, node) in whole {
+            var new = node
+            if !isMove { (new.id, new.tag) = (next(), next()) }
+            files[target + old.dropFirst(path.count)] = new
+        }
+        touch(above: target)
+    }
+}
