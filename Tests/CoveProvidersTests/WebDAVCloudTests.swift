@@ -235,7 +235,9 @@ struct WebDAVCloudTests {
     @Test func `an answer to PUT that nobody at the server gave is not believed`() async throws {
         let dav = try await device()
         let made = try await dav.make("file", "base")
-        for answer in ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nLogin", "HTTP/1.1 204 No Content\r\nETag: \"9999\"\r\n\r\n"] {
+        for answer in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nLogin", "HTTP/1.1 204 No Content\r\nETag: \"9999\"\r\n\r\n",
+        ] {
             // A login page that is there for one request.
             cloud.answer { $0.method == "PUT" ? .bytes(Array(answer.utf8)) : nil }
             let outcome = try? await dav.modify(

@@ -91,43 +91,6 @@ extension Mounted {
                 #expect(try there.shell("cat d/far") == "far\n")
             }
         }
-
-        @Test func `a wrong password parks what waits, and cove login sends it`() async throws {
-            let server = try TestServer.apache()
-            try await blocking {
-                let account = try MountedAccount(
-                    options: "settle=50ms",
-                    address: "webdav://ada@127.0.0.1:\(server.port)/"
-                )
-                try account.start()
-                try account.shell("ls")
-                try account.end()
-                try account.start(password: "wrong")
-                try account.shell("echo text > file; ls")
-                try waitUntil("the account says why it waits") {
-                    try account.shell("$COVE status --state $STATE").contains("password")
-                }
-                let refused = try account.shell(
-                    "echo nonsense | $COVE login webdav://ada@127.0.0.1:\(server.port)/ 2>&1 || echo failed"
-                )
-                #expect(refused.contains("refuses") && refused.hasSuffix("failed\n") && !refused.contains("nonsense"))
-                try account.end()
-                try account.start(password: nil)
-                try "\(TestServer.password)\n".write(
-                    toFile: account.scratch.appending("password"),
-                    atomically: true,
-                    encoding: .utf8
-                )
-                try account.shell("$COVE login webdav://ada@127.0.0.1:\(server.port)/ < $tmp/password")
-                try account.settle()
-                #expect(try String(contentsOfFile: server.files + "/file", encoding: .utf8) == "text\n")
-                let holders = try account.shell("grep -rlf $tmp/password $STATE $tmp/.config")
-                #expect(holders.hasSuffix("/.config/cove/logins.json\n") && holders.split(separator: "\n").count == 1)
-                #expect(try account.shell("stat -c %a $tmp/.config/cove/logins.json") == "600\n")
-                #expect(try !account.shell("ps axww -o args | grep -F $mnt").contains(TestServer.password))
-                try account.end()
-            }
-        }
     }
 }
 

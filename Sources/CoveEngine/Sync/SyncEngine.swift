@@ -182,7 +182,10 @@ actor SyncEngine {
             try database.run("UPDATE journal SET changed = ?1 WHERE changed > ?1", .int(now))
             try database.run("UPDATE journal SET retry = 0 WHERE retry > ?", .int(now + Self.longestPause))
             try database.run("UPDATE trash SET deleted = ?1 WHERE deleted > ?1 AND pending = 1", .int(now))
-            try database.run("UPDATE trash SET retry = 0 WHERE retry > ? AND pending = 1", .int(now + Self.longestPause))
+            try database.run(
+                "UPDATE trash SET retry = 0 WHERE retry > ? AND pending = 1",
+                .int(now + Self.longestPause)
+            )
         }
     }
 

@@ -26,7 +26,9 @@ struct HTTPFailure: Error {
         case CURLE_OPERATION_TIMEDOUT:
             error = .serverUnreachable("it does not answer")
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
-            error = .serverUnreachable("\(text); for a certificate of your own give --cacert FILE")
+            // A certificate for another host is not helped by that.
+            let hint = text.contains("host name") ? "" : "; for a certificate of your own give --cacert FILE"
+            error = .serverUnreachable(text + hint)
         default:
             error = .failed(text, nil)
         }

@@ -77,7 +77,11 @@ final class HTTPTransfer: @unchecked Sendable {
         cove_curl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
         cove_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(options.connectTimeout))
         cove_curl_set_long(handle, CURLOPT_LOW_SPEED_LIMIT, 1)
-        cove_curl_set_long(handle, CURLOPT_LOW_SPEED_TIME, max(1, Self.milliseconds(options.stallLimit) / 1000 * request.patience))
+        cove_curl_set_long(
+            handle,
+            CURLOPT_LOW_SPEED_TIME,
+            max(1, Self.milliseconds(options.stallLimit) / 1000 * request.patience)
+        )
         cove_curl_set_long(handle, CURLOPT_TCP_KEEPALIVE, 1)
         cove_curl_set_long(handle, CURLOPT_BUFFERSIZE, 512 << 10)
         cove_curl_set_long(handle, CURLOPT_UPLOAD_BUFFERSIZE, 1 << 20)

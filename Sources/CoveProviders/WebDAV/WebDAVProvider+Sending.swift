@@ -281,7 +281,9 @@ extension WebDAVProvider {
         let tag = response.head["etag"] ?? response.head["oc-etag"]
         let told = tag.map { DAVResource.version(tag: $0, modified: nil, size: 0) }
         if item.contentVersion == told {
-            guard item.size == content.size, isRight else { throw .failed("\(path): the server kept other bytes", .inputOutput) }
+            guard item.size == content.size, isRight else {
+                throw .failed("\(path): the server kept other bytes", .inputOutput)
+            }
             return item
         }
         if item.contentVersion == base { throw Self.notDone(path) }

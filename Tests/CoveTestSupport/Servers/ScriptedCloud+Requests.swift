@@ -127,7 +127,8 @@ extension ScriptedCloud.State {
             status = 206
             headers.append("Content-Range: bytes \(part.startIndex)-\(part.endIndex - 1)/\(bytes.count)")
         }
-        let lines = ["HTTP/1.1 \(status) Told", "Content-Length: \(part.count)", "Connection: close"] + headers + ["", ""]
+        let lines =
+            ["HTTP/1.1 \(status) Told", "Content-Length: \(part.count)", "Connection: close"] + headers + ["", ""]
         return .bytes(Array(lines.joined(separator: "\r\n").utf8) + part)
     }
 
@@ -147,7 +148,13 @@ extension ScriptedCloud.State {
         case ("PROPFIND", 1):
             guard let chunks = uploads[name] else { return ScriptedServer.answer(404) }
             let below = chunks.map { chunk in
-                let node = ScriptedCloud.Node(isFolder: false, bytes: chunk.value, modified: 1_700_000_000, tag: 1, id: 1)
+                let node = ScriptedCloud.Node(
+                    isFolder: false,
+                    bytes: chunk.value,
+                    modified: 1_700_000_000,
+                    tag: 1,
+                    id: 1
+                )
                 return Self.resource("\(folder)\(name)/\(chunk.key)", node)
             }
             return Self.multistatus(Self.folder("\(folder)\(name)/") + below.joined())
@@ -199,7 +206,9 @@ extension ScriptedCloud.State {
             }
             return Self.multistatus(Self.folder("\(folder)versions/\(id)/") + below.joined())
         }
-        guard let version = kept.last(where: { "\($0.revision)" == names[2] }) else { return ScriptedServer.answer(404) }
+        guard let version = kept.last(where: { "\($0.revision)" == names[2] }) else {
+            return ScriptedServer.answer(404)
+        }
         return Self.content(request, version.bytes, [])
     }
 
@@ -215,9 +224,12 @@ extension ScriptedCloud.State {
     }
 
     private static func resource(_ path: String, _ node: ScriptedCloud.Node) -> String {
-        let allowed = CharacterSet(charactersIn: "/-._~").union(.alphanumerics).intersection(CharacterSet(charactersIn: Unicode.Scalar(0)..."\u{7F}"))
+        let allowed = CharacterSet(charactersIn: "/-._~").union(.alphanumerics).intersection(
+            CharacterSet(charactersIn: Unicode.Scalar(0)..."\u{7F}")
+        )
         let href = path.addingPercentEncoding(withAllowedCharacters: allowed) ?? path
-        var properties = "<d:getetag>\"\(node.tag)\"</d:getetag><d:getlastmodified>\(date(node.modified))</d:getlastmodified>"
+        var properties =
+            "<d:getetag>\"\(node.tag)\"</d:getetag><d:getlastmodified>\(date(node.modified))</d:getlastmodified>"
         properties += "<oc:id>\(node.id)ocscripted</oc:id><oc:fileid>\(node.id)</oc:fileid>"
         if node.isFolder {
             properties += "<d:resourcetype><d:collection/></d:resourcetype>"
@@ -227,7 +239,8 @@ extension ScriptedCloud.State {
                 properties += "<oc:checksums><oc:checksum>\(sum)</oc:checksum></oc:checksums>"
             }
         }
-        return "<d:response><d:href>\(href)\(node.isFolder && !href.hasSuffix("/") ? "/" : "")</d:href><d:propstat><d:prop>"
+        return
+            "<d:response><d:href>\(href)\(node.isFolder && !href.hasSuffix("/") ? "/" : "")</d:href><d:propstat><d:prop>"
             + properties + "</d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"
     }
 

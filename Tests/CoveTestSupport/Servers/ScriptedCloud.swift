@@ -2,8 +2,10 @@ import CoveCore
 import Foundation
 import Synchronization
 
-/// A server in memory that follows the public protocol of Nextcloud's WebDAV: what is kept beside the files of a user, and
-/// conditions, checksums and dates as there. No test with it says anything of a real one.
+/// A server in memory that follows the public protocol of Nextcloud's WebDAV.
+///
+/// It has what is kept beside a user's files, and conditions, checksums and dates as there. No test with it says anything
+/// of a real one.
 public final class ScriptedCloud: Sendable {
     /// A file or a folder.
     struct Node: Sendable {

@@ -1,9 +1,11 @@
 import Foundation
 
 extension TestServer {
-    /// Apache httpd with mod_dav.
-    public static func apache() throws -> TestServer {
+    /// Apache httpd with mod_dav; with a name, as `IP:127.0.0.1`, over TLS with a certificate for it by the authority in
+    /// `authority`.
+    public static func apache(certificateFor name: String? = nil) throws -> TestServer {
         try TestServer("apache", answers: isListening) { folder, port in
+            if let name { try makeCertificate(for: name, in: folder) }
             let modules = "/usr/lib/apache2/modules"
             let names = [
                 "mpm_event", "authn_core", "authn_file", "authz_core", "authz_user", "auth_basic", "dav", "dav_fs",
@@ -37,7 +39,7 @@ extension TestServer {
                     "  AuthType Basic", "  AuthName test", "  AuthUserFile \"\(folder.path)/htpasswd\"",
                     "  Require valid-user", "  Options None", "  AllowOverride None",
                     "</Directory>",
-                ]
+                ] + (name == nil ? [] : tls(modules, folder))
             try write(lines, to: folder.appending("httpd.conf"))
             let start = ["/usr/sbin/apache2", "-f", folder.appending("httpd.conf"), "-DFOREGROUND"]
             guard geteuid() == 0 else { return (start[0], Array(start.dropFirst()), [:]) }
@@ -49,6 +51,28 @@ extension TestServer {
             ]
             return ("setpriv", arguments + start, [:])
         }
+    }
+
+    /// The certificate to trust for a server over TLS.
+    public var authority: String { folder.appending("authority.pem") }
+
+    private static func tls(_ modules: String, _ folder: TemporaryDirectory) -> [String] {
+        [
+            "LoadModule ssl_module \(modules)/mod_ssl.so", "SSLEngine on", "SSLSessionCache none",
+            "SSLCertificateFile \"\(folder.path)/server.pem\"", "SSLCertificateKeyFile \"\(folder.path)/server.key\"",
+        ]
+    }
+
+    private static func makeCertificate(for name: String, in folder: TemporaryDirectory) throws {
+        func openssl(_ arguments: String) throws {
+            try Command.run("sh", ["-c", "cd \(folder.path) && openssl \(arguments)"])
+        }
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+        try openssl("req -x509 \(key) -keyout authority.key -out authority.pem -days 2 -subj /CN=authority")
+        try openssl("req \(key) -keyout server.key -out server.csr -subj /CN=server")
+        try "subjectAltName=\(name)\n".write(toFile: folder.appending("names"), atomically: false, encoding: .utf8)
+        let authority = "-CA authority.pem -CAkey authority.key -CAcreateserial"
+        try openssl("x509 -req -in server.csr \(authority) -days 2 -extfile names -out server.pem")
     }
 
     /// nginx with its DAV module and dav-ext.

@@ -83,7 +83,9 @@ extension WebDAVProvider {
     }
 
     /// Asks for the properties at an address beside the files.
-    func propfind(_ url: String, depth: Int, _ body: [UInt8], limit: Int = 64) async throws(ProviderError) -> [DAVResource] {
+    func propfind(_ url: String, depth: Int, _ body: [UInt8], limit: Int = 64) async throws(ProviderError)
+        -> [DAVResource]
+    {
         var request = HTTPRequest("PROPFIND", url)
         request.headers = [("Depth", "\(depth)"), ("Content-Type", "application/xml; charset=utf-8")]
         request.body = .bytes(body)

@@ -67,7 +67,12 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> [Int] {
         guard let home else { throw .unsupported("there is no place for uploads") }
         do throws(ProviderError) {
-            let found = try await propfind(home.uploads(record.upload), depth: 1, MultistatusReader.request, limit: 20_000)
+            let found = try await propfind(
+                home.uploads(record.upload),
+                depth: 1,
+                MultistatusReader.request,
+                limit: 20_000
+            )
             let numbers = ChunkNumbers(size, record.partSize)
             let sent = found.compactMap { resource -> Int? in
                 guard let name = resource.href.split(separator: 0x2F).last,
@@ -193,7 +198,8 @@ extension WebDAVProvider {
 
     /// What was sent for a path is not wanted any more.
     func abandonChunks(_ path: RemotePath) async {
-        let record = await Task { try? await work.run { _ throws(ProviderError) in self.journal.record(path.bytes) } }.value
+        let record = await Task { try? await work.run { _ throws(ProviderError) in self.journal.record(path.bytes) } }
+            .value
         guard let record = record ?? nil else { return }
         await dropChunks(record.upload)
         await forgetChunks(path)

@@ -35,7 +35,8 @@ extension WebDAVProvider {
     /// The last part of an address, as it was sent; nil for what could lead elsewhere.
     private static func name(of resource: DAVResource) -> String? {
         guard let last = resource.href.split(separator: 0x2F).last, last.count <= 200,
-            last.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x3F && $0 != 0x23 }), last != [0x2E], last != [0x2E, 0x2E]
+            last.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x3F && $0 != 0x23 }), last != [0x2E],
+            last != [0x2E, 0x2E]
         else { return nil }
         return String(decoding: last, as: UTF8.self)
     }

@@ -1,0 +1,78 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Passwords of mounted accounts.
+    struct LoginTests {
+        /// A server, how it is reached, and the options of `cove login` and `cove mount` for it.
+        struct Kind: Sendable, CustomTestStringConvertible {
+            let testDescription: String
+            let start: @Sendable () throws -> TestServer
+            let address: @Sendable (UInt16) -> String
+            var isSecure = false
+
+            static let all = [
+                Kind(testDescription: "Apache", start: { try TestServer.apache() }, address: Cloud.apache.address),
+                Kind(
+                    testDescription: "Apache with TLS",
+                    start: { try TestServer.apache(certificateFor: "IP:127.0.0.1") },
+                    address: { "webdavs://\(TestServer.user)@127.0.0.1:\($0)/" },
+                    isSecure: true
+                ),
+                Kind(testDescription: "SeaweedFS", start: { try TestServer.seaweedFS() }, address: Cloud.s3Address),
+            ]
+        }
+
+        @Test(arguments: Kind.all)
+        func `a wrong password parks what waits, and cove login sends it`(kind: Kind) async throws {
+            try await blocking {
+                let server = try kind.start()
+                let address = kind.address(server.port)
+                let options = "settle=50ms,log=debug" + (kind.isSecure ? ",cacert=\(server.authority)" : "")
+                let login = "$COVE login '\(address)'" + (kind.isSecure ? " --cacert \(server.authority)" : "")
+                let account = try MountedAccount(options: options, address: address)
+                try account.start()
+                try account.shell("ls; echo far > far")
+                try account.settle()
+                try account.end()
+                try account.start(password: "wrong-password")
+                try account.shell("$COVE evict far --state $STATE || true; echo text > file; ls")
+                try waitUntil("the account says why it waits") {
+                    try account.shell("$COVE status --state $STATE").contains("credentials")
+                }
+                let refused = try account.shell("echo other-nonsense | \(login) 2>&1 || echo failed")
+                #expect(refused.contains("refuses") && refused.hasSuffix("failed\n"), "\(refused)")
+                let seen = try account.shell(
+                    "cat $STATE/log; $COVE status --state $STATE; $COVE doctor --state $STATE || true"
+                )
+                for secret in ["wrong-password", "other-nonsense"] {
+                    #expect(!seen.contains(secret) && !refused.contains(secret))
+                }
+                try account.end()
+                try account.start(password: nil)
+                try "\(TestServer.password)\n".write(
+                    toFile: account.scratch.appending("password"),
+                    atomically: true,
+                    encoding: .utf8
+                )
+                try account.shell("\(login) < $tmp/password")
+                try account.settle()
+                let holders = try account.shell("grep -rlaF -f $tmp/password $STATE $tmp/.config")
+                #expect(holders.hasSuffix("/.config/cove/logins.json\n") && holders.split(separator: "\n").count == 1)
+                #expect(try account.shell("stat -c %a $tmp/.config/cove/logins.json") == "600\n")
+                // The lines of all processes, but for the server's own.
+                let lines = try account.shell(
+                    "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f 2> /dev/null || true; echo; done | grep cove"
+                )
+                #expect(lines.contains(account.mount) && !lines.contains(TestServer.password))
+                try account.end()
+                let other = try MountedAccount(options: options, address: address)
+                try other.start()
+                #expect(try other.shell("cat file far") == "text\nfar\n")
+                try other.end()
+            }
+        }
+    }
+}
