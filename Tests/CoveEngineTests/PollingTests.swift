@@ -9,14 +9,14 @@ import Testing
 
 /// An account on a server that is asked again and again, and what a server that fails for a while must not do to it.
 @Suite(.timeLimit(.minutes(2))) struct PollingTests {
-    private final class Account: Sendable {
+    private final class Account {
         let cloud: ScriptedCloud
         let engine: Engine
         let tree: EngineTree
         private let folder: TemporaryDirectory
 
-        init(poll: Duration = .milliseconds(50)) throws {
-            cloud = try ScriptedCloud()
+        init(tagsRise: Bool) throws {
+            cloud = try ScriptedCloud(tagsRise: tagsRise)
             folder = try TemporaryDirectory("polling")
             var configuration = EngineConfiguration(
                 account: "test",
@@ -26,7 +26,7 @@ import Testing
                 hostName: "here"
             )
             configuration.settleTime = .zero
-            configuration.pollInterval = poll
+            configuration.pollInterval = .milliseconds(50)
             configuration.stallLimit = .seconds(5)
             configuration.cacheLimit = 1 << 40
             configuration.reserve = 1 << 20
@@ -49,9 +49,12 @@ import Testing
         }
     }
 
-    private func account(_ body: @escaping @Sendable (Account) async throws -> Void) async throws {
+    private func account(
+        tagsRise: Bool = true,
+        _ body: @escaping @Sendable (Account) async throws -> Void
+    ) async throws {
         try await blocking {
-            let account = try Account()
+            let account = try Account(tagsRise: tagsRise)
             try await body(account)
             await account.engine.stop()
         }
@@ -78,6 +81,50 @@ import Testing
             }
             cloud.answer(nil)
             try account.waitUntil("the change is here") { account.text("a/b/file") == "two" }
+        }
+    }
+
+    @Test(arguments: [403, 500])
+    func `a folder that can't be listed keeps no other from it`(status: Int) async throws {
+        try await account(tagsRise: false) { account in
+            let cloud = account.cloud
+            for folder in ["a", "b"] {
+                cloud.makeFolder(folder)
+                cloud.put("\(folder)/file", Array("one".utf8))
+            }
+            #expect(account.text("b/file") == "one")
+            // Used last, it is looked at first.
+            #expect(account.text("a/file") == "one")
+            cloud.answer { request in
+                guard request.method == "PROPFIND", request.target.hasSuffix("/a/") else { return nil }
+                return ScriptedServer.answer(status)
+            }
+            cloud.put("b/file", Array("two".utf8))
+            try account.waitUntil("the change is here") { account.text("b/file") == "two" }
+            #expect(account.text("a/file") == "one")
+        }
+    }
+
+    @Test func `what a clock hours ahead has dated is not held up by that`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try account.tree.write("file", Array("one".utf8))
+            try await account.settle()
+            try await account.setOffline(true)
+            try account.tree.write("file", Array("two".utf8))
+            try account.tree.write("other", Array("new".utf8))
+            // The clock is set back by three hours while the machine is off.
+            let later = account.engine.milliseconds() + 3 * 3_600_000
+            try await account.restart { state in
+                let change = "UPDATE journal SET changed = \(later), retry = \(later)"
+                try Command.run("sqlite3", ["\(state)/catalog.db", change])
+            }
+            try await account.setOffline(false)
+            let source = SourceFolder(account.source)
+            try waitUntil("it is sent") {
+                try source.snapshot() == ["file": Array("two".utf8), "other": Array("new".utf8)]
+            }
+            await account.stop()
         }
     }
 
@@ -132,7 +179,9 @@ import Testing
             let cloud = account.cloud
             cloud.put("file", Array("text".utf8))
             #expect(account.text("file") == "text")
-            let (attempts, isBack, isHeld) = (Atomic(0), Atomic(false), Atomic(false))
+            let attempts = Atomic(0)
+            let isBack = Atomic(false)
+            let isHeld = Atomic(false)
             let door = DispatchSemaphore(value: 0)
             // Each attempt fails, the fifth one only when the network is back: after it there would be 8 to 16 s of rest.
             cloud.answer { _ in
@@ -155,10 +204,9 @@ import Testing
 
     @Test func `a sleep is known by the clock that went on`() {
         var watch = SleepWatch()
-        #expect(!watch.hasSlept(awake: 5_000_000_000, all: 9_000_000_000))
-        #expect(!watch.hasSlept(awake: 6_000_000_000, all: 10_000_000_000))
-        #expect(!watch.hasSlept(awake: 7_000_000_000, all: 11_900_000_000))
-        #expect(watch.hasSlept(awake: 8_000_000_000, all: 3_600_000_000_000))
-        #expect(!watch.hasSlept(awake: 9_000_000_000, all: 3_601_000_000_000))
+        // Seconds awake, and of all time.
+        let looks: [(Int64, Int64)] = [(5, 9), (6, 10), (7, 11), (8, 3600), (9, 3601), (10, 3604)]
+        let slept = looks.map { watch.hasSlept(awake: $0 * 1_000_000_000, all: $1 * 1_000_000_000) }
+        #expect(slept == [false, false, false, true, false, true])
     }
 }

@@ -14,10 +14,7 @@ extension SyncEngine {
         // The root's listing tells which of its directories have changed below.
         let rises = engine.provider.capabilities.risingDirectoryVersions
         let directories = rises ? [ItemID.root] : try await directoriesToPoll(everywhere: everywhere)
-        var removed: [RemoteChange] = []
-        for directory in directories { removed += try await relist(directory) }
-        // A file that left one directory may have come up in another: removals last.
-        await take(removed.map { Seen(change: $0, time: 0) })
+        try await relist(all: directories)
     }
 
     private func directoriesToPoll(everywhere: Bool) async throws(ProviderError) -> [ItemID] {

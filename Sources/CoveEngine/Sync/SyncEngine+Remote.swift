@@ -73,12 +73,27 @@ extension SyncEngine {
             }
         }
         shared.withLock { $0.heldRemovals = 0 }
+        let failures = failedListings
+        try await relist(all: listed)
+        // What was not seen is looked for again; who is polled is listed again in any case.
+        if mustPoll || failedListings == failures { try await save(anchor) }
+        return anchor
+    }
+
+    /// Lists directories again; one that can't be listed keeps no other one from it.
+    func relist(all directories: [ItemID]) async throws(ProviderError) {
         var removed: [RemoteChange] = []
-        for directory in listed { removed += try await relist(directory) }
+        for directory in directories {
+            do throws(ProviderError) {
+                removed += try await relist(directory)
+            } catch {
+                if error.parksAccount { throw error }
+                failedListings += 1
+                engine.log.info("directory \(directory): listing failed: \(error)")
+            }
+        }
         // A file that left one directory may have come up in another: removals last.
         await take(removed.map { Seen(change: $0, time: 0) })
-        try await save(anchor)
-        return anchor
     }
 
     private func save(_ anchor: Anchor) async throws(ProviderError) {

@@ -1,5 +1,6 @@
 internal import CoveCore
 internal import Glibc
+internal import Synchronization
 
 /// Hidden names of work that a crash or a broken line interrupted, and what becomes of them.
 enum Leftover {
@@ -45,6 +46,20 @@ enum Leftover {
     }
 }
 
+/// Counts what is being cleaned up: of more than a few the rest is found another day.
+final class Cleaning: Sendable {
+    private static let most = 8
+    private let count = Atomic<Int>(0)
+
+    func enter() -> Bool {
+        if count.add(1, ordering: .relaxed).newValue <= Self.most { return true }
+        leave()
+        return false
+    }
+
+    func leave() { count.subtract(1, ordering: .relaxed) }
+}
+
 extension WebDAVProvider {
     /// Deletes what an interrupted upload left, and puts back what was not meant to be deleted, once it is old.
     func noteLeftover(_ name: FileName, in directory: RemotePath, _ resource: DAVResource) {
@@ -53,9 +68,10 @@ extension WebDAVProvider {
         var since = modified.seconds
         if case .upload(let began) = kind { since = max(since, began) }
         let (age, overflow) = Int64(Glibc.time(nil)).subtractingReportingOverflow(since)
-        guard !overflow, age > Leftover.age else { return }
+        guard !overflow, age > Leftover.age, cleaning.enter() else { return }
         let path = directory.appending(name)
         Task {
+            defer { cleaning.leave() }
             do throws(ProviderError) {
                 switch kind {
                 case .upload: _ = try await send("DELETE", path)

@@ -16,6 +16,7 @@ public final class WebDAVProvider: Provider {
     /// Larger contents are sent in chunks of this size, where the server takes them.
     let pieceSize: Int64
     let unanswered = UnansweredUploads()
+    let cleaning = Cleaning()
     let log: @Sendable (String) -> Void
     private let credentials: @Sendable () async -> Credentials?
     private let state = Mutex(State())

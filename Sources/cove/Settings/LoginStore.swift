@@ -21,6 +21,7 @@ enum LoginStore {
             return Credentials(user: user, password: password)
         }
         guard let login = fromSecretService(source) ?? fromFile(source) else { return nil }
+        // Kept before there could be several users of one server.
         if let user = source.user, user != login.user { return nil }
         return Credentials(user: login.user, password: login.password)
     }
@@ -29,10 +30,13 @@ enum LoginStore {
     static func keep(_ credentials: Credentials, for source: NetworkSource) throws(Failure) -> String {
         let login = Login(user: credentials.user, password: credentials.password)
         guard let text = try? JSONEncoder().encode(login) else { throw Failure(source.origin, "it can't be kept") }
-        let attributes = ["store", "--label=Cove: \(source.origin)", "service", "cove", "source", source.origin]
+        let attributes = [
+            "store", "--label=Cove: \(source.origin)", "service", "cove", "source", source.origin, "user", login.user,
+        ]
         if hasSecretService, run(attributes, input: Array(text)) != nil { return "the Secret Service" }
         var all = readFile()
         all[source.origin] = login
+        all["\(login.user) \(source.origin)"] = login
         try writeFile(all)
         return path
     }
@@ -42,9 +46,10 @@ enum LoginStore {
     private static var hasSecretService: Bool { getenv("DBUS_SESSION_BUS_ADDRESS") != nil }
 
     private static func fromSecretService(_ source: NetworkSource) -> Login? {
-        guard hasSecretService, let text = run(["lookup", "service", "cove", "source", source.origin], input: []) else {
-            return nil
-        }
+        guard hasSecretService else { return nil }
+        let attributes = ["lookup", "service", "cove", "source", source.origin]
+        let own = source.user.flatMap { run(attributes + ["user", $0], input: []) }
+        guard let text = own ?? run(attributes, input: []) else { return nil }
         return try? JSONDecoder().decode(Login.self, from: Data(text))
     }
 
@@ -76,7 +81,10 @@ enum LoginStore {
 
     private static var path: String { StatePaths.configHome + "/cove/logins.json" }
 
-    private static func fromFile(_ source: NetworkSource) -> Login? { readFile()[source.origin] }
+    private static func fromFile(_ source: NetworkSource) -> Login? {
+        let all = readFile()
+        return source.user.flatMap { all["\($0) \(source.origin)"] } ?? all[source.origin]
+    }
 
     private static func readFile() -> [String: Login] {
         guard let text = try? Data(contentsOf: URL(filePath: path)) else { return [:] }

@@ -62,7 +62,8 @@ extension ScriptedCloud.State {
         case "MKCOL":
             if node != nil { return ScriptedServer.answer(405) }
             if files[Self.parent(of: path)]?.isFolder != true { return ScriptedServer.answer(409) }
-            files[path] = ScriptedCloud.Node(isFolder: true, modified: Int64(time(nil)), tag: next(), id: next())
+            let (tag, id) = (next(), next())
+            files[path] = ScriptedCloud.Node(isFolder: true, modified: Int64(time(nil)), tag: tag, id: id)
             touch(above: path)
             return ScriptedServer.answer(201)
         case "DELETE":

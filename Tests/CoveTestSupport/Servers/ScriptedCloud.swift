@@ -24,6 +24,7 @@ public final class ScriptedCloud: Sendable {
         /// By file id, the newest last.
         var versions: [Int: [(revision: Int64, bytes: [UInt8])]] = [:]
         var counter = 1
+        var tagsRise = true
         var damage: @Sendable (String, [UInt8]) -> [UInt8] = { $1 }
         var checksums: @Sendable (String) -> String = { $0 }
         var answer: (@Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?)?
@@ -38,8 +39,11 @@ public final class ScriptedCloud: Sendable {
     }
 
     /// Starts to listen.
-    public init() throws {
+    ///
+    /// Without rising tags, that of a folder says nothing of what is in it.
+    public init(tagsRise: Bool = true) throws {
         let box = Box()
+        box.state.withLock { $0.tagsRise = tagsRise }
         state = box
         server = try ScriptedServer { request in
             let other = box.state.withLock { $0.answer }
@@ -63,14 +67,15 @@ public final class ScriptedCloud: Sendable {
     /// Puts a file there as another device does.
     public func put(_ path: String, _ bytes: [UInt8], modified: Int64? = nil, checksum: String? = nil) {
         state.state.withLock { state in
-            state.store(path, bytes, modified: modified ?? Int64(time(nil)), checksum: checksum)
+            _ = state.store(path, bytes, modified: modified ?? Int64(time(nil)), checksum: checksum)
         }
     }
 
     /// Makes a folder as another device does.
     public func makeFolder(_ path: String) {
         state.state.withLock { state in
-            state.files[path] = Node(isFolder: true, modified: Int64(time(nil)), tag: state.next(), id: state.next())
+            let (tag, id) = (state.next(), state.next())
+            state.files[path] = Node(isFolder: true, modified: Int64(time(nil)), tag: tag, id: id)
             state.touch(above: path)
         }
     }
@@ -116,14 +121,15 @@ extension ScriptedCloud.State {
 
     /// The tags of all folders above change along.
     mutating func touch(above path: String) {
+        guard tagsRise else { return }
         var path = path
         while !path.isEmpty {
             path = Self.parent(of: path)
-            files[path]?.tag = next()
+            let tag = next()
+            files[path]?.tag = tag
         }
     }
 
-    @discardableResult
     mutating func store(
         _ path: String,
         _ bytes: [UInt8],
