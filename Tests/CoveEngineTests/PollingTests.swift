@@ -60,11 +60,15 @@ import Testing
         }
     }
 
-    @Test func `a change is seen though the first look at its folder failed`() async throws {
+    @Test(arguments: [true, false])
+    func `a change is seen though the first look at its folder failed`(isListed: Bool) async throws {
         try await account { account in
             let cloud = account.cloud
             for folder in ["a", "a/b"] { cloud.makeFolder(folder) }
             cloud.put("a/b/file", Array("one".utf8))
+            if isListed {
+                for folder in ["", "a", "a/b"] { #expect(try account.tree.list(folder).count == 1) }
+            }
             #expect(account.text("a/b/file") == "one")
             let failures = Atomic(0)
             cloud.answer { request in
@@ -109,6 +113,7 @@ import Testing
         try await blocking {
             let account = try EngineAccount()
             try account.tree.write("file", Array("one".utf8))
+            #expect(try account.tree.list("").count == 1)
             try await account.settle()
             try await account.setOffline(true)
             try account.tree.write("file", Array("two".utf8))
@@ -142,6 +147,7 @@ import Testing
             cloud.makeFolder("d")
             for name in ["d/one", "d/two", "three"] { cloud.put(name, Array(name.utf8)) }
             #expect(account.text("d/one") == "d/one" && account.text("three") == "three")
+            for folder in ["", "d"] { #expect(try account.tree.list(folder).count == 2) }
             try account.tree.write("own", Array("sent".utf8))
             try account.waitUntil("it is sent") { cloud.bytes("own") == Array("sent".utf8) }
             let answers = Atomic(0)

@@ -247,10 +247,10 @@ extension SyncEngine {
         do throws(ProviderError) {
             let found = try await engine.onContentQueue { () throws(Errno) in
                 try engine.catalog.read { database throws(Errno) -> ItemID? in
-                    guard let id = try database.directory(atRemotePath: path),
-                        try database.item(id)?.residency == .whole
-                    else { return nil }
-                    return id
+                    guard let id = try database.directory(atRemotePath: path) else { return nil }
+                    if try database.item(id)?.residency == .whole { return id }
+                    // Of this one only single names were ever asked for, if any.
+                    return try database.hasUploadedEntries(id) ? id : nil
                 }
             }
             guard let directory = found else { return [] }

@@ -50,6 +50,7 @@ extension ProviderError {
         case 413, 507: self = .insufficientQuota("\(what): the server answers \(status)")
         // Locked, or something below it is.
         case 423, 424: self = .busy
+        case 511: self = .serverUnreachable("the network wants you to log in to it first (511)")
         case 429, 502, 503, 504: self = .serverUnreachable("the server is busy (\(status))")
         default: self = .failed("\(what): the server answers \(status)", nil)
         }
