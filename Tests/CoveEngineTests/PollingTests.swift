@@ -44,7 +44,10 @@ import Testing
 
         func waitUntil(_ what: String, _ isSo: () throws -> Bool) throws {
             do { try CoveTestSupport.waitUntil(what, deadline: 40, isSo) } catch {
-                throw CommandFailure("\(error): \(engine.accountStatus())")
+                let texts = cloud.names().map {
+                    "\($0): \(cloud.bytes($0).map { String(decoding: $0, as: UTF8.self) } ?? "/")"
+                }
+                throw CommandFailure("\(error): \(engine.accountStatus()), there \(texts)")
             }
         }
     }
@@ -149,7 +152,9 @@ import Testing
             #expect(account.text("d/one") == "d/one" && account.text("three") == "three")
             for folder in ["", "d"] { #expect(try account.tree.list(folder).count == 2) }
             try account.tree.write("own", Array("sent".utf8))
-            try account.waitUntil("it is sent") { cloud.bytes("own") == Array("sent".utf8) }
+            try account.waitUntil("it is sent") {
+                cloud.bytes("own") == Array("sent".utf8) && account.engine.accountStatus().queuedOperations == 0
+            }
             let answers = Atomic(0)
             cloud.answer { _ in
                 answers.add(1, ordering: .relaxed)

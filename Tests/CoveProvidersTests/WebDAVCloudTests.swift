@@ -153,6 +153,32 @@ struct WebDAVCloudTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
     }
 
+    @Test func `what arrived although the answer got lost is not sent again`() async throws {
+        let dav = try await device()
+        let template = ItemTemplate(kind: .file, metadata: ItemMetadata())
+        let place = try name("big")
+        let content = Snapshot(content: MemorySource(Self.content), identity: [1])
+        let other = Snapshot(content: MemorySource(Self.content.reversed()), identity: [2])
+        cloud.loseAnswer { $0.method == "MOVE" && $0.target.hasSuffix(".file") }
+        await #expect(throws: ProviderError.self) {
+            try await dav.create(template, name: place, in: .root, content: content)
+        }
+        let made = try await dav.create(template, name: place, in: .root, content: content)
+        let change = { () async throws -> RemoteItem in
+            try await dav.modify(
+                dav.reference("big", made),
+                base: made.contentVersion,
+                metadata: ItemMetadata(),
+                content: other
+            )
+        }
+        await #expect(throws: ProviderError.self) { try await change() }
+        let changed = try await change()
+        #expect(try await dav.find("big") == changed)
+        #expect(cloud.bytes("big") == Self.content.reversed())
+        #expect(chunks.count == 12)
+    }
+
     @Test func `chunks of another snapshot are not gone on with`() async throws {
         let dav = try await device()
         let template = ItemTemplate(kind: .file, metadata: ItemMetadata())

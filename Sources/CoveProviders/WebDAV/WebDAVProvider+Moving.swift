@@ -119,7 +119,17 @@ extension WebDAVProvider {
             }
             guard response.isGone else { throw refusal(response, "\(item.path)") }
         } catch .noSuchItem {
-            return
+            try await requireRoot()
+        }
+    }
+
+    /// Before it is believed that something is gone: a server whose disk is away, or another one in its place, says so of
+    /// everything.
+    private func requireRoot() async throws(ProviderError) {
+        do throws(ProviderError) {
+            _ = try await properties(.root, isDirectory: true)
+        } catch .noSuchItem {
+            throw Self.withoutRoot
         }
     }
 
@@ -179,7 +189,11 @@ extension WebDAVProvider {
             }
             return before
         }
-        let source = try await check(item, base: base)
+        let source: RemoteItem
+        do throws(ProviderError) { source = try await check(item, base: base) } catch .noSuchItem {
+            try await requireRoot()
+            throw .noSuchItem
+        }
         try await makeTrashFolder()
         return try await relocate(item.path, source, to: target)
     }

@@ -20,7 +20,9 @@ extension WebDAVProvider {
         let content = content ?? EmptyContent()
         guard server.putsInPlace else { return try await createBeside(path, template.metadata, content) }
         return try await droppingChunks(path) { () throws(ProviderError) in
-            let (response, sum) = try await self.store(path, content, template.metadata, over: nil)
+            let sum = try await self.checksum(of: content)
+            if let item = try await self.earlier(path, content, sum, over: nil) { return item }
+            let response = try await self.store(path, content, template.metadata, sum, over: nil)
             if response.status == 412 { throw .filenameCollision(try await self.lookIfPresent(path)) }
             guard response.head.isSuccess else { throw try await self.putRefusal(response, path) }
             guard let item = try await self.confirm(path, content, response, sum, over: nil) else {
@@ -35,16 +37,38 @@ extension WebDAVProvider {
         _ path: RemotePath,
         _ content: any ContentSource,
         _ metadata: ItemMetadata,
+        _ sum: Checksum?,
         over tag: String?
-    ) async throws(ProviderError) -> (response: HTTPResponse, sum: Checksum?) {
-        let sum = try await checksum(of: content)
+    ) async throws(ProviderError) -> HTTPResponse {
         let headers = dateHeaders(metadata) + checksumHeaders(sum)
         if try server().takesChunks, content.size > pieceSize {
             let condition = tag.map { Assembly.tag($0) } ?? .absent
-            return (try await putInChunks(path, content, headers, if: condition), sum)
+            return try await putInChunks(path, content, headers, if: condition)
         }
         let condition = tag.map { ("If-Match", $0) } ?? ("If-None-Match", "*")
-        return (try await put(path, content, [condition] + headers), sum)
+        return try await put(path, content, [condition] + headers)
+    }
+
+    /// Before many bytes are sent: what an earlier attempt has left, if its answer got lost; throws what is in the way.
+    private func earlier(
+        _ path: RemotePath,
+        _ content: any ContentSource,
+        _ sum: Checksum?,
+        over base: ContentVersion?
+    ) async throws(ProviderError) -> RemoteItem? {
+        guard try server().takesChunks, content.size > pieceSize else { return nil }
+        let resource: DAVResource
+        do throws(ProviderError) {
+            resource = try await properties(path, MultistatusReader.checksumRequest)
+        } catch .noSuchItem {
+            if base == nil { return nil }
+            throw .noSuchItem
+        }
+        let found = item(resource, path)
+        if found.contentVersion == base { return nil }
+        let isSame = sum.map { Checksum.all(in: resource.checksums ?? "").contains($0) } ?? false
+        if isSame, found.size == content.size { return found }
+        throw base == nil ? .filenameCollision(found) : .conflict(found)
     }
 
     /// Chunks that can't become what they were sent for are not kept.
@@ -136,11 +160,10 @@ extension WebDAVProvider {
             }
         }
         return try await droppingChunks(path) { () throws(ProviderError) in
-            var sum: Checksum?
+            let sum = try await self.checksum(of: content)
+            if let item = try await self.earlier(path, content, sum, over: base) { return item }
             let response = try await self.conditionally(path, base) { () throws(ProviderError) in
-                let stored = try await self.store(path, content, metadata, over: tag)
-                sum = stored.sum
-                return stored.response
+                try await self.store(path, content, metadata, sum, over: tag)
             }
             guard response.head.isSuccess else { throw try await self.putRefusal(response, path) }
             guard let item = try await self.confirm(path, content, response, sum, over: base) else {

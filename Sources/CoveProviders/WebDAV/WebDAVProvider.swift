@@ -74,9 +74,13 @@ public final class WebDAVProvider: Provider {
             client.use(login, .digest)
             return try await properties(.root, isDirectory: true)
         } catch .noSuchItem {
-            throw .serverUnreachable("\(address.url(.root)): there is no such folder; create it, or mount another")
+            throw Self.withoutRoot
         }
     }
+
+    static let withoutRoot = ProviderError.serverUnreachable(
+        "the server has no such folder; create it, or mount another"
+    )
 
     /// What the server was found to do; only after a start.
     func server() throws(ProviderError) -> DAVServer {

@@ -27,6 +27,7 @@ public final class ScriptedCloud: Sendable {
         var tagsRise = true
         var damage: @Sendable (String, [UInt8]) -> [UInt8] = { $1 }
         var checksums: @Sendable (String) -> String = { $0 }
+        var losesAnswer: @Sendable (ScriptedServer.Request) -> Bool = { _ in false }
         var answer: (@Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?)?
     }
 
@@ -47,7 +48,11 @@ public final class ScriptedCloud: Sendable {
         state = box
         server = try ScriptedServer { request in
             let other = box.state.withLock { $0.answer }
-            return other?(request) ?? box.state.withLock { $0.reply(to: request) }
+            if let answer = other?(request) { return answer }
+            return box.state.withLock { state in
+                let reply = state.reply(to: request)
+                return state.losesAnswer(request) ? .hangUp : reply
+            }
         }
     }
 
@@ -93,6 +98,11 @@ public final class ScriptedCloud: Sendable {
     /// What is answered instead, for as long as the body gives something.
     public func answer(_ body: (@Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?)?) {
         state.state.withLock { $0.answer = body }
+    }
+
+    /// Which requests are carried out, and then the line breaks.
+    public func loseAnswer(_ body: @escaping @Sendable (ScriptedServer.Request) -> Bool) {
+        state.state.withLock { $0.losesAnswer = body }
     }
 
     /// How many uploads in chunks are under way.
