@@ -8,6 +8,8 @@ import Testing
 /// A source under test, and how two devices reach it.
 struct SourceKind: Sendable, CustomTestStringConvertible {
     let testDescription: String
+    /// Dates are kept to the nanosecond, else to the second.
+    var keepsFractions = true
     /// Makes an empty source.
     let open: @Sendable () async throws -> TestSource
 
@@ -20,6 +22,14 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
             server("Apache", Result { try TestServer.apache() }),
             server("nginx", Result { try TestServer.nginx() }),
             server("rclone's WebDAV", Result { try TestServer.rcloneWebDAV() }),
+            SourceKind(testDescription: "a scripted cloud", keepsFractions: false) {
+                let cloud = try ScriptedCloud()
+                return TestSource(
+                    provider: { try ProviderFactory.make(source: cloud.source, access: testAccess) },
+                    put: { text, name in cloud.put(name, Array(text.utf8)) },
+                    names: { cloud.names() }
+                )
+            },
         ] + s3
 
     private static func folder(_ name: String, _ make: @escaping @Sendable (String) -> any Provider) -> SourceKind {

@@ -29,10 +29,8 @@ extension Mounted {
                     try account.killDaemon()
                 }
                 try account.settle()
-                print(try account.shell("grep -vi debug $STATE/log | tail -40; ls -la $STATE/uploads"))
                 let sent = chunks()
                 let again = sent.filter { chunk in sent.contains { $0.number == chunk.number && $0.at < chunk.before } }
-                print(sent.map { "\($0.number)" }.joined(separator: " "))
                 print("\(sent.count) chunks acknowledged of 12, \(again.count) sent again after that")
                 #expect(Set(sent.map(\.number)).count == 12 && again.isEmpty)
                 let local = try Data(contentsOf: URL(fileURLWithPath: account.scratch.appending("big")))

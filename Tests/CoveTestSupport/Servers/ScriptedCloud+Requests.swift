@@ -71,6 +71,13 @@ extension ScriptedCloud.State {
             if let refusal = refusal(request, node, parent: "") { return refusal }
             remove(path)
             return ScriptedServer.answer(204)
+        case "PROPPATCH":
+            let parts = String(decoding: request.body, as: UTF8.self).components(separatedBy: "lastmodified>")
+            guard node != nil, parts.count == 3, let date = Int64(parts[1].prefix { $0.isNumber }) else {
+                return ScriptedServer.answer(404)
+            }
+            files[path]?.modified = date
+            return Self.multistatus("")
         case "MOVE", "COPY":
             guard node != nil, let target = Self.destination(request) else { return ScriptedServer.answer(404) }
             if let refusal = self.refusal(request, target) { return refusal }
