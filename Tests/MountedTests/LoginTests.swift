@@ -12,6 +12,8 @@ extension Mounted {
             let start: @Sendable () throws -> TestServer
             let address: @Sendable (UInt16) -> String
             var isSecure = false
+            /// What the account says it waits for.
+            var word = "password"
 
             static let all = [
                 Kind(testDescription: "Apache", start: { try TestServer.apache() }, address: Cloud.apache.address),
@@ -21,7 +23,12 @@ extension Mounted {
                     address: { "webdavs://\(TestServer.user)@127.0.0.1:\($0)/" },
                     isSecure: true
                 ),
-                Kind(testDescription: "SeaweedFS", start: { try TestServer.seaweedFS() }, address: Cloud.s3Address),
+                Kind(
+                    testDescription: "SeaweedFS",
+                    start: { try TestServer.seaweedFS() },
+                    address: Cloud.s3Address,
+                    word: "credentials"
+                ),
             ]
         }
 
@@ -40,7 +47,7 @@ extension Mounted {
                 try account.start(password: "wrong-password")
                 try account.shell("$COVE evict far --state $STATE || true; echo text > file; ls")
                 try waitUntil("the account says why it waits") {
-                    try account.shell("$COVE status --state $STATE").contains("credentials")
+                    try account.shell("$COVE status --state $STATE").contains(kind.word)
                 }
                 let refused = try account.shell("echo other-nonsense | \(login) 2>&1 || echo failed")
                 #expect(refused.contains("refuses") && refused.hasSuffix("failed\n"), "\(refused)")

@@ -111,7 +111,7 @@ extension Engine {
                 guard mayBeElsewhere, !Task.isCancelled else { return .failure(error) }
             }
         }
-        return .failure(.versionNoLongerAvailable)
+        return .failure(tried == nil ? .versionNoLongerAvailable : .noSuchItem)
     }
 
     private func remotePlace(of id: ItemID) async -> RemoteReference? {
