@@ -71,6 +71,18 @@ struct WebDAVCloudTests {
         try await eventually { cloud.uploads == 0 }
     }
 
+    @Test func `tags that change because another device is there are not taken for rising ones`() async throws {
+        let cloud = try ScriptedCloud(tagsRise: false)
+        cloud.answer { _ in
+            cloud.put("noise", [1])
+            return nil
+        }
+        let dav = try ProviderFactory.make(source: cloud.source, access: testAccess)
+        try await dav.start()
+        #expect(!dav.capabilities.risingDirectoryVersions)
+        cloud.answer(nil)
+    }
+
     @Test func `a large file goes in chunks, with its date and its checksum`() async throws {
         let dav = try await device()
         let date = Timestamp(seconds: 1_234_567_890, nanoseconds: 0)

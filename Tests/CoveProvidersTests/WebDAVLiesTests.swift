@@ -136,6 +136,8 @@ struct WebDAVLiesTests {
             "206 Partial\r\nContent-Range: bytes 2-5/8\r\nContent-Length: 4\r\n\r\n2345",
             "206 Partial\r\nETag: \"one\"\r\nContent-Range: bytes 2-5/8\r\nContent-Length: 4\r\n\r\n23",
             "200 OK\r\nETag: \"two\"\r\nContent-Length: 8\r\n\r\n01234567",
+            // A coding that nobody asked for.
+            "200 OK\r\nETag: \"one\"\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\n01234567",
         ]
     )
     func `bytes of which it is not sure what they are are not taken`(answer: String) async throws {
@@ -144,6 +146,41 @@ struct WebDAVLiesTests {
             return
         }
         #expect(error != .cancelled)
+    }
+
+    @Test(
+        arguments: [
+            "OC-Checksum: SHA1:a9993e364706816aba3e25717850c26c9cd0d89d",
+            "OC-Checksum: MD5:900150983cd24fb0d6963f7d28e17f72 ADLER32:024d0127",
+            "Repr-Digest: sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:",
+            "Digest: unixsum=1, sha-256=ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=",
+            "Content-MD5: kAFQmDzST7DWlj99KOF/cg==",
+        ]
+    )
+    func `bytes are compared with the checksum that comes with them`(header: String) async throws {
+        for (body, isRight) in [("abc", true), ("abd", false)] {
+            let dav = try provider { request in
+                request.method == "GET"
+                    ? "HTTP/1.1 200 OK\r\nETag: \"one\"\r\n\(header)\r\nContent-Length: 3\r\nConnection: close\r\n\r\n\(body)"
+                    : Self.multistatus(Self.file("/dav/f", size: "3"))
+            }
+            let version = DAVResource.version(tag: "\"one\"", modified: nil, size: 3)
+            let (whole, part) = (MemorySink(), MemorySink())
+            let outcome: Void? = try? await dav.fetch(dav.reference("f"), version: version, range: 0..<3, into: whole)
+            #expect((outcome != nil) == isRight && whole.bytes == (isRight ? Array(body.utf8) : []))
+            // Of a part nothing is known.
+            try await dav.fetch(dav.reference("f"), version: version, range: 1..<3, into: part)
+            #expect(part.bytes == Array(body.utf8.dropFirst()))
+        }
+    }
+
+    @Test func `only what was asked for is looked at, and a size that is not told is not 0`() async throws {
+        let other = Self.file("/dav/other", size: "9") + Self.file("/dav/f", size: "8")
+        let dav = try provider { _ in Self.multistatus(other) }
+        #expect(try await dav.find("f").size == 8)
+        let unknown = Self.resource("/dav/f", "<d:resourcetype/><d:getetag>\"one\"</d:getetag>")
+        let silent = try provider { _ in Self.multistatus(unknown) }
+        #expect(try await silent.find("f").size == -1)
     }
 
     @Test func `a server that never answers is given up`() async throws {

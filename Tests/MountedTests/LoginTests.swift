@@ -45,10 +45,13 @@ extension Mounted {
                 try account.settle()
                 try account.end()
                 try account.start(password: "wrong-password")
-                try account.shell("$COVE evict far --state $STATE || true; echo text > file; ls")
+                try account.shell("$COVE evict far; echo text > file; ls")
                 try waitUntil("the account says why it waits") {
                     try account.shell("$COVE status --state $STATE").contains(kind.word)
                 }
+                // What is not here can't be had: ENOKEY.
+                let read = try account.shell("cat far 2>&1 || true")
+                #expect(read.contains("Required key not available"), "\(read)")
                 let refused = try account.shell("echo other-nonsense | \(login) 2>&1 || echo failed")
                 #expect(refused.contains("refuses") && refused.hasSuffix("failed\n"), "\(refused)")
                 let seen = try account.shell(

@@ -115,10 +115,9 @@ extension DAVServer {
             server.heedsPutConditions = try await provider.put(one, [0x34], [("If-Match", tag)]).head.isSuccess
         }
         let before = try await provider.properties(one)
-        let root = try await provider.properties(.root, isDirectory: true).tag
         _ = try await provider.move(one, to: two, isDirectory: false, overwrite: false)
         server.keepsVersionOnMove = try await provider.properties(two).contentVersion == before.contentVersion
-        if let root { server.directoryTagsRise = try await provider.properties(.root, isDirectory: true).tag != root }
+        server.directoryTagsRise = try await tagsRise(provider, folder)
         _ = try await provider.put(one, [0x34], [])
         server.heedsOverwrite =
             try await provider.move(one, to: two, isDirectory: false, overwrite: false).status == 412
@@ -137,6 +136,19 @@ extension DAVServer {
         }
         try await server.probeExtensions(provider, in: folder)
         return server
+    }
+
+    /// True when the tag of a directory changes with what is two levels below; looked at where nobody else changes anything.
+    private static func tagsRise(
+        _ provider: WebDAVProvider,
+        _ folder: RemotePath
+    ) async throws(ProviderError) -> Bool {
+        guard try await provider.properties(folder, isDirectory: true).tag != nil else { return false }
+        let inner = folder.appending(FileName(unchecked: [0x64]))
+        guard try await provider.send("MKCOL", inner, isDirectory: true).head.isSuccess else { return false }
+        let before = try await provider.properties(folder, isDirectory: true).tag
+        _ = try await provider.put(inner.appending(FileName(unchecked: [0x66])), [0x37], [])
+        return try await provider.properties(folder, isDirectory: true).tag != before
     }
 
     /// True when a locked name, which was free, is nobody else's to take.

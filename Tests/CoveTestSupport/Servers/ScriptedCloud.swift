@@ -41,7 +41,7 @@ public final class ScriptedCloud: Sendable {
 
     /// Starts to listen.
     ///
-    /// Without rising tags, that of a folder says nothing of what is in it.
+    /// Without rising tags, that of a folder changes only with what is directly in it.
     public init(tagsRise: Bool = true) throws {
         let box = Box()
         box.state.withLock { $0.tagsRise = tagsRise }
@@ -129,11 +129,11 @@ extension ScriptedCloud.State {
         path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
     }
 
-    /// The tags of all folders above change along.
+    /// The tags of all folders above change along, or only that of the next one.
     mutating func touch(above path: String) {
-        guard tagsRise else { return }
+        let end = tagsRise ? "" : Self.parent(of: path)
         var path = path
-        while !path.isEmpty {
+        while path != end {
             path = Self.parent(of: path)
             let tag = next()
             files[path]?.tag = tag
