@@ -99,9 +99,9 @@ import Testing
                 cloud.makeFolder(folder)
                 cloud.put("\(folder)/file", Array("one".utf8))
             }
-            #expect(account.text("b/file") == "one")
             // Used last, it is looked at first.
-            #expect(account.text("a/file") == "one")
+            for folder in ["", "b", "a"] { #expect(try !account.tree.list(folder).isEmpty) }
+            #expect(account.text("b/file") == "one" && account.text("a/file") == "one")
             cloud.answer { request in
                 guard request.method == "PROPFIND", request.target.hasSuffix("/a/") else { return nil }
                 return ScriptedServer.answer(status)
@@ -109,6 +109,25 @@ import Testing
             cloud.put("b/file", Array("two".utf8))
             try account.waitUntil("the change is here") { account.text("b/file") == "two" }
             #expect(account.text("a/file") == "one")
+        }
+    }
+
+    @Test func `a server that says of everything that it is gone takes nothing away`() async throws {
+        try await account(tagsRise: false) { account in
+            let cloud = account.cloud
+            cloud.makeFolder("d")
+            for name in ["d/one", "d/two", "three"] { cloud.put(name, Array(name.utf8)) }
+            for folder in ["", "d"] { #expect(try account.tree.list(folder).count == 2) }
+            #expect(account.text("d/one") == "d/one")
+            cloud.answer { _ in ScriptedServer.answer(404) }
+            try account.waitUntil("the account is offline") { account.engine.accountStatus().state == "offline" }
+            #expect(try Set(account.tree.list("").keys) == ["d", "three"])
+            #expect(try Set(account.tree.list("d").keys) == ["one", "two"])
+            cloud.answer(nil)
+            account.engine.networkChanged()
+            try account.waitUntil("it is back") { account.engine.accountStatus().state == "idle" }
+            #expect(account.text("d/two") == "d/two")
+            #expect(account.engine.trash().isEmpty)
         }
     }
 
