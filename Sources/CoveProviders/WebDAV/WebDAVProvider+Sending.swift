@@ -49,44 +49,6 @@ extension WebDAVProvider {
         return try await put(path, content, [condition] + headers)
     }
 
-    /// Before many bytes are sent: what an earlier attempt has left, if its answer got lost; throws what is in the way.
-    private func earlier(
-        _ path: RemotePath,
-        _ content: any ContentSource,
-        _ sum: Checksum?,
-        over base: ContentVersion?
-    ) async throws(ProviderError) -> RemoteItem? {
-        guard try server().takesChunks, content.size > pieceSize else { return nil }
-        let resource: DAVResource
-        do throws(ProviderError) {
-            resource = try await properties(path, MultistatusReader.checksumRequest)
-        } catch .noSuchItem {
-            if base == nil { return nil }
-            throw .noSuchItem
-        }
-        let found = item(resource, path)
-        if found.contentVersion == base { return nil }
-        let isSame = sum.map { Checksum.all(in: resource.checksums ?? "").contains($0) } ?? false
-        if isSame, found.size == content.size { return found }
-        throw base == nil ? .filenameCollision(found) : .conflict(found)
-    }
-
-    /// Chunks that can't become what they were sent for are not kept.
-    private func droppingChunks(
-        _ path: RemotePath,
-        _ body: () async throws(ProviderError) -> RemoteItem
-    ) async throws(ProviderError) -> RemoteItem {
-        do throws(ProviderError) {
-            return try await body()
-        } catch {
-            switch error {
-            case .filenameCollision, .conflict, .noSuchItem: await abandonChunks(path)
-            default: break
-            }
-            throw error
-        }
-    }
-
     /// What a server never lists would look deleted.
     func checkShown(_ name: FileName, _ server: DAVServer) throws(ProviderError) {
         if server.hidesDotNames, name.bytes.first == 0x2E, !name.isReserved {

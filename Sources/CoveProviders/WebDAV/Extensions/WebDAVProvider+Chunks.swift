@@ -187,6 +187,46 @@ extension WebDAVProvider {
         return try await client.send(request)
     }
 
+    // MARK: around an upload
+
+    /// Before many bytes are sent: what an earlier attempt has left, if its answer got lost; throws what is in the way.
+    func earlier(
+        _ path: RemotePath,
+        _ content: any ContentSource,
+        _ sum: Checksum?,
+        over base: ContentVersion?
+    ) async throws(ProviderError) -> RemoteItem? {
+        guard try server().takesChunks, content.size > pieceSize else { return nil }
+        let resource: DAVResource
+        do throws(ProviderError) {
+            resource = try await properties(path, MultistatusReader.checksumRequest)
+        } catch .noSuchItem {
+            if base == nil { return nil }
+            throw .noSuchItem
+        }
+        let found = item(resource, path)
+        if found.contentVersion == base { return nil }
+        let isSame = sum.map { Checksum.all(in: resource.checksums ?? "").contains($0) } ?? false
+        if isSame, found.size == content.size { return found }
+        throw base == nil ? .filenameCollision(found) : .conflict(found)
+    }
+
+    /// Chunks that can't become what they were sent for are not kept.
+    func droppingChunks(
+        _ path: RemotePath,
+        _ body: () async throws(ProviderError) -> RemoteItem
+    ) async throws(ProviderError) -> RemoteItem {
+        do throws(ProviderError) {
+            return try await body()
+        } catch {
+            switch error {
+            case .filenameCollision, .conflict, .noSuchItem: await abandonChunks(path)
+            default: break
+            }
+            throw error
+        }
+    }
+
     // MARK: the end of an upload
 
     /// Has the server drop the chunks of an upload; what stays it drops by itself a day later.
