@@ -189,6 +189,7 @@ struct WebDAVCloudTests {
         #expect(try await dav.find("big") == changed)
         #expect(cloud.bytes("big") == Self.content.reversed())
         #expect(chunks.count == 12)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
     }
 
     @Test func `chunks of another snapshot are not gone on with`() async throws {

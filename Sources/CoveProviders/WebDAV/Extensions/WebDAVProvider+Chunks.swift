@@ -207,7 +207,10 @@ extension WebDAVProvider {
         let found = item(resource, path)
         if found.contentVersion == base { return nil }
         let isSame = sum.map { Checksum.all(in: resource.checksums ?? "").contains($0) } ?? false
-        if isSame, found.size == content.size { return found }
+        if isSame, found.size == content.size {
+            await abandonChunks(path)
+            return found
+        }
         throw base == nil ? .filenameCollision(found) : .conflict(found)
     }
 
