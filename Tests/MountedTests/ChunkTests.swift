@@ -16,7 +16,8 @@ extension Mounted {
                     cloud.server.exchanges.enumerated().compactMap { index, exchange in
                         let parts = exchange.request.target.split(separator: "/")
                         guard exchange.request.method == "PUT", exchange.status == 201, parts.contains("uploads"),
-                            exchange.request.body.count > 1, let number = parts.last.flatMap({ Int($0) })
+                            !exchange.request.lines.contains("OC-Total-Length: 1"),
+                            let number = parts.last.flatMap({ Int($0) })
                         else { return nil }
                         return (number, exchange.before, index)
                     }

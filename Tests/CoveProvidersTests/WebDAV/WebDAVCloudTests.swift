@@ -55,8 +55,9 @@ struct WebDAVCloudTests {
     private var chunks: [Int] {
         cloud.server.exchanges.compactMap { exchange in
             let request = exchange.request
-            guard request.method == "PUT", request.target.contains("/uploads/"), request.body.count > 1,
-                exchange.status == 201
+            guard request.method == "PUT", request.target.contains("/uploads/"), exchange.status == 201,
+                // The one that is tried out has one byte.
+                !request.lines.contains("OC-Total-Length: 1")
             else { return nil }
             return Int(request.target.split(separator: "/").last ?? "")
         }
