@@ -32,6 +32,9 @@ struct Checksum: Sendable, Equatable {
         self.value = value
     }
 
+    /// True for the bytes that it is of.
+    func isRight(_ bytes: [UInt8]) -> Bool { Digest.hash(bytes, algorithm) == value }
+
     /// Those in a text such as `SHA1:0123… MD5:4567…`.
     static func all(in text: String) -> [Checksum] {
         text.split(whereSeparator: \.isWhitespace).compactMap { word in
@@ -55,55 +58,5 @@ struct Checksum: Sendable, Equatable {
         }
         if let sum = head["content-md5"].flatMap({ Checksum("md5", [UInt8](base64: $0)) }) { all.append(sum) }
         return all.max { $0.value.count < $1.value.count }
-    }
-}
-
-/// Holds a small file back until its checksum is right; everything else passes through.
-final class CheckedSink: ContentSink, @unchecked Sendable {
-    /// What is held back at most.
-    static let limit: Int64 = 8 << 20
-
-    private let sink: any ContentSink
-    private var expected: (sum: Checksum, size: Int64)?
-    private var held: [UInt8] = []
-
-    init(_ sink: any ContentSink) { self.sink = sink }
-
-    /// Before the first byte of a range: what the whole file is to have, if the range is all of it.
-    func expect(_ sum: Checksum?, size: Int64?, of range: Range<Int64>) {
-        guard expected == nil, held.isEmpty, let sum, let size, size <= Self.limit, range.lowerBound == 0,
-            range.upperBound >= size
-        else { return }
-        expected = (sum, size)
-    }
-
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ProviderError) {
-        guard let expected else { return try sink.write(bytes, at: offset) }
-        guard offset == held.count, Int64(held.count + bytes.count) <= expected.size else {
-            throw .failed("the server sent more than it has", .inputOutput)
-        }
-        held.append(contentsOf: bytes)
-    }
-
-    func copy(from descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
-        throw .failed("bytes of a server come from no descriptor", nil)
-    }
-
-    /// False when what was held back is not what the server said.
-    var isRight: Bool {
-        expected.map { Digest.hash(held, $0.sum.algorithm) == $0.sum.value } ?? true
-    }
-
-    /// How many bytes there must be for the checksum to say something.
-    var expectedSize: Int64? { expected?.size }
-
-    /// All bytes are here, and are right.
-    func finish() throws(ProviderError) {
-        guard expected != nil, !held.isEmpty else { return }
-        let result = held.withUnsafeBytes { bytes in
-            Result { () throws(ProviderError) in try sink.write(bytes, at: 0) }
-        }
-        try result.get()
-        held = []
     }
 }

@@ -60,23 +60,23 @@ extension S3Provider {
         var call = S3Call("GET", key)
         if !version.isMadeUp { call.headers.append(("If-Match", features.tag(version))) }
         call.headers.append(S3Call.wantsChecksum)
-        let checked = S3CheckedSink(range, into: sink, features)
+        let checked = CheckedSink(range, into: sink)
         let receiver = RangeReceiver(range, into: checked) { head throws(ProviderError) in
             let object = try S3Object(key: key, head: head)
             guard object.version == version else { throw .versionNoLongerAvailable }
-            checked.expect(object, head)
+            if checked.hold(size: object.size) { checked.expect(features.checks(of: object, head)) }
         }
         switch try await client.fetch(call, receiver) {
         case .success:
             guard receiver.isComplete else { throw .serverUnreachable("the server sent fewer bytes than it has") }
-            if checked.lacksChecksum, features.keepsChecksums {
+            if checked.lacksChecks, features.keepsChecksums {
                 // Some tell it of the whole alone, and not of a part that is the whole.
                 var call = S3Call("HEAD", key)
                 call.headers.append(S3Call.wantsChecksum)
                 let head = try await client.send(call).head
                 let object = try S3Object(key: key, head: head)
                 guard object.version == version else { throw .versionNoLongerAvailable }
-                checked.note(object, head)
+                checked.expect(features.checks(of: object, head))
             }
             if checked.isRight { return try checked.finish() }
             // A server that writes in place may have sent what it was in the middle of replacing.

@@ -39,13 +39,14 @@ extension S3Provider {
         let key = key(item.path)
         var call = S3Call("GET", key, query: [("versionId", version.id)])
         call.headers.append(S3Call.wantsChecksum)
-        let checked = S3CheckedSink(0..<version.size, into: sink, features)
+        let features = features
+        let checked = CheckedSink(0..<version.size, into: sink)
         let receiver = RangeReceiver(0..<version.size, into: checked) { head throws(ProviderError) in
             let object = try S3Object(key: key, head: head)
             guard object.size == version.size, object.version == version.contentVersion else {
                 throw .versionNoLongerAvailable
             }
-            checked.expect(object, head)
+            if checked.hold(size: object.size) { checked.expect(features.checks(of: object, head)) }
         }
         switch try await client.fetch(call, receiver) {
         case .success:

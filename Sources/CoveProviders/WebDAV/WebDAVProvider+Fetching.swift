@@ -11,11 +11,11 @@ extension WebDAVProvider {
         into sink: any ContentSink
     ) async throws(ProviderError) {
         if range.isEmpty { return try check(try await look(item.path), is: version) }
-        let checked = CheckedSink(sink)
+        let checked = CheckedSink(range, into: sink)
         let receiver = RangeReceiver(range, into: checked) { (head) throws(ProviderError) in
             try Self.check(head, is: version)
             let size = head.contentRange?.size ?? (head.status == 200 ? head.contentLength : nil)
-            checked.expect(Checksum.strongest(in: head), size: size, of: range)
+            if let sum = Checksum.strongest(in: head), checked.hold(size: size) { checked.expect([sum.isRight]) }
         }
         let response: HTTPResponse
         do throws(ProviderError) {
@@ -29,9 +29,7 @@ extension WebDAVProvider {
         case 200..<300:
             // Less than there is to be: some servers answer with what they remember of a file that has changed.
             if receiver.position < range.upperBound { try check(try await look(item.path), is: version) }
-            if let size = checked.expectedSize, receiver.position < size {
-                throw .serverUnreachable("the server sent fewer bytes than it has")
-            }
+            guard checked.isComplete else { throw .serverUnreachable("the server sent fewer bytes than it has") }
             if checked.isRight { return try checked.finish() }
             // A server that writes in place may have sent what it was in the middle of replacing.
             try check(try await look(item.path), is: version)

@@ -22,8 +22,8 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> HTTPResponse {
         let record = try await chunkRecord(path, content)
         do throws(ProviderError) {
-            var missing = ChunkNumbers(content.size, record.partSize)
-            missing.remove(try await resume(record, content.size, to: path))
+            let sent = try await resume(record, content.size, to: path)
+            let missing = record.numbers(of: content.size).filter { !sent.contains($0) }
             try await sendChunks(missing, content, record, to: path)
             let response = try await assemble(record.upload, content.size, to: path, condition, headers)
             if response.head.isSuccess { await forgetChunks(path) }
@@ -64,7 +64,7 @@ extension WebDAVProvider {
         _ record: UploadRecord,
         _ size: Int64,
         to path: RemotePath
-    ) async throws(ProviderError) -> [Int] {
+    ) async throws(ProviderError) -> Set<Int> {
         guard let home else { throw .unsupported("there is no place for uploads") }
         do throws(ProviderError) {
             let found = try await propfind(
@@ -73,16 +73,16 @@ extension WebDAVProvider {
                 MultistatusReader.request,
                 limit: 20_000
             )
-            let numbers = ChunkNumbers(size, record.partSize)
+            let numbers = record.numbers(of: size)
             let sent = found.compactMap { resource -> Int? in
                 guard let name = resource.href.split(separator: 0x2F).last,
                     let number = Int(String(decoding: name, as: UTF8.self)), numbers.contains(number),
-                    let range = Optional(numbers.range(number)), resource.size == Int64(range.count)
+                    resource.size == Int64(record.range(number, of: size).count)
                 else { return nil }
                 return number
             }
             if !sent.isEmpty { log("\(path): goes on with \(sent.count) chunks that are there already") }
-            return sent
+            return Set(sent)
         } catch .noSuchItem {
             let made = try await beginChunks(record.upload, to: path)
             guard made.head.isSuccess else { throw refusal(made, "\(path)") }
@@ -91,18 +91,18 @@ extension WebDAVProvider {
     }
 
     private func sendChunks(
-        _ numbers: ChunkNumbers,
+        _ numbers: [Int],
         _ content: any ContentSource,
         _ record: UploadRecord,
         to path: RemotePath
     ) async throws(ProviderError) {
-        var missing = numbers.left.makeIterator()
+        var missing = numbers.makeIterator()
         let failure = await withTaskGroup(of: ProviderError?.self) { group in
             var failure: ProviderError?
             var running = 0
             while true {
                 while running < Self.parallelChunks, failure == nil, let number = missing.next() {
-                    group.addTask { await self.sendChunk(number, numbers.range(number), content, record, to: path) }
+                    group.addTask { await self.sendChunk(number, content, record, to: path) }
                     running += 1
                 }
                 guard running > 0, let outcome = await group.next() else { return failure }
@@ -120,12 +120,12 @@ extension WebDAVProvider {
 
     private func sendChunk(
         _ number: Int,
-        _ range: Range<Int64>,
         _ content: any ContentSource,
         _ record: UploadRecord,
         to path: RemotePath
     ) async -> ProviderError? {
         do throws(ProviderError) {
+            let range = record.range(number, of: content.size)
             let response = try await putChunk(number, of: content, range, record.upload, to: path)
             if response.head.isSuccess { return nil }
             // The server has dropped the upload: the next attempt begins anew.
@@ -258,30 +258,5 @@ extension WebDAVProvider {
         for record in all where System.now().seconds - record.started > 86_400 {
             await abandonChunks(RemotePath(unchecked: record.key))
         }
-    }
-}
-
-/// The chunks of a content, numbered from 1 on.
-private struct ChunkNumbers: Sendable {
-    private let size: Int64
-    private let partSize: Int64
-    private(set) var left: [Int]
-
-    init(_ size: Int64, _ partSize: Int64) {
-        self.size = size
-        self.partSize = partSize
-        left = Array(1...max(1, Int((size + partSize - 1) / partSize)))
-    }
-
-    func contains(_ number: Int) -> Bool { number >= 1 && Int64(number - 1) * partSize < size }
-
-    func range(_ number: Int) -> Range<Int64> {
-        let start = min(size, Int64(number - 1) * partSize)
-        return start..<min(size, start + partSize)
-    }
-
-    mutating func remove(_ numbers: [Int]) {
-        let gone = Set(numbers)
-        left.removeAll { gone.contains($0) }
     }
 }
