@@ -7,41 +7,63 @@ import Testing
 struct SiblingFetchTests {
     private let directory = ItemID(10)
 
+    /// A file that is listed there, among names of that order.
+    private func place(_ entry: Int64, named: Int64? = nil) -> SiblingFetch.Place {
+        SiblingFetch.Place(entry: entry, name: Array(String(1000 + (named ?? entry)).utf8))
+    }
+
+    private func order(after: Int64, count: Int) -> SiblingFetch.Order {
+        SiblingFetch.Order(directory: directory, after: place(after), sequence: .listed, count: count)
+    }
+
     @Test func `the second miss in order begins a guess, and what is opened widens it`() {
         let siblings = SiblingFetch()
         #expect(!siblings.awaitsOpens)
-        #expect(siblings.noteMiss(1, in: directory, now: 0) == nil)
-        let first = siblings.noteMiss(2, in: directory, now: 1)
-        #expect(first == SiblingFetch.Order(directory: directory, after: 2, count: 8))
+        #expect(siblings.noteMiss(place(1), in: directory, now: 0) == nil)
+        let first = siblings.noteMiss(place(2), in: directory, now: 1)
+        #expect(first == order(after: 2, count: 8))
         guard let first else { return }
         let items = (3...10).map { ItemID(UInt64(100 + $0)) }
-        siblings.noteFetched(items, upTo: 10, of: first)
-        #expect(siblings.noteMiss(3, in: directory, now: 2) == nil, "its window is full")
-        #expect(siblings.noteOpen(items[0], now: 3) == SiblingFetch.Order(directory: directory, after: 10, count: 9))
+        siblings.noteFetched(items, upTo: place(10), of: first)
+        #expect(siblings.noteMiss(place(3), in: directory, now: 2) == nil, "its window is full")
+        #expect(siblings.noteOpen(items[0], now: 3) == order(after: 10, count: 9))
         #expect(siblings.noteOpen(ItemID(7), now: 4) == nil)
     }
 
     @Test func `files read in no order are not guessed at`() {
         let siblings = SiblingFetch()
         for entry in [Int64(9), 5, 3, 2, 1] {
-            #expect(siblings.noteMiss(entry, in: directory, now: 0) == nil)
+            #expect(siblings.noteMiss(place(entry), in: directory, now: 0) == nil)
         }
     }
 
     @Test func `a guess that nobody follows goes no further`() {
         let siblings = SiblingFetch()
-        _ = siblings.noteMiss(1, in: directory, now: 0)
-        guard let order = siblings.noteMiss(2, in: directory, now: 0) else {
+        _ = siblings.noteMiss(place(1), in: directory, now: 0)
+        guard let order = siblings.noteMiss(place(2), in: directory, now: 0) else {
             Issue.record("no guess")
             return
         }
-        siblings.noteFetched((0..<8).map { ItemID(UInt64(100 + $0)) }, upTo: 10, of: order)
-        for entry in Int64(11)...50 { #expect(siblings.noteMiss(entry, in: directory, now: 1) == nil) }
+        siblings.noteFetched((0..<8).map { ItemID(UInt64(100 + $0)) }, upTo: place(10), of: order)
+        for entry in Int64(11)...50 { #expect(siblings.noteMiss(place(entry), in: directory, now: 1) == nil) }
     }
 
     @Test func `long ago is not now`() {
         let siblings = SiblingFetch()
-        _ = siblings.noteMiss(1, in: directory, now: 0)
-        #expect(siblings.noteMiss(2, in: directory, now: 60_000_000_000) == nil)
+        _ = siblings.noteMiss(place(1), in: directory, now: 0)
+        #expect(siblings.noteMiss(place(2), in: directory, now: 60_000_000_000) == nil)
+    }
+
+    @Test func `files read by their names are fetched by their names`() {
+        let siblings = SiblingFetch()
+        _ = siblings.noteMiss(place(5, named: 1), in: directory, now: 0)
+        let first = siblings.noteMiss(place(9, named: 2), in: directory, now: 0)
+        #expect(first?.sequence == .listed, "it may be either")
+        let second = siblings.noteMiss(place(3, named: 3), in: directory, now: 0)
+        #expect(second?.sequence == .named && second?.after == place(3, named: 3) && second?.count == 8)
+        guard let second else { return }
+        siblings.noteFetched([ItemID(100)], upTo: place(1, named: 11), of: second)
+        let third = siblings.noteOpen(ItemID(100), now: 1)
+        #expect(third?.after == place(1, named: 11) && third?.sequence == .named)
     }
 }

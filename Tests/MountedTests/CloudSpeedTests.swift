@@ -6,7 +6,8 @@ import Testing
 extension Mounted {
     /// What must not cost a round trip each.
     struct CloudSpeedTests {
-        @Test func `small files that a program reads one after the other are fetched ahead`() async throws {
+        @Test(arguments: ["grep -r text many | wc -l", "cat many/* | wc -l"])
+        func `small files that a program reads one after the other are fetched ahead`(script: String) async throws {
             try await blocking {
                 let cloud = try ScriptedCloud()
                 let proxy = try FaultProxy(to: cloud.server.port)
@@ -22,12 +23,12 @@ extension Mounted {
                 proxy.set { $0.latency = Int32(latency) }
                 proxy.dropAll()
                 let start = ContinuousClock.now
-                let lines = try account.shell("grep -r text many | wc -l", deadline: 100)
+                let lines = try account.shell(script, deadline: 100)
                 let time = ContinuousClock.now - start
                 #expect(lines == "\(count)\n")
                 // One after the other would take a round trip each at least.
                 let one = Duration.milliseconds(Int64(latency) * 2)
-                print("\(count) files in \(time), one after the other at least \(one * count)")
+                print("\(script): \(count) files in \(time), one after the other at least \(one * count)")
                 #expect(time < one * count / 3)
                 try account.end()
             }

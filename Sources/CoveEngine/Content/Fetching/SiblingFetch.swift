@@ -14,21 +14,56 @@ final class SiblingFetch: Sendable {
     /// What was begun this long ago says nothing of now.
     private static let patience: Int64 = 10_000_000_000
 
-    /// A directory whose files are read in the order of its listing.
+    /// Where a file is in its directory: in the order of the listing, which `grep -r` follows, and by name, as for a shell's `*`.
+    struct Place: Sendable, Equatable {
+        var entry: Int64
+        var name: [UInt8]
+
+        func isBehind(_ other: Place, _ sequence: Sequence) -> Bool {
+            switch sequence {
+            case .listed: entry > other.entry
+            case .named: other.name.lexicographicallyPrecedes(name)
+            }
+        }
+    }
+
+    /// The order in which a directory's files are read.
+    enum Sequence: Sendable, CaseIterable { case listed, named }
+
+    /// A directory whose files are read one after the other.
     private struct Walk {
         let directory: ItemID
-        /// The last entry that was read, and the last one asked for.
-        var read: Int64
-        var asked: Int64
+        /// The last file that was read, and the last one asked for.
+        var read: Place
+        var asked: Place
+        var sequence = Sequence.listed
+        /// How often in a row each order was kept.
+        var kept: [Sequence: Int] = [:]
         var ahead: Set<ItemID> = []
         var window = 0
         var time: Int64
+
+        /// Notes the next miss; false when it is in neither order.
+        mutating func follow(_ place: Place) -> Bool {
+            for sequence in Sequence.allCases {
+                kept[sequence] = place.isBehind(read, sequence) ? kept[sequence, default: 0] + 1 : 0
+            }
+            read = place
+            guard let best = kept.values.max(), best > 0 else { return false }
+            if kept[sequence, default: 0] < best {
+                sequence = sequence == .listed ? .named : .listed
+                asked = place
+            }
+            if place.isBehind(asked, sequence) { asked = place }
+            return true
+        }
     }
 
-    /// What is to be fetched: files after an entry.
+    /// What is to be fetched: files behind another.
     struct Order: Sendable, Equatable {
         let directory: ItemID
-        let after: Int64
+        let after: Place
+        let sequence: Sequence
         let count: Int
     }
 
@@ -39,29 +74,26 @@ final class SiblingFetch: Sendable {
     var awaitsOpens: Bool { isWatching.load(ordering: .relaxed) }
 
     /// A file was read whose bytes are missing; what to fetch beside it.
-    func noteMiss(_ entry: Int64, in directory: ItemID, now: Int64) -> Order? {
+    func noteMiss(_ place: Place, in directory: ItemID, now: Int64) -> Order? {
         state.withLock { walks in
             walks.removeAll { now - $0.time > Self.patience }
             guard let index = walks.firstIndex(where: { $0.directory == directory }) else {
                 // Whoever walks on into the next directory is believed at once.
                 let isKnown = walks.contains { $0.window > Self.firstWindow }
-                var walk = Walk(directory: directory, read: entry, asked: entry, time: now)
+                var walk = Walk(directory: directory, read: place, asked: place, time: now)
                 if isKnown { walk.window = Self.firstWindow }
                 walks.append(walk)
                 if walks.count > Self.walks { walks.removeFirst() }
                 isWatching.store(true, ordering: .relaxed)
                 return isKnown ? Self.next(&walks[walks.count - 1]) : nil
             }
-            let isInOrder = entry > walks[index].read
-            walks[index].read = entry
             walks[index].time = now
-            guard isInOrder else {
+            guard walks[index].follow(place) else {
                 walks[index].window = 0
-                walks[index].asked = entry
+                walks[index].asked = place
                 return nil
             }
             walks[index].window = max(walks[index].window, Self.firstWindow)
-            walks[index].asked = max(walks[index].asked, entry)
             return Self.next(&walks[index])
         }
     }
@@ -81,15 +113,16 @@ final class SiblingFetch: Sendable {
     private static func next(_ walk: inout Walk) -> Order? {
         let count = walk.window - walk.ahead.count
         guard count > 0, count >= walk.window / 2 else { return nil }
-        return Order(directory: walk.directory, after: walk.asked, count: count)
+        return Order(directory: walk.directory, after: walk.asked, sequence: walk.sequence, count: count)
     }
 
-    /// These are being fetched; `asked` is the last entry that was looked at.
-    func noteFetched(_ items: [ItemID], upTo asked: Int64, of order: Order) {
+    /// These are being fetched; `asked` is the last one that was looked at.
+    func noteFetched(_ items: [ItemID], upTo asked: Place, of order: Order) {
         state.withLock { walks in
             guard let index = walks.firstIndex(where: { $0.directory == order.directory }) else { return }
             walks[index].ahead.formUnion(items)
-            walks[index].asked = max(walks[index].asked, asked)
+            guard walks[index].sequence == order.sequence else { return }
+            if asked.isBehind(walks[index].asked, order.sequence) { walks[index].asked = asked }
         }
     }
 }
@@ -101,7 +134,8 @@ extension Engine {
         contentQueue.async { [self] in
             let entry = try? catalog.read { database throws(Errno) in try database.entries(of: id).first }
             guard let entry else { return }
-            if let order = siblings.noteMiss(entry.id, in: entry.parent, now: System.monotonic()) { carryOut(order) }
+            let place = SiblingFetch.Place(entry: entry.id, name: entry.name)
+            if let order = siblings.noteMiss(place, in: entry.parent, now: System.monotonic()) { carryOut(order) }
         }
     }
 
@@ -114,19 +148,39 @@ extension Engine {
     private func carryOut(_ order: SiblingFetch.Order) {
         guard !disk.isFull else { return }
         let found = try? catalog.read { database throws(Errno) in
-            try database.all(
-                """
-                SELECT e.id, i.id FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND e.id > ?
-                    AND i.kind = 0 AND i.state != 0 AND i.size BETWEEN 1 AND ? ORDER BY e.id LIMIT ?
-                """,
-                .item(order.directory),
-                .int(order.after),
-                .int(SiblingFetch.largest),
-                .int(Int64(order.count))
-            ) { ($0.int(0), $0.item(1)) }
+            switch order.sequence {
+            case .listed:
+                try database.all(
+                    """
+                    SELECT e.id, e.name, i.id FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND e.id > ?
+                        AND i.kind = 0 AND i.state != 0 AND i.size BETWEEN 1 AND ? ORDER BY e.id LIMIT ?
+                    """,
+                    .item(order.directory),
+                    .int(order.after.entry),
+                    .int(SiblingFetch.largest),
+                    .int(Int64(order.count)),
+                    read: Self.sibling
+                )
+            case .named:
+                try database.all(
+                    """
+                    SELECT e.id, e.name, i.id FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND e.name > ?
+                        AND i.kind = 0 AND i.state != 0 AND i.size BETWEEN 1 AND ? ORDER BY e.name LIMIT ?
+                    """,
+                    .item(order.directory),
+                    .blob(order.after.name),
+                    .int(SiblingFetch.largest),
+                    .int(Int64(order.count)),
+                    read: Self.sibling
+                )
+            }
         }
         guard let found, let last = found.last else { return }
-        siblings.noteFetched(found.map(\.1), upTo: last.0, of: order)
+        siblings.noteFetched(found.map(\.item), upTo: last.place, of: order)
         for (_, item) in found { materialize(item) { _ in } }
+    }
+
+    private static func sibling(_ row: Row) -> (place: SiblingFetch.Place, item: ItemID) {
+        (SiblingFetch.Place(entry: row.int(0), name: row.blob(1)), row.item(2))
     }
 }
