@@ -24,7 +24,7 @@ struct SiblingFetchTests {
         #expect(first == order(after: 2, count: 8))
         guard let first else { return }
         let items = (3...10).map { ItemID(UInt64(100 + $0)) }
-        siblings.noteFetched(items, upTo: place(10), of: first)
+        siblings.noteFetched(items, upTo: place(10), of: first, now: 1)
         #expect(siblings.noteMiss(place(3), in: directory, now: 2) == nil, "its window is full")
         #expect(siblings.noteOpen(items[0], now: 3) == order(after: 10, count: 9))
         #expect(siblings.noteOpen(ItemID(7), now: 4) == nil)
@@ -44,7 +44,7 @@ struct SiblingFetchTests {
             Issue.record("no guess")
             return
         }
-        siblings.noteFetched((0..<8).map { ItemID(UInt64(100 + $0)) }, upTo: place(10), of: order)
+        siblings.noteFetched((0..<8).map { ItemID(UInt64(100 + $0)) }, upTo: place(10), of: order, now: 1)
         for entry in Int64(11)...50 { #expect(siblings.noteMiss(place(entry), in: directory, now: 1) == nil) }
     }
 
@@ -62,8 +62,22 @@ struct SiblingFetchTests {
         let second = siblings.noteMiss(place(3, named: 3), in: directory, now: 0)
         #expect(second?.sequence == .named && second?.after == place(3, named: 3) && second?.count == 8)
         guard let second else { return }
-        siblings.noteFetched([ItemID(100)], upTo: place(1, named: 11), of: second)
+        siblings.noteFetched([ItemID(100)], upTo: place(1, named: 11), of: second, now: 1)
         let third = siblings.noteOpen(ItemID(100), now: 1)
         #expect(third?.after == place(1, named: 11) && third?.sequence == .named)
+    }
+
+    @Test func `opens are looked at only while files are fetched ahead`() {
+        let siblings = SiblingFetch()
+        _ = siblings.noteMiss(place(1), in: directory, now: 0)
+        #expect(!siblings.awaitsOpens)
+        guard let order = siblings.noteMiss(place(2), in: directory, now: 0) else {
+            Issue.record("no guess")
+            return
+        }
+        siblings.noteFetched([ItemID(100), ItemID(101)], upTo: place(4), of: order, now: 1)
+        #expect(siblings.awaitsOpens)
+        #expect(siblings.noteOpen(ItemID(7), now: 60_000_000_000) == nil)
+        #expect(!siblings.awaitsOpens, "the walk is long over")
     }
 }

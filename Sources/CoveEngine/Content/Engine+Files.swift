@@ -60,14 +60,17 @@ extension Engine {
     private static let walkLimit: Int64 = 100_000_000
 
     /// Before the next remote change replaces an item: the kernel walks a path only once more, and then gives up.
+    ///
+    /// Whoever keeps coming does not hold the change up for longer than one walk may take.
     func awaitWalkers() {
+        let end = System.monotonic() + Self.walkLimit
         while !walkers.isEmpty {
             let now = System.monotonic()
             let isDone = walkers.update { walkers in
                 walkers = walkers.filter { $0.value > now }
                 return walkers.isEmpty
             }
-            if isDone { return }
+            if isDone || now >= end { return }
             _ = poll(nil, 0, 1)
         }
     }

@@ -41,15 +41,8 @@ final class UploadJournal: Sendable {
         guard let folder else { return own }
         let path = folder + "/owner"
         if let known = Self.text(path), known.utf8.count == own.utf8.count { return known }
-        do throws(Errno) {
-            try System.makeDirectories(folder)
-            let file = try System.open(path, O_WRONLY | O_CREAT | O_TRUNC)
-            defer { System.close(file) }
-            try Self.write(Array(own.utf8), to: file)
-            try System.fsync(file)
-        } catch {
-            // The next start has another one.
-        }
+        // Where it can't be kept, the next start has another one.
+        try? Self.write(own, path, in: folder)
         return own
     }
 
@@ -65,12 +58,7 @@ final class UploadJournal: Sendable {
             "\(record.partSize)", "\(record.started)", "end",
         ].joined(separator: "\n")
         do throws(Errno) {
-            try System.makeDirectories(folder)
-            let file = try System.open(path, O_WRONLY | O_CREAT | O_TRUNC)
-            defer { System.close(file) }
-            try Self.write(Array(text.utf8), to: file)
-            try System.fsync(file)
-            try System.syncDirectory(folder)
+            try Self.write(text, path, in: folder)
         } catch {
             throw .failed("the upload can't be noted: \(error)", error)
         }
@@ -89,12 +77,17 @@ final class UploadJournal: Sendable {
 
     private func path(_ key: [UInt8]) -> String? { folder.map { "\($0)/\(Digest.hash(key, .sha256).hexadecimal)" } }
 
-    private static func write(_ bytes: [UInt8], to file: Int32) throws(Errno) {
-        var result: Result<Void, Errno> = .success(())
-        bytes.withUnsafeBytes { part in
-            result = Result { () throws(Errno) in try System.pwriteAll(file, part, 0) }
+    /// Makes a file of the folder durable.
+    private static func write(_ text: String, _ path: String, in folder: String) throws(Errno) {
+        try System.makeDirectories(folder)
+        let file = try System.open(path, O_WRONLY | O_CREAT | O_TRUNC)
+        defer { System.close(file) }
+        let written = Array(text.utf8).withUnsafeBytes { bytes in
+            Result { () throws(Errno) in try System.pwriteAll(file, bytes, 0) }
         }
-        try result.get()
+        try written.get()
+        try System.fsync(file)
+        try System.syncDirectory(folder)
     }
 
     private static func text(_ path: String) -> String? {

@@ -25,6 +25,10 @@ import Testing
             #expect(throws: Errno.stale) { try account.engine.open(id, flags: O_RDONLY, account.tree.caller) }
             account.engine.awaitWalkers()
             #expect(account.engine.walkers.isEmpty)
+            // Nor for ever when others keep coming.
+            account.engine.walkers.insert(.max, for: 1)
+            account.engine.awaitWalkers()
+            #expect(!account.engine.walkers.isEmpty)
             await account.stop()
         }
     }

@@ -34,7 +34,7 @@ public final class FaultProxy: Sendable {
     public init(to target: UInt16) throws {
         self.target = target
         port = try TestServer.freePort()
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var on: Int32 = 1
         setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, 4)
         guard TestServer.withLoopback(port, { bind(listener, $0, $1) }) == 0, listen(listener, 512) == 0 else {
@@ -89,7 +89,7 @@ public final class FaultProxy: Sendable {
             }
             return
         }
-        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard TestServer.withLoopback(target, { connect(server, $0, $1) }) == 0 else {
             close(server)
             return forget([client])

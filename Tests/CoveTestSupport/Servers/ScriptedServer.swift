@@ -50,7 +50,7 @@ public final class ScriptedServer: Sendable {
 
     /// Starts to listen; the body is called on a thread of each connection.
     public init(_ answer: @escaping @Sendable (Request) -> Answer) throws {
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
@@ -71,6 +71,8 @@ public final class ScriptedServer: Sendable {
                 log.underway.add(1, ordering: .relaxed)
                 try? BlockingThread.start {
                     defer {
+                        // A process that another test starts just now may have it too.
+                        shutdown(connection, Int32(SHUT_RDWR))
                         System.close(connection)
                         log.underway.subtract(1, ordering: .releasing)
                     }
@@ -149,7 +151,7 @@ public final class ScriptedServer: Sendable {
             guard send(first, to: connection) else { return }
             while send(more, to: connection) {}
         case .handOn(let port):
-            let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
             defer { System.close(upstream) }
             guard TestServer.withLoopback(port, { connect(upstream, $0, $1) }) == 0 else { return note(0) }
             let head = ["\(request.method) \(request.target) HTTP/1.1"] + request.lines + ["Connection: close", "", ""]

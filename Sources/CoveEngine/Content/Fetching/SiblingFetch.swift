@@ -73,10 +73,18 @@ final class SiblingFetch: Sendable {
     /// True while an open may be one that was foreseen; cheap.
     var awaitsOpens: Bool { isWatching.load(ordering: .relaxed) }
 
-    /// A file was read whose bytes are missing; what to fetch beside it.
-    func noteMiss(_ place: Place, in directory: ItemID, now: Int64) -> Order? {
+    /// Changes the walks, without those of long ago.
+    private func update<Result: Sendable>(now: Int64, _ body: (inout [Walk]) -> Result) -> Result {
         state.withLock { walks in
             walks.removeAll { now - $0.time > Self.patience }
+            defer { isWatching.store(walks.contains { !$0.ahead.isEmpty }, ordering: .relaxed) }
+            return body(&walks)
+        }
+    }
+
+    /// A file was read whose bytes are missing; what to fetch beside it.
+    func noteMiss(_ place: Place, in directory: ItemID, now: Int64) -> Order? {
+        update(now: now) { walks in
             guard let index = walks.firstIndex(where: { $0.directory == directory }) else {
                 // Whoever walks on into the next directory is believed at once.
                 let isKnown = walks.contains { $0.window > Self.firstWindow }
@@ -84,7 +92,6 @@ final class SiblingFetch: Sendable {
                 if isKnown { walk.window = Self.firstWindow }
                 walks.append(walk)
                 if walks.count > Self.walks { walks.removeFirst() }
-                isWatching.store(true, ordering: .relaxed)
                 return isKnown ? Self.next(&walks[walks.count - 1]) : nil
             }
             walks[index].time = now
@@ -100,7 +107,7 @@ final class SiblingFetch: Sendable {
 
     /// A file was opened; what to fetch next if that was foreseen.
     func noteOpen(_ item: ItemID, now: Int64) -> Order? {
-        state.withLock { walks in
+        update(now: now) { walks in
             guard let index = walks.firstIndex(where: { $0.ahead.contains(item) }) else { return nil }
             walks[index].ahead.remove(item)
             walks[index].time = now
@@ -117,8 +124,8 @@ final class SiblingFetch: Sendable {
     }
 
     /// These are being fetched; `asked` is the last one that was looked at.
-    func noteFetched(_ items: [ItemID], upTo asked: Place, of order: Order) {
-        state.withLock { walks in
+    func noteFetched(_ items: [ItemID], upTo asked: Place, of order: Order, now: Int64) {
+        update(now: now) { walks in
             guard let index = walks.firstIndex(where: { $0.directory == order.directory }) else { return }
             walks[index].ahead.formUnion(items)
             guard walks[index].sequence == order.sequence else { return }
@@ -147,40 +154,32 @@ extension Engine {
 
     private func carryOut(_ order: SiblingFetch.Order) {
         guard !disk.isFull else { return }
-        let found = try? catalog.read { database throws(Errno) in
+        let (sql, after): (StaticString, Database.Value) =
             switch order.sequence {
-            case .listed:
-                try database.all(
-                    """
-                    SELECT e.id, e.name, i.id FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND e.id > ?
-                        AND i.kind = 0 AND i.state != 0 AND i.size BETWEEN 1 AND ? ORDER BY e.id LIMIT ?
-                    """,
-                    .item(order.directory),
-                    .int(order.after.entry),
-                    .int(SiblingFetch.largest),
-                    .int(Int64(order.count)),
-                    read: Self.sibling
-                )
-            case .named:
-                try database.all(
-                    """
-                    SELECT e.id, e.name, i.id FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND e.name > ?
-                        AND i.kind = 0 AND i.state != 0 AND i.size BETWEEN 1 AND ? ORDER BY e.name LIMIT ?
-                    """,
-                    .item(order.directory),
-                    .blob(order.after.name),
-                    .int(SiblingFetch.largest),
-                    .int(Int64(order.count)),
-                    read: Self.sibling
-                )
+            case .listed: (Self.siblingsByEntry, .int(order.after.entry))
+            case .named: (Self.siblingsByName, .blob(order.after.name))
             }
+        let found = try? catalog.read { database throws(Errno) in
+            try database.all(
+                sql,
+                .item(order.directory),
+                after,
+                .int(SiblingFetch.largest),
+                .int(Int64(order.count))
+            ) { (place: SiblingFetch.Place(entry: $0.int(0), name: $0.blob(1)), item: $0.item(2)) }
         }
         guard let found, let last = found.last else { return }
-        siblings.noteFetched(found.map(\.item), upTo: last.place, of: order)
+        siblings.noteFetched(found.map(\.item), upTo: last.place, of: order, now: System.monotonic())
         for (_, item) in found { materialize(item) { _ in } }
     }
 
-    private static func sibling(_ row: Row) -> (place: SiblingFetch.Place, item: ItemID) {
-        (SiblingFetch.Place(entry: row.int(0), name: row.blob(1)), row.item(2))
-    }
+    private static let siblingsByEntry: StaticString = """
+        SELECT e.id, e.name, i.id FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND e.id > ?
+            AND i.kind = 0 AND i.state != 0 AND i.size BETWEEN 1 AND ? ORDER BY e.id LIMIT ?
+        """
+
+    private static let siblingsByName: StaticString = """
+        SELECT e.id, e.name, i.id FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND e.name > ?
+            AND i.kind = 0 AND i.state != 0 AND i.size BETWEEN 1 AND ? ORDER BY e.name LIMIT ?
+        """
 }
