@@ -12,6 +12,9 @@ public struct PathParameter: Codable, Sendable, Equatable {
         case pathBase64 = "path_base64"
     }
 
+    /// No path.
+    public init() {}
+
     /// Writes a path.
     public init(_ path: RemotePath) {
         if let text = String(validating: path.bytes, as: UTF8.self) {

@@ -1,0 +1,216 @@
+extension CoordinationInterface {
+    /// What `Attend` takes.
+    public struct AttendRequest: Codable, Sendable {
+        /// The session to go on with.
+        public var resume: String?
+        /// Makes a request.
+        public init(resume: String? = nil) { self.resume = resume }
+    }
+
+    /// What `Attend` replies: first the session's token, then messages.
+    public struct AttendReply: Codable, Sendable {
+        /// The session's token.
+        public var session: String?
+        /// The next message.
+        public var message: Message?
+        /// Makes a reply.
+        public init(session: String? = nil, message: Message? = nil) {
+            self.session = session
+            self.message = message
+        }
+    }
+
+    /// What `Claim` takes, and `Prepare` without `timeout`.
+    public struct ClaimRequest: Codable, Sendable {
+        /// Whose claim it is; nil for the connection's.
+        public var session: String?
+        /// Any text that names the coordinator within the session.
+        public var coordinator: String?
+        /// Claims of one purpose never wait for each other.
+        public var purpose: String?
+        /// The coordinator's own presenter, which is not asked.
+        public var presenter: String?
+        /// What is wanted, at once.
+        public var intents: [Intent]
+        /// The longest wait, seconds.
+        public var timeout: Double?
+
+        /// Makes a request.
+        public init(
+            session: String? = nil,
+            coordinator: String? = nil,
+            purpose: String? = nil,
+            presenter: String? = nil,
+            intents: [Intent],
+            timeout: Double? = nil
+        ) {
+            self.session = session
+            self.coordinator = coordinator
+            self.purpose = purpose
+            self.presenter = presenter
+            self.intents = intents
+            self.timeout = timeout
+        }
+    }
+
+    /// What `Claim` replies.
+    public struct ClaimReply: Codable, Sendable {
+        /// The claim's token.
+        public var claim: String
+        /// Its items, in the order of the intents.
+        public var items: [Granted]
+        /// Makes a reply.
+        public init(claim: String, items: [Granted]) {
+            self.claim = claim
+            self.items = items
+        }
+    }
+
+    /// What `Moved` takes.
+    public struct MovedRequest: Codable, Sendable {
+        /// The mover's claim.
+        public var claim: String
+        /// Where the item was.
+        public var path: PathParameter
+        /// Where it is.
+        public var newPath: PathParameter
+
+        private enum CodingKeys: String, CodingKey { case claim, newPath }
+
+        /// Makes a request.
+        public init(claim: String, path: PathParameter, newPath: PathParameter) {
+            self.claim = claim
+            self.path = path
+            self.newPath = newPath
+        }
+
+        /// Reads the path's members beside the others.
+        public init(from decoder: any Decoder) throws {
+            path = try PathParameter(from: decoder)
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            claim = try members.decode(String.self, forKey: .claim)
+            newPath = try members.decode(PathParameter.self, forKey: .newPath)
+        }
+
+        /// Writes the path's members beside the others.
+        public func encode(to encoder: any Encoder) throws {
+            try path.encode(to: encoder)
+            var members = encoder.container(keyedBy: CodingKeys.self)
+            try members.encode(claim, forKey: .claim)
+            try members.encode(newPath, forKey: .newPath)
+        }
+    }
+
+    /// What `Release` takes.
+    public struct ReleaseRequest: Codable, Sendable {
+        /// The claim.
+        public var claim: String
+        /// Makes a request.
+        public init(claim: String) { self.claim = claim }
+    }
+
+    /// What `Cancel` takes.
+    public struct CancelRequest: Codable, Sendable {
+        /// The session.
+        public var session: String
+        /// Its coordinator.
+        public var coordinator: String
+        /// Makes a request.
+        public init(session: String, coordinator: String) {
+            self.session = session
+            self.coordinator = coordinator
+        }
+    }
+
+    /// What `AddPresenter`, `MovePresenter` and `RemovePresenter` take.
+    public struct PresenterRequest: Codable, Sendable {
+        /// The session.
+        public var session: String
+        /// The presenter; nil to add one.
+        public var presenter: String?
+        /// The presented item; without members for none.
+        public var path: PathParameter
+        /// The kinds it implements.
+        public var messages: [String]?
+        /// The attributes it wants to hear of.
+        public var observes: [String]?
+
+        private enum CodingKeys: String, CodingKey { case session, presenter, messages, observes }
+
+        /// Adds a presenter.
+        public init(session: String, path: PathParameter?, messages: [String], observes: [String] = []) {
+            self.session = session
+            self.path = path ?? PathParameter()
+            self.messages = messages
+            self.observes = observes
+        }
+
+        /// Moves or removes a presenter.
+        public init(session: String, presenter: String, path: PathParameter? = nil) {
+            self.session = session
+            self.presenter = presenter
+            self.path = path ?? PathParameter()
+        }
+
+        /// Reads the path's members beside the others.
+        public init(from decoder: any Decoder) throws {
+            path = try PathParameter(from: decoder)
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            session = try members.decode(String.self, forKey: .session)
+            presenter = try members.decodeIfPresent(String.self, forKey: .presenter)
+            messages = try members.decodeIfPresent([String].self, forKey: .messages)
+            observes = try members.decodeIfPresent([String].self, forKey: .observes)
+        }
+
+        /// Writes the path's members beside the others.
+        public func encode(to encoder: any Encoder) throws {
+            try path.encode(to: encoder)
+            var members = encoder.container(keyedBy: CodingKeys.self)
+            try members.encode(session, forKey: .session)
+            try members.encodeIfPresent(presenter, forKey: .presenter)
+            try members.encodeIfPresent(messages, forKey: .messages)
+            try members.encodeIfPresent(observes, forKey: .observes)
+        }
+    }
+
+    /// What `AddPresenter` replies.
+    public struct PresenterReply: Codable, Sendable {
+        /// The presenter's token.
+        public var presenter: String
+        /// Makes a reply.
+        public init(presenter: String) { self.presenter = presenter }
+    }
+
+    /// What `Reply` takes.
+    public struct AnswerRequest: Codable, Sendable {
+        /// The session.
+        public var session: String
+        /// The message's number.
+        public var message: Int
+        /// What went wrong; nil when all is well.
+        public var error: String?
+        /// The error as an errno.
+        public var errno: Int32?
+
+        /// Makes an answer.
+        public init(session: String, message: Int, error: String? = nil, errno: Int32? = nil) {
+            self.session = session
+            self.message = message
+            self.error = error
+            self.errno = errno
+        }
+    }
+
+    /// What `List` replies.
+    public struct ListReply: Codable, Sendable {
+        /// The claims, or the next of them.
+        public var claims: [ClaimStatus]
+        /// The presenters, or the next of them.
+        public var presenters: [PresenterStatus]
+        /// Makes a reply.
+        public init(claims: [ClaimStatus], presenters: [PresenterStatus]) {
+            self.claims = claims
+            self.presenters = presenters
+        }
+    }
+}

@@ -1,0 +1,145 @@
+/// `io.cove.Coordination`: claims and presenters.
+public enum CoordinationInterface {
+    /// The interface's name.
+    public static let name = "io.cove.Coordination"
+
+    /// The interface's definition.
+    public static let definition = """
+        # Coordinated access to the items of one Cove account. Paths are relative to the mount point, path_base64 is for one
+        # that is not UTF-8. A session is the connection that Attend is called on, and ends with it: its claims end, its
+        # presenters vanish, and what they were asked counts as answered.
+        interface io.cove.Coordination
+
+        type Path (path: ?string, path_base64: ?string)
+
+        # Options of a reading: withoutChanges, resolvesSymbolicLink, immediatelyAvailableMetadataOnly, forUploading.
+        # Of a writing, at most one: forDeleting, forMoving, forMerging, forReplacing, contentIndependentMetadataOnly.
+        type Intent (kind: (reading, writing), options: []string, path: ?string, path_base64: ?string)
+
+        # Where the item is now; it may have moved while the claim waited. snapshot is the absolute path of the copy made
+        # by forUploading, which goes when the claim is released.
+        type Granted (path: ?string, path_base64: ?string, snapshot: ?string, documentID: ?string)
+
+        # An earlier content of a file, as in io.cove.Item.
+        type Version (
+          id: string,
+          documentID: string,
+          size: int,
+          modificationTime: float,
+          replacedTime: float,
+          host: ?string,
+          contentVersion: ?string,
+          isLocal: bool,
+          isConflict: bool,
+          conflictPath: ?string
+        )
+
+        # What a presenter is told or asked. One that wantsReply holds a claim up until Reply. kind: relinquishToReader,
+        # relinquishToWriter, reacquire, saveChanges, accommodateDeletion, accommodateSubitemDeletion, accommodateEviction,
+        # didMove, didChange, didChangeAttributes, subitemDidAppear, subitemDidMove, subitemDidChange, didGainVersion,
+        # didLoseVersion, didResolveVersion, subitemDidGainVersion, subitemDidLoseVersion, subitemDidResolveVersion.
+        # Without presenter, to the session itself: ping, which wants a reply within 10 s while others wait for one of its
+        # claims, and claimLost, when it got none.
+        # path is the item's, or the subitem's; newPath is where it moved to. claim is the one that a reply lets go on.
+        type Message (
+          number: int,
+          presenter: ?string,
+          kind: string,
+          path: ?string,
+          path_base64: ?string,
+          newPath: ?Path,
+          wantsReply: bool,
+          claim: ?string,
+          version: ?Version,
+          attributes: []string
+        )
+
+        # state: waiting (for other claims), presenters (for their replies), contents (to be fetched), or granted.
+        # holder: session, connection, program (one that just uses the mount) or sync. waitsFor are claims.
+        type ClaimStatus (
+          claim: string,
+          state: string,
+          holder: string,
+          process: int,
+          program: string,
+          coordinator: ?string,
+          purpose: ?string,
+          intents: []Intent,
+          waitsFor: []string,
+          seconds: float
+        )
+
+        # unanswered counts the messages that wait for its reply.
+        type PresenterStatus (
+          presenter: string,
+          process: int,
+          program: string,
+          path: ?string,
+          path_base64: ?string,
+          messages: []string,
+          unanswered: int
+        )
+
+        # Begins a session. The first reply has its token, each later one a message. Needs more. With resume, a token of
+        # before the daemon was replaced, that session goes on with its claims, if it comes within 10 s; its presenters
+        # are to be added again.
+        method Attend(resume: ?string) -> (session: ?string, message: ?Message)
+
+        # Asks for all intents at once, and replies when all are granted. Claims of one coordinator, or of one purpose,
+        # never wait for each other; presenter, the coordinator's own, is not asked. Without a session the claim belongs
+        # to this connection. A caller that closes the connection, or a timeout in seconds, ends the wait.
+        method Claim(
+          session: ?string,
+          coordinator: ?string,
+          purpose: ?string,
+          presenter: ?string,
+          intents: []Intent,
+          timeout: ?float
+        ) -> (claim: string, items: []Granted)
+
+        # The holder of a claim has moved an item: others wait for it, and present it, where it is now.
+        method Moved(claim: string, path: ?string, path_base64: ?string, newPath: Path) -> ()
+
+        # Ends a claim. When it replies, presenters are being told.
+        method Release(claim: string) -> ()
+
+        # Waiting and later claims of a coordinator fail with ECANCELED; granted ones stay.
+        method Cancel(session: string, coordinator: string) -> ()
+
+        # Asks the presenters of all intents once, as before many claims, and takes none.
+        method Prepare(
+          session: string,
+          coordinator: ?string,
+          purpose: ?string,
+          presenter: ?string,
+          intents: []Intent
+        ) -> ()
+
+        # Says that the session presents an item; one without a path may get one by MovePresenter. messages are the kinds it
+        # implements, observes the attributes it wants didChangeAttributes of.
+        method AddPresenter(
+          session: string,
+          path: ?string,
+          path_base64: ?string,
+          messages: []string,
+          observes: []string
+        ) -> (presenter: string)
+
+        # The presenter presents another item now.
+        method MovePresenter(session: string, presenter: string, path: ?string, path_base64: ?string) -> ()
+
+        # Ends AddPresenter; what it was asked counts as answered.
+        method RemovePresenter(session: string, presenter: string) -> ()
+
+        # Answers a message. An error fails the claim that waits for it.
+        method Reply(session: string, message: int, error: ?string, errno: ?int) -> ()
+
+        # All claims and presenters. Long lists need more.
+        method List() -> (claims: []ClaimStatus, presenters: []PresenterStatus)
+
+        # What happened; what to do. errno: ECANCELED, EDEADLK for claims that wait for each other, ETIMEDOUT, EINVAL, EUSERS
+        # beyond a limit, ESTALE for a claim or session that is gone, that of the presenter that failed or of the source.
+        error Failed (message: string, errno: ?int, path: ?string, path_base64: ?string)
+
+        """
+}
