@@ -1,0 +1,84 @@
+internal import CoveCore
+
+/// Time: presenters that don't answer, holders that don't live, waits that end.
+extension ClaimTable {
+    /// When `tick` is to be called next; nil for not before another input.
+    var nextDeadline: Int64? { deadlines.next }
+
+    /// Does what is due.
+    mutating func tick(now: Int64) {
+        while let deadline = deadlines.pop(until: now) {
+            switch deadline {
+            case .question(let key): expireQuestion(key, now: now)
+            case .claim(let number):
+                guard let claim = claims[number], !claim.isGranted else { continue }
+                fail(claim, ClaimFailure(.timedOut), now: now)
+            case .watch(let number): ask(number, now: now)
+            case .ping(let session, let message):
+                if sessions[session]?.ping == message { breakClaims(of: session, now: now) }
+            }
+        }
+        // Most deadlines are over long before their time.
+        guard deadlines.count > 1000, deadlines.count > 4 * (questions.count + claims.count + sessions.count) else {
+            return
+        }
+        let (questions, claims, sessions) = (questions, claims, sessions)
+        deadlines.keep { deadline in
+            switch deadline {
+            case .question(let key): questions[key] != nil
+            case .claim(let number): claims[number].map { !$0.isGranted } ?? false
+            case .watch(let number): sessions[number] != nil
+            case .ping(let session, let message): sessions[session]?.ping == message
+            }
+        }
+    }
+
+    /// Others wait for a claim of the session: from now on its holder is asked now and then whether it lives.
+    mutating func watch(_ number: Int, now: Int64) {
+        guard let session = sessions[number], session.liveness != .isTrusted, !session.isWatched else { return }
+        session.isWatched = true
+        deadlines.insert(.watch(number), at: now + limits.pingInterval)
+    }
+
+    /// The holder lives.
+    mutating func heard(_ number: Int, now: Int64) {
+        guard let session = sessions[number], session.ping != nil else { return }
+        session.ping = nil
+        deadlines.insert(.watch(number), at: now + limits.pingInterval)
+    }
+
+    private func isHoldingUp(_ session: ClaimSession) -> Bool {
+        session.claims.contains { number in claims[number].map { $0.isGranted && !$0.blocks.isEmpty } ?? false }
+    }
+
+    private mutating func ask(_ number: Int, now: Int64) {
+        guard let session = sessions[number], session.ping == nil else { return }
+        guard isHoldingUp(session) else {
+            session.isWatched = false
+            return
+        }
+        let message: Int
+        if session.liveness == .answers {
+            message = tell(session, .ping)
+        } else {
+            session.nextMessage += 1
+            message = session.nextMessage
+            effects.append(.probe(session: number))
+        }
+        session.ping = message
+        deadlines.insert(.ping(session: number, message: message), at: now + limits.ping)
+    }
+
+    /// The holder did not answer: those that wait for its claims get them.
+    private mutating func breakClaims(of number: Int, now: Int64) {
+        guard let session = sessions[number] else { return }
+        session.ping = nil
+        session.isWatched = false
+        for claim in session.claims.sorted() {
+            guard let claim = claims[claim], claim.isGranted, !claim.blocks.isEmpty else { continue }
+            if session.liveness == .answers { tell(session, .claimLost, claim: claim.number) }
+            effects.append(.lost(claim: claim.number))
+            release(claim.number, now: now)
+        }
+    }
+}

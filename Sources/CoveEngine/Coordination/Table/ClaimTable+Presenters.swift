@@ -1,0 +1,229 @@
+internal import CoveCore
+
+/// Names a message: the session it went to, and its number there.
+struct QuestionKey: Hashable {
+    var session: Int
+    var message: Int
+}
+
+/// A message that waits for its reply.
+struct Question {
+    var claim: Int
+    var presenter: Int
+}
+
+/// Presenters: what they are asked before a claim is granted.
+extension ClaimTable {
+    /// Adds a presenter, which need not present anything yet.
+    mutating func addPresenter(
+        session number: Int,
+        at path: [PathStep]?,
+        implements: Set<CoordinationInterface.MessageKind>,
+        observes: Set<String>
+    ) -> Int? {
+        guard let session = sessions[number] else { return nil }
+        let presenter = Presenter(
+            number: nextNumber(),
+            session: number,
+            implements: implements,
+            observes: observes
+        )
+        presenters[presenter.number] = presenter
+        session.presenters.insert(presenter.number)
+        if let path { put(presenter, at: path) }
+        return presenter.number
+    }
+
+    /// A presenter presents another item, or none.
+    mutating func movePresenter(_ number: Int, to path: [PathStep]?) {
+        guard let presenter = presenters[number] else { return }
+        takeAway(presenter)
+        if let path { put(presenter, at: path) }
+    }
+
+    /// A presenter is gone: what it was asked counts as answered.
+    mutating func removePresenter(_ number: Int, now: Int64) {
+        guard let presenter = presenters.removeValue(forKey: number) else { return }
+        sessions[presenter.session]?.presenters.remove(number)
+        takeAway(presenter)
+        var released: [Claim] = []
+        for message in presenter.questions {
+            let key = QuestionKey(session: presenter.session, message: message)
+            if let question = questions.removeValue(forKey: key), let claim = claims[question.claim] {
+                released.append(claim)
+            }
+        }
+        for claim in released.sorted(by: { $0.number < $1.number }) {
+            claim.script[number] = nil
+            advance(claim, now: now)
+        }
+    }
+
+    private func put(_ presenter: Presenter, at path: [PathStep]) {
+        let node = node(at: path)
+        node.presenters.append(presenter)
+        node.countPresenters(1)
+        presenter.node = node
+    }
+
+    private mutating func takeAway(_ presenter: Presenter) {
+        guard let node = presenter.node else { return }
+        node.presenters.removeAll { $0 === presenter }
+        node.countPresenters(-1)
+        presenter.node = nil
+        prune(node)
+    }
+
+    // MARK: Questions
+
+    /// Asks all presenters that a claim concerns.
+    mutating func askPresenters(for claim: Claim, now: Int64) {
+        if presenters.isEmpty { return }
+        var scripts: [Int: [Claim.Step]] = [:]
+        if claim.request.manner == .plain, isCovered(claim) { return }
+        for intent in claim.intents {
+            let path = intent.node.path
+            if claim.request.manner == .evicting {
+                guard addEvictionSteps(intent, path, &scripts) else {
+                    return fail(claim, ClaimFailure(.busy, path: path), now: now)
+                }
+            } else {
+                addSteps(for: intent, path, all: claim.request.manner == .preparing, &scripts)
+            }
+        }
+        if let own = claim.request.presenter { scripts[own] = nil }
+        for (number, steps) in scripts {
+            guard let presenter = presenters[number] else { continue }
+            // Processes are not asked about what they, or programs that they started, do themselves.
+            if claim.request.manner == .plain, claim.request.inside.contains(presenter.session) { continue }
+            let implemented = steps.filter { presenter.implements.contains($0.kind) }
+            if !implemented.isEmpty { claim.script[number] = implemented.reversed() }
+        }
+        for number in claim.script.keys.sorted() { askNext(number, for: claim, now: now) }
+    }
+
+    /// True for a program's operation on what a claim of its own side is granted for.
+    private func isCovered(_ claim: Claim) -> Bool {
+        guard !claim.request.inside.isEmpty else { return false }
+        return claim.intents.allSatisfy { intent in
+            let unit = intent.node.unit
+            return (unit.isPackage ? [unit] + nodesBelow(unit) : [unit] + unit.ancestors).contains { node in
+                node.intents.contains { other in
+                    other.claim.isGranted && claim.request.inside.contains(other.claim.session)
+                        && (node.unit === unit || other.use.takesAll)
+                        && (other.use.isWrite || !intent.use.isWrite)
+                }
+            }
+        }
+    }
+
+    private func nodesBelow(_ node: PathNode) -> [PathNode] {
+        var found: [PathNode] = []
+        for child in node.children.values { child.eachNode { found.append($0) } }
+        return found
+    }
+
+    private func addSteps(
+        for intent: ClaimIntent,
+        _ path: RemotePath,
+        all: Bool,
+        _ scripts: inout [Int: [Claim.Step]]
+    ) {
+        let use = intent.use
+        var concerned = intent.node.presenters
+        for node in intent.node.ancestors where node.isPackage { concerned += node.presenters }
+        var contained: [Presenter] = []
+        if use.takesAll || all { intent.node.eachPresenterBelow { contained.append($0) } }
+        let relinquish: CoordinationInterface.MessageKind = use.isWrite ? .relinquishToWriter : .relinquishToReader
+        for presenter in concerned + contained {
+            scripts[presenter.number, default: []].append(Claim.Step(kind: relinquish, path: path))
+        }
+        if use.wantsChanges {
+            for presenter in concerned + (all ? contained : []) {
+                scripts[presenter.number, default: []].append(Claim.Step(kind: .saveChanges, path: path))
+            }
+        }
+        guard use.removes else { return }
+        for presenter in intent.node.presenters + contained {
+            let own = presenter.node?.path ?? path
+            scripts[presenter.number, default: []].append(Claim.Step(kind: .accommodateDeletion, path: own))
+        }
+        for node in intent.node.ancestors {
+            for presenter in node.presenters {
+                scripts[presenter.number, default: []].append(Claim.Step(kind: .accommodateSubitemDeletion, path: path))
+            }
+        }
+    }
+
+    /// False when a presenter does not let go of the item's bytes.
+    private func addEvictionSteps(
+        _ intent: ClaimIntent,
+        _ path: RemotePath,
+        _ scripts: inout [Int: [Claim.Step]]
+    ) -> Bool {
+        var concerned = intent.node.presenters
+        for node in intent.node.ancestors where node.isPackage { concerned += node.presenters }
+        for presenter in concerned {
+            guard presenter.implements.contains(.accommodateEviction) else { return false }
+            scripts[presenter.number] = [Claim.Step(kind: .accommodateEviction, path: path)]
+        }
+        return true
+    }
+
+    private mutating func askNext(_ number: Int, for claim: Claim, now: Int64) {
+        guard let presenter = presenters[number], let step = claim.script[number]?.last else { return }
+        guard let message = tell(presenter, step.kind, step.path, claim: claim.number) else { return }
+        presenter.questions.insert(message)
+        let key = QuestionKey(session: presenter.session, message: message)
+        questions[key] = Question(claim: claim.number, presenter: number)
+        deadlines.insert(.question(key), at: now + limits.presenter)
+    }
+
+    /// A presenter, or a session that was asked whether it lives, has answered.
+    mutating func reply(session: Int, message: Int, failure: ClaimFailure?, now: Int64) {
+        if sessions[session]?.ping == message { return heard(session, now: now) }
+        let key = QuestionKey(session: session, message: message)
+        guard let question = questions.removeValue(forKey: key), let claim = claims[question.claim],
+            let presenter = presenters[question.presenter]
+        else { return }
+        presenter.questions.remove(message)
+        // A program that never asked presenters is not told their errors.
+        if let failure, claim.request.manner != .plain {
+            return fail(claim, failure, now: now)
+        }
+        if let step = claim.script[presenter.number]?.popLast(),
+            step.kind == .relinquishToReader || step.kind == .relinquishToWriter
+        {
+            claim.relinquished.append(presenter.number)
+        }
+        guard claim.script[presenter.number]?.isEmpty == true else {
+            return askNext(presenter.number, for: claim, now: now)
+        }
+        claim.script[presenter.number] = nil
+        if claim.state == .presenters { advance(claim, now: now) }
+    }
+
+    /// A presenter has taken too long: it counts as having agreed, but what it has not saved nobody can read.
+    mutating func expireQuestion(_ key: QuestionKey, now: Int64) {
+        guard let question = questions[key], let claim = claims[question.claim] else { return }
+        let kind = claim.script[question.presenter]?.last?.kind
+        let failure: ClaimFailure? =
+            switch kind {
+            case .saveChanges: ClaimFailure(.timedOut, "a program that has it open did not save it in time")
+            case .accommodateEviction: ClaimFailure(.busy)
+            default: nil
+            }
+        reply(session: key.session, message: key.message, failure: failure, now: now)
+    }
+
+    /// The claim needs no answer any more.
+    mutating func dropQuestion(of claim: Int, to number: Int) {
+        guard let presenter = presenters[number] else { return }
+        for message in presenter.questions {
+            let key = QuestionKey(session: presenter.session, message: message)
+            guard questions[key]?.claim == claim else { continue }
+            questions[key] = nil
+            presenter.questions.remove(message)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+internal import CoveCore
+
+/// Which claims wait for which.
+extension ClaimTable {
+    /// True when the later of two claims waits for the earlier one because of these items.
+    static func conflict(earlier: ClaimIntent, later: ClaimIntent) -> Bool {
+        let unit = earlier.node.unit
+        let laterUnit = later.node.unit
+        if unit === laterUnit { return earlier.use.isWrite || later.use.isWrite }
+        if laterUnit.isBelow(unit) { return earlier.use.takesAll && earlier.node === unit }
+        if unit.isBelow(laterUnit) { return later.use.takesAll && later.node === laterUnit }
+        return false
+    }
+
+    /// Visits the intents that one may conflict with.
+    private func eachNeighbour(of intent: ClaimIntent, _ body: (ClaimIntent) -> Void) {
+        let unit = intent.node.unit
+        for other in unit.intents { body(other) }
+        if unit.isPackage || intent.use.takesAll && intent.node === unit { unit.eachIntentBelow(body) }
+        var node = unit.parent
+        while let current = node {
+            for other in current.intents where other.use.takesAll { body(other) }
+            node = current.parent
+        }
+    }
+
+    /// Finds out what a new claim waits for.
+    ///
+    /// An earlier claim that itself waits for something the new one's own side holds, or for a presenter on that side, is
+    /// overtaken: it waits for the new one instead, or neither would ever go on.
+    mutating func findWaits(of claim: Claim) {
+        for intent in claim.intents {
+            eachNeighbour(of: intent) { other in
+                let earlier = other.claim
+                guard earlier !== claim, earlier.number < claim.number,
+                    !(earlier.request.manner == .plain && claim.request.manner == .plain),
+                    !claim.isExempt(from: earlier), Self.conflict(earlier: other, later: intent),
+                    !claim.waitsFor.contains(where: { $0 === earlier }),
+                    !earlier.waitsFor.contains(where: { $0 === claim })
+                else { return }
+                if !earlier.isGranted, isHeldUp(earlier, by: claim) {
+                    addWait(of: earlier, for: claim)
+                } else {
+                    addWait(of: claim, for: earlier)
+                }
+            }
+        }
+    }
+
+    private func addWait(of claim: Claim, for other: Claim) {
+        if claim.waitsFor.isEmpty { setWaiting(claim, true) }
+        claim.waitsFor.append(other)
+        other.blocks.append(claim)
+    }
+
+    /// True when a claim can't be granted before one of the new claim's own side has ended.
+    private func isHeldUp(_ claim: Claim, by new: Claim) -> Bool {
+        var visited: Set<Int> = []
+        var stack = [claim]
+        while let current = stack.popLast() {
+            guard visited.insert(current.number).inserted else { continue }
+            if current.isGranted {
+                if new.isExempt(from: current) { return true }
+                continue
+            }
+            if let presenter = new.request.presenter, current.script[presenter] != nil { return true }
+            stack.append(contentsOf: current.waitsFor)
+        }
+        return false
+    }
+
+    /// True when a waiting claim waits for something that can't end before it does.
+    func isDeadlocked(_ claim: Claim) -> Bool {
+        var visited: Set<Int> = []
+        var stack = claim.waitsFor
+        while let current = stack.popLast() {
+            guard visited.insert(current.number).inserted else { continue }
+            if current === claim { return true }
+            for next in dependencies(of: current) {
+                if next === claim { return true }
+                stack.append(next)
+            }
+        }
+        return false
+    }
+
+    /// The claims that must end, or be granted, before one goes on.
+    private func dependencies(of claim: Claim) -> [Claim] {
+        guard claim.isGranted else {
+            var found = claim.waitsFor
+            guard !claim.script.isEmpty else { return found }
+            // A presenter may need a claim of its own before it replies.
+            for (number, _) in claim.script {
+                guard let presenter = presenters[number], let session = sessions[presenter.session] else { continue }
+                found += session.waiting.compactMap { claims[$0] }.filter { $0.request.presenter == number }
+            }
+            return found
+        }
+        guard let session = sessions[claim.session] else { return [] }
+        var found = session.waitingInside.compactMap { claims[$0] }
+        for number in session.waiting {
+            guard let other = claims[number] else { continue }
+            let isOneActor = session.liveness == .isProbed || claim.request.coordinator != nil
+            if isOneActor, other.request.coordinator == claim.request.coordinator { found.append(other) }
+        }
+        return found
+    }
+
+    /// Keeps count of who waits, for `dependencies`.
+    func setWaiting(_ claim: Claim, _ waits: Bool) {
+        if waits {
+            sessions[claim.session]?.waiting.insert(claim.number)
+            for outer in claim.request.inside { sessions[outer]?.waitingInside.insert(claim.number) }
+        } else {
+            sessions[claim.session]?.waiting.remove(claim.number)
+            for outer in claim.request.inside { sessions[outer]?.waitingInside.remove(claim.number) }
+        }
+    }
+
+    /// A claim waits for nothing any more.
+    func forgetWaits(of claim: Claim) {
+        for other in claim.waitsFor { other.blocks.removeAll { $0 === claim } }
+        claim.waitsFor = []
+        setWaiting(claim, false)
+    }
+
+    /// After items moved, or a claim gave some up: waits are found again.
+    mutating func findWaitsAgain(of numbers: [Int], now: Int64) {
+        let affected = numbers.sorted().compactMap { claims[$0] }.filter { !$0.isGranted && $0.state != .ended }
+        for claim in affected {
+            let overtakers = claim.waitsFor.filter { $0.number > claim.number }
+            forgetWaits(of: claim)
+            for other in overtakers where Self.conflict(claim, other) { addWait(of: claim, for: other) }
+            findWaits(of: claim)
+        }
+        for claim in affected where !claim.waitsFor.isEmpty {
+            if isDeadlocked(claim) { fail(claim, ClaimFailure(.deadlock), now: now) }
+        }
+        for claim in affected where claim.waitsFor.isEmpty { advance(claim, now: now) }
+        for claim in affected {
+            for other in claim.waitsFor where other.isGranted { watch(other.session, now: now) }
+        }
+    }
+
+    private static func conflict(_ one: Claim, _ two: Claim) -> Bool {
+        one.intents.contains { first in two.intents.contains { conflict(earlier: first, later: $0) } }
+    }
+}
+
+extension PathNode {
+    /// True when the node is further down than another one.
+    func isBelow(_ other: PathNode) -> Bool {
+        var node = parent
+        while let current = node {
+            if current === other { return true }
+            node = current.parent
+        }
+        return false
+    }
+}

@@ -1,0 +1,255 @@
+internal import CoveCore
+
+/// All claims and presenters of an account: decides who may use which item when, and what presenters are asked and told.
+///
+/// Deterministic and free of I/O, clock and locks: each call is one input at a given monotonic time, and leaves in `effects`
+/// what is to be done. A claim waits for every earlier one that it conflicts with, so that all come in turn.
+struct ClaimTable: ~Copyable {
+    /// How long presenters and holders may take to answer.
+    struct Limits {
+        var presenter: Int64 = 30_000_000_000
+        var ping: Int64 = 10_000_000_000
+        /// How often a holder that others wait for is asked.
+        var pingInterval: Int64 = 5_000_000_000
+    }
+
+    let limits: Limits
+    let root = PathNode(name: FileName(unchecked: []), parent: nil, isPackage: false)
+    /// What is to be done; whoever called takes it.
+    var effects: [Effect] = []
+    var claims: [Int: Claim] = [:]
+    var presenters: [Int: Presenter] = [:]
+    var sessions: [Int: ClaimSession] = [:]
+    var questions: [QuestionKey: Question] = [:]
+    var deadlines = DeadlineQueue()
+    /// Nodes by their entry's row.
+    var entries: [Int64: PathNode] = [:]
+    private var lastNumber = 0
+
+    init(limits: Limits = Limits(), after number: Int = 0) {
+        self.limits = limits
+        lastNumber = number
+    }
+
+    /// True when nobody claims or presents anything.
+    var isEmpty: Bool { claims.isEmpty && presenters.isEmpty }
+
+    mutating func nextNumber() -> Int {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    /// Takes what is to be done.
+    mutating func takeEffects() -> [Effect] {
+        if effects.isEmpty { return [] }
+        defer { effects = [] }
+        return effects
+    }
+
+    // MARK: Sessions
+
+    mutating func beginSession(_ liveness: ClaimSession.Liveness) -> Int {
+        let number = nextNumber()
+        sessions[number] = ClaimSession(number: number, liveness: liveness)
+        return number
+    }
+
+    /// The holder is gone: its claims end, its presenters vanish, what they were asked counts as answered.
+    mutating func endSession(_ number: Int, now: Int64) {
+        guard let session = sessions.removeValue(forKey: number) else { return }
+        for presenter in session.presenters.sorted() { removePresenter(presenter, now: now) }
+        for claim in session.claims.sorted() { withdraw(claim, ClaimFailure(.cancelled), now: now) }
+    }
+
+    // MARK: Claims
+
+    /// Asks for a claim; its number, which effects name.
+    ///
+    /// The session must be there.
+    mutating func request(_ request: ClaimRequest, now: Int64) -> Int {
+        let claim = Claim(number: nextNumber(), request: request, since: now)
+        claims[claim.number] = claim
+        let session = sessions[request.session]
+        session?.claims.insert(claim.number)
+        for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
+        if let coordinator = request.coordinator, let session, !session.cancelled.isEmpty,
+            session.cancelled.contains(coordinator)
+        {
+            fail(claim, ClaimFailure(.cancelled), now: now)
+            return claim.number
+        }
+        if request.manner == .explicit || request.manner == .plain {
+            findWaits(of: claim)
+            for intent in claim.intents { place(intent) }
+            if !claim.waitsFor.isEmpty {
+                guard !isDeadlocked(claim) else {
+                    fail(claim, ClaimFailure(.deadlock), now: now)
+                    return claim.number
+                }
+                if let deadline = request.deadline { deadlines.insert(.claim(claim.number), at: deadline) }
+                for other in claim.waitsFor where other.isGranted { watch(other.session, now: now) }
+                return claim.number
+            }
+        }
+        if let deadline = request.deadline { deadlines.insert(.claim(claim.number), at: deadline) }
+        advance(claim, now: now)
+        return claim.number
+    }
+
+    /// What a claim needs is ready; `existed` tells of its items which are there.
+    mutating func settled(_ number: Int, existed: [Bool], now: Int64) {
+        guard let claim = claims[number], claim.state == .settling else { return }
+        for (intent, existed) in zip(claim.intents, existed) { intent.existed = existed }
+        claim.state = .ready
+        advance(claim, now: now)
+    }
+
+    /// Ends a claim; `exists` tells of its items which are there now.
+    mutating func release(_ number: Int, exists: [Bool]? = nil, now: Int64) {
+        guard let claim = claims[number] else { return }
+        if claim.isGranted, claim.request.manner == .explicit { noteOwnChanges(claim, exists) }
+        end(claim, now: now)
+    }
+
+    /// Ends a claim whose wait ends without a grant, or one that is granted.
+    mutating func withdraw(_ number: Int, _ failure: ClaimFailure, now: Int64) {
+        guard let claim = claims[number] else { return }
+        if claim.isGranted { release(number, now: now) } else { fail(claim, failure, now: now) }
+    }
+
+    /// Waiting and later claims of a coordinator fail.
+    mutating func cancel(_ coordinator: String, session number: Int, now: Int64) {
+        guard let session = sessions[number] else { return }
+        session.cancelled.insert(coordinator)
+        for claim in session.claims.sorted() {
+            guard let claim = claims[claim], claim.request.coordinator == coordinator, !claim.isGranted else {
+                continue
+            }
+            fail(claim, ClaimFailure(.cancelled), now: now)
+        }
+    }
+
+    /// The items of a claim that only lasts as long as a snapshot takes are free again.
+    mutating func dropSnapshots(of number: Int, now: Int64) {
+        guard let claim = claims[number] else { return }
+        for intent in claim.intents {
+            guard case .read(let options) = intent.use, options.contains(.forUploading) else { continue }
+            unplace(intent)
+        }
+        findWaitsAgain(of: claim.blocks.map(\.number), now: now)
+    }
+
+    /// Takes a claim further, as far as it gets.
+    mutating func advance(_ claim: Claim, now: Int64) {
+        switch claim.state {
+        case .waiting:
+            guard claim.waitsFor.isEmpty else { return }
+            claim.state = .presenters
+            askPresenters(for: claim, now: now)
+            advance(claim, now: now)
+        case .presenters:
+            guard claim.script.isEmpty else { return }
+            guard claim.request.needsSettling else {
+                claim.state = .ready
+                return advance(claim, now: now)
+            }
+            claim.state = .settling
+            effects.append(.settle(claim: claim.number))
+        case .settling: return
+        case .ready:
+            guard claim.waitsFor.isEmpty else { return }
+            claim.state = .granted
+            effects.append(.granted(claim: claim.number))
+            if !claim.blocks.isEmpty { watch(claim.session, now: now) }
+            switch claim.request.manner {
+            case .explicit, .plain: break
+            case .preparing, .evicting: end(claim, now: now)
+            }
+        case .granted, .ended: return
+        }
+    }
+
+    mutating func fail(_ claim: Claim, _ failure: ClaimFailure, now: Int64) {
+        guard claim.state != .ended else { return }
+        effects.append(.failed(claim: claim.number, failure))
+        end(claim, now: now)
+    }
+
+    /// Takes a claim out, tells presenters, and lets those go on that waited for it.
+    private mutating func end(_ claim: Claim, now: Int64) {
+        guard claim.state != .ended else { return }
+        let wasGranted = claim.isGranted
+        if !claim.waitsFor.isEmpty { forgetWaits(of: claim) }
+        claim.state = .ended
+        claims[claim.number] = nil
+        sessions[claim.session]?.claims.remove(claim.number)
+        for presenter in claim.script.keys { dropQuestion(of: claim.number, to: presenter) }
+        claim.script = [:]
+        for presenter in claim.relinquished { tellReacquire(presenter, claim) }
+        if wasGranted, !claim.changes.isEmpty { tellChanges(of: claim) }
+        for intent in claim.intents { unplace(intent) }
+        let waiting = claim.blocks
+        claim.blocks = []
+        claim.waitsFor = []
+        for other in waiting {
+            other.waitsFor.removeAll { $0 === claim }
+            guard other.waitsFor.isEmpty else { continue }
+            setWaiting(other, false)
+        }
+        for other in waiting where other.waitsFor.isEmpty { advance(other, now: now) }
+    }
+
+    // MARK: Paths
+
+    /// The node of a path, made where there is none; to be pruned when nothing is put there.
+    func node(at path: [PathStep]) -> PathNode {
+        var node = root
+        for step in path { node = node.child(step) }
+        return node
+    }
+
+    /// The node of a path, if there is one.
+    func existingNode(at path: RemotePath) -> PathNode? {
+        var node = root
+        for name in path.names {
+            guard let child = node.children[name] else { return nil }
+            node = child
+        }
+        return node
+    }
+
+    /// Where the items of a claim are now.
+    func paths(of number: Int) -> [RemotePath] { claims[number]?.intents.map(\.node.path) ?? [] }
+
+    /// Says which row of the catalog the entry at a path has, so that its moves are known.
+    mutating func setEntry(_ entry: Int64?, of node: PathNode) {
+        guard node.entry != entry else { return }
+        if let former = node.entry, entries[former] === node { entries[former] = nil }
+        node.entry = entry
+        if let entry { entries[entry] = node }
+    }
+
+    func place(_ intent: ClaimIntent) {
+        intent.node.intents.append(intent)
+        intent.node.countIntent(1)
+    }
+
+    private mutating func unplace(_ intent: ClaimIntent) {
+        let node = intent.node
+        if let index = node.intents.firstIndex(where: { $0 === intent }) {
+            node.intents.remove(at: index)
+            node.countIntent(-1)
+        }
+        prune(node)
+    }
+
+    /// Removes nodes that lead nowhere, upwards from one.
+    mutating func prune(_ start: PathNode) {
+        var node = start
+        while node.isEmpty, let parent = node.parent {
+            setEntry(nil, of: node)
+            parent.remove(node)
+            node = parent
+        }
+    }
+}

@@ -1,0 +1,263 @@
+import CoveCore
+import Testing
+
+@testable import CoveEngine
+
+/// Who waits for whom.
+///
+/// The numbers are those of the acceptance checklist.
+@Suite struct ClaimTableTests {
+    private let driver = TableDriver()
+    private let read = ItemUse.read([])
+    private let write = ItemUse.write(nil)
+
+    @Test func `4. readers together, a writer waits`() {
+        let session = driver.session()
+        let first = driver.claim(session, [("d/f", read)])
+        let second = driver.claim(session, [("d/f", read)])
+        let writer = driver.claim(session, [("d/f", write)])
+        #expect(driver.granted == [first, second])
+        driver.release(first)
+        #expect(!driver.isGranted(writer))
+        driver.release(second)
+        #expect(driver.isGranted(writer))
+        let next = driver.claim(session, [("d/f", write)])
+        #expect(!driver.isGranted(next))
+        driver.release(writer)
+        #expect(driver.isGranted(next))
+    }
+
+    @Test func `5. a reader behind a waiting writer runs after it`() {
+        let session = driver.session()
+        let first = driver.claim(session, [("f", read)])
+        let writer = driver.claim(session, [("f", write)])
+        let late = driver.claim(session, [("f", read)])
+        #expect(driver.granted == [first])
+        driver.release(first)
+        #expect(driver.granted == [first, writer])
+        driver.release(writer)
+        #expect(driver.granted == [first, writer, late])
+    }
+
+    @Test func `6. a reader of a directory and a writer inside don't wait`() {
+        let session = driver.session()
+        let directory = driver.claim(session, [("d", read)])
+        let inside = driver.claim(session, [("d/f", write)])
+        let again = driver.claim(session, [("d", write)])
+        #expect(driver.granted == [directory, inside])
+        driver.release(directory)
+        #expect(driver.granted == [directory, inside, again])
+    }
+
+    @Test(arguments: [
+        CoordinationInterface.WritingOption.forDeleting, .forMoving, .forReplacing,
+    ]) func `7. the end of a directory excludes all inside`(option: CoordinationInterface.WritingOption) {
+        let session = driver.session()
+        let inside = driver.claim(session, [("d/e/f", read)])
+        let end = driver.claim(session, [("d", .write(option))])
+        let later = driver.claim(session, [("d/e/g", read)])
+        let beside = driver.claim(session, [("e", write)])
+        #expect(driver.granted == [inside, beside])
+        driver.release(inside)
+        #expect(driver.granted == [inside, beside, end])
+        driver.release(end)
+        #expect(driver.granted == [inside, beside, end, later])
+    }
+
+    @Test func `8. items of one package exclude each other`() {
+        let session = driver.session()
+        let first = driver.claim(session, [("p.pkg/1", write)])
+        let second = driver.claim(session, [("p.pkg/in.pkg/2", write)])
+        let whole = driver.claim(session, [("p.pkg", read)])
+        #expect(driver.granted == [first])
+        driver.release(first)
+        #expect(driver.granted == [first, second])
+        driver.release(second)
+        #expect(driver.granted == [first, second, whole])
+    }
+
+    @Test func `9. one purpose, or one coordinator, never waits for itself`() {
+        let (one, two) = (driver.session(), driver.session())
+        let first = driver.claim(one, [("f", write)], purpose: "sync")
+        let second = driver.claim(two, [("f", write)], purpose: "sync")
+        let other = driver.claim(two, [("f", write)], coordinator: "a")
+        #expect(driver.granted == [first, second])
+        driver.release(first)
+        driver.release(second)
+        let same = driver.claim(two, [("f", read)], coordinator: "a")
+        #expect(driver.granted == [first, second, other, same])
+        // A coordinator's name is its session's own.
+        let foreign = driver.claim(one, [("f", read)], coordinator: "a")
+        #expect(!driver.isGranted(foreign))
+    }
+
+    @Test func `10. a waiting writer goes with a moved item, a replacing one stays`() {
+        let session = driver.session()
+        let mover = driver.claim(session, [("f", .write(.forMoving)), ("g", .write(.forReplacing))])
+        let writer = driver.claim(session, [("f", write)])
+        let replacing = driver.claim(session, [("f", .write(.forReplacing))])
+        driver.act { $0.moved(TableDriver.path("f"), to: TableDriver.steps("g"), by: mover, now: 0) }
+        #expect(driver.paths(of: writer) == ["g"])
+        #expect(driver.paths(of: replacing) == ["f"])
+        // Where it is now nobody else is.
+        #expect(driver.isGranted(replacing))
+        #expect(!driver.isGranted(writer))
+        driver.release(mover)
+        #expect(driver.isGranted(writer))
+    }
+
+    @Test func `20. cancelled claims fail, and later ones too`() {
+        let session = driver.session()
+        let held = driver.claim(session, [("f", write)], coordinator: "a")
+        let waiting = driver.claim(session, [("f", write)], coordinator: "b")
+        driver.act { $0.cancel("b", session: session, now: 0) }
+        #expect(driver.failed[waiting]?.errno == .cancelled)
+        let later = driver.claim(session, [("g", write)], coordinator: "b")
+        #expect(driver.failed[later]?.errno == .cancelled)
+        #expect(driver.granted == [held])
+    }
+
+    @Test func `39. two items of one claim move as one`() {
+        let session = driver.session()
+        let mover = driver.claim(session, [("d/f", .write(.forMoving)), ("e/f", .write(.forReplacing))])
+        driver.act { $0.moved(TableDriver.path("d/f"), to: TableDriver.steps("e/f"), by: mover, now: 0) }
+        #expect(driver.paths(of: mover) == ["e/f", "e/f"])
+        driver.release(mover)
+        #expect(driver.isEmpty)
+    }
+
+    @Test func `40. both orders of two items never deadlock`() {
+        let (one, two) = (driver.session(), driver.session())
+        let first = driver.claim(one, [("a", write), ("b", write)])
+        let second = driver.claim(two, [("b", write), ("a", write)])
+        let third = driver.claim(one, [("a", write), ("b", write)])
+        #expect(driver.granted == [first])
+        driver.release(first)
+        #expect(driver.granted == [first, second])
+        driver.release(second)
+        #expect(driver.granted == [first, second, third])
+    }
+
+    @Test func `42. nested claims in a cycle fail with EDEADLK`() {
+        let (one, two) = (driver.session(), driver.session())
+        let first = driver.claim(one, [("a", write)], coordinator: "x")
+        let second = driver.claim(two, [("b", write)], coordinator: "y")
+        let nested = driver.claim(one, [("b", write)], coordinator: "x")
+        let cycle = driver.claim(two, [("a", write)], coordinator: "y")
+        #expect(driver.failed[cycle]?.errno == .deadlock)
+        #expect(!driver.isGranted(nested))
+        driver.release(second)
+        #expect(driver.granted == [first, second, nested])
+    }
+
+    @Test func `42. programs started below a holder are part of the cycle`() {
+        let (one, two) = (driver.session(), driver.session())
+        let (below, other) = (driver.session(), driver.session())
+        driver.claim(one, [("a", write)])
+        driver.claim(two, [("b", write)])
+        driver.claim(below, [("b", write)], inside: [one])
+        let cycle = driver.claim(other, [("a", write)], inside: [two])
+        #expect(driver.failed[cycle]?.errno == .deadlock)
+    }
+
+    @Test func `42. a connection that waits for itself is told so`() {
+        let session = driver.session(.isProbed)
+        driver.claim(session, [("a", write)])
+        let again = driver.claim(session, [("a", write)])
+        #expect(driver.failed[again]?.errno == .deadlock)
+    }
+
+    @Test func `a nested claim overtakes a writer that waits for its own side`() {
+        let (one, two) = (driver.session(), driver.session())
+        let outer = driver.claim(one, [("f", read)], coordinator: "x")
+        let writer = driver.claim(two, [("f", write)])
+        let inner = driver.claim(one, [("f", read)], coordinator: "x")
+        #expect(driver.granted == [outer, inner])
+        driver.release(outer)
+        #expect(!driver.isGranted(writer))
+        driver.release(inner)
+        #expect(driver.isGranted(writer))
+    }
+
+    @Test func `the holder's programs are exempt, others are not`() {
+        let (holder, child, other) = (driver.session(), driver.session(.isTrusted), driver.session(.isTrusted))
+        driver.claim(holder, [("f", write)])
+        let exempt = driver.claim(child, [("f", read)], manner: .plain, inside: [holder])
+        let stranger = driver.claim(other, [("f", read)], manner: .plain)
+        let sibling = driver.claim(other, [("g", read)], manner: .plain)
+        #expect(driver.isGranted(exempt))
+        #expect(!driver.isGranted(stranger))
+        #expect(driver.isGranted(sibling))
+    }
+
+    @Test func `plain programs never wait for each other`() {
+        let session = driver.session(.isTrusted)
+        let first = driver.claim(session, [("f", write)], manner: .plain)
+        let second = driver.claim(session, [("f", .write(.forDeleting))], manner: .plain)
+        #expect(driver.granted == [first, second])
+    }
+
+    @Test func `a snapshot ends its claim`() {
+        let session = driver.session()
+        let upload = driver.claim(session, [("f", .read(.forUploading)), ("g", read)])
+        let writer = driver.claim(session, [("f", write)])
+        let other = driver.claim(session, [("g", write)])
+        driver.act { $0.dropSnapshots(of: upload, now: 0) }
+        #expect(driver.isGranted(writer))
+        #expect(!driver.isGranted(other))
+        driver.release(upload)
+        #expect(driver.isGranted(other))
+    }
+
+    @Test func `a wait ends at its deadline`() {
+        let session = driver.session()
+        driver.claim(session, [("f", write)])
+        let waiting = driver.claim(session, [("f", write)], deadline: 5)
+        driver.act { $0.tick(now: 4) }
+        #expect(driver.failed.isEmpty)
+        driver.act { $0.tick(now: 5) }
+        #expect(driver.failed[waiting]?.errno == .timedOut)
+    }
+
+    @Test func `the end of a session ends its claims`() {
+        let (one, two) = (driver.session(), driver.session())
+        driver.claim(one, [("f", write)])
+        let waiting = driver.claim(one, [("f", write)])
+        let other = driver.claim(two, [("f", write)])
+        driver.act { $0.endSession(one, now: 0) }
+        #expect(driver.isGranted(other))
+        #expect(!driver.isGranted(waiting))
+    }
+
+    @Test func `a holder that does not answer loses what others wait for`() {
+        let (one, two) = (driver.session(), driver.session())
+        let held = driver.claim(one, [("f", write)])
+        let free = driver.claim(one, [("g", write)])
+        let waiting = driver.claim(two, [("f", write)])
+        let second: Int64 = 1_000_000_000
+        driver.now = 5 * second
+        driver.act { $0.tick(now: 5 * second) }
+        #expect(driver.told.map(\.kind) == ["ping"])
+        // An answer in time keeps the claim.
+        let ping = driver.told[0].number
+        driver.act { $0.reply(session: one, message: ping, failure: nil, now: 6 * second) }
+        driver.act { $0.tick(now: 15 * second) }
+        #expect(!driver.isGranted(waiting))
+        driver.act { $0.tick(now: 26 * second) }
+        #expect(driver.lost == [held])
+        #expect(driver.isGranted(waiting))
+        #expect(driver.told.map(\.kind) == ["ping", "ping", "claimLost"])
+        #expect(driver.holds(free))
+    }
+
+    @Test func `a connection's process is looked at instead`() {
+        let (one, two) = (driver.session(.isProbed), driver.session())
+        driver.claim(one, [("f", write)])
+        let waiting = driver.claim(two, [("f", write)])
+        let second: Int64 = 1_000_000_000
+        driver.act { $0.tick(now: 5 * second) }
+        #expect(driver.probed == [one])
+        driver.act { $0.tick(now: 15 * second) }
+        #expect(driver.isGranted(waiting))
+    }
+}
