@@ -27,6 +27,10 @@ public final class Engine: Sendable {
     let lookups = PendingLookups()
     let scratchNames: NamePatterns
     let incoming = IncomingTable()
+    /// Claims and presenters.
+    let coordination: Coordination
+    /// Programs that wait to cut a file.
+    let truncations = Truncations()
     let touched: TouchedDirectories
     let usedDirectories = UsedDirectories()
     let siblings = SiblingFetch()
@@ -73,6 +77,7 @@ public final class Engine: Sendable {
         self.configuration = configuration
         self.provider = provider
         mustPoll = provider.changeSignal == nil
+        coordination = Coordination(log: log)
         self.log = log
         do throws(Errno) {
             if let ledger { self.ledger = ledger } else { self.ledger = try HandleLedger() }
@@ -109,6 +114,7 @@ public final class Engine: Sendable {
         } catch {
             throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
         }
+        beginCoordination()
         disk.holdReserve()
     }
 
@@ -180,6 +186,7 @@ public final class Engine: Sendable {
 
     /// Saves what is unsaved for the daemon that takes the mount over; what is on its way to the provider starts again.
     public func handOver() {
+        coordination.handOver()
         for item in live.all() { try? save(item, closing: false) }
     }
 
@@ -218,6 +225,7 @@ public final class Engine: Sendable {
             makeRoomOnDisk()
         }
         lookups.expire(before: now)
+        for claim in truncations.expire(before: now) { end(claim) }
         tombstones.expire(before: now)
     }
 

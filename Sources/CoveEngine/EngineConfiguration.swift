@@ -26,6 +26,8 @@ public struct EngineConfiguration: Sendable {
     public var pollInterval: Duration = .seconds(30)
     /// How long a program waits for a source that makes no progress.
     public var stallLimit: Duration = .seconds(30)
+    /// How long a program's open waits for a claim whose holder lives.
+    public var openTimeout: Duration = .seconds(45)
     /// How long a vacated name passes its document on.
     public var tombstoneTime: Duration = .seconds(15)
     /// How long a file that stays open must rest before a copy of it is sent.
@@ -91,6 +93,8 @@ public enum Announcement: Sendable {
     case unlink(RemotePath)
     /// rmdir(2)
     case removeDirectory(RemotePath)
+    /// sync_file_range(2): what programs wrote to a file reaches the daemon
+    case flush(RemotePath)
     /// utimensat(2) of the modification time, not following symbolic links
     case setTimes(RemotePath, Timestamp)
 }

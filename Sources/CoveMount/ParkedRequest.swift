@@ -53,4 +53,27 @@ extension Request {
             answer(request, result)
         }
     }
+
+    /// Carries the request out once no claim is in its way, at once where none is.
+    consuming func whenAllowed(
+        _ use: Engine.PlainUse,
+        _ caller: Caller,
+        _ body: @escaping @Sendable (consuming Request) -> Void
+    ) {
+        let engine = connection.engine
+        do throws(Errno) {
+            guard let pending = try engine.plainClaim(use, caller) else { return body(self) }
+            if engine.defersTruncation(pending, use, caller) { return fail(.stale) }
+            park(on: pending) { request, result in
+                switch result {
+                case .success(let claim):
+                    body(request)
+                    engine.end(claim)
+                case .failure(let error): request.fail(error)
+                }
+            }
+        } catch {
+            fail(error)
+        }
+    }
 }

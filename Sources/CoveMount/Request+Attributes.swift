@@ -18,8 +18,19 @@ extension Request {
     consuming func setattr(_ id: ItemID, _ status: UnsafeMutablePointer<stat>?, valid: Int32, hasHandle: Bool) {
         let engine = begin()
         guard let status else { return fail(.invalidArgument) }
+        let change = AttributeChange(status.pointee, valid: valid)
+        let caller = caller
+        // Dates alone are what the kernel writes back by itself.
+        guard engine.isUncoordinated || change.isOnlyDates else {
+            let use: Engine.PlainUse = change.size != nil && !hasHandle ? .cut(id) : .change(id)
+            return whenAllowed(use, caller) { $0.setattrNow(id, change, hasHandle: hasHandle, caller) }
+        }
+        setattrNow(id, change, hasHandle: hasHandle, caller)
+    }
+
+    private consuming func setattrNow(_ id: ItemID, _ change: AttributeChange, hasHandle: Bool, _ caller: Caller) {
+        let engine = connection.engine
         do throws(Errno) {
-            let change = AttributeChange(status.pointee, valid: valid)
             let attributes = try engine.setAttributes(of: id, change, hasHandle: hasHandle, caller)
             reply(attributes: attributes)
         } catch {

@@ -8,6 +8,15 @@ internal import Glibc
 extension Request {
     consuming func open(_ id: ItemID, flags: Int32) {
         let engine = begin()
+        let caller = caller
+        guard engine.isUncoordinated else {
+            return whenAllowed(.open(id, flags: flags), caller) { $0.openNow(id, flags: flags, caller) }
+        }
+        openNow(id, flags: flags, caller)
+    }
+
+    private consuming func openNow(_ id: ItemID, flags: Int32, _ caller: Caller) {
+        let engine = connection.engine
         do throws(Errno) {
             switch try engine.open(id, flags: flags, caller) {
             case .now:
@@ -38,6 +47,23 @@ extension Request {
 
     consuming func create(_ parent: ItemID, _ name: [UInt8], mode: mode_t, flags: Int32) {
         let engine = begin()
+        let caller = caller
+        guard engine.isUncoordinated else {
+            return whenAllowed(.create(parent, name), caller) {
+                $0.createNow(parent, name, mode: mode, flags: flags, caller)
+            }
+        }
+        createNow(parent, name, mode: mode, flags: flags, caller)
+    }
+
+    private consuming func createNow(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        mode: mode_t,
+        flags: Int32,
+        _ caller: Caller
+    ) {
+        let engine = connection.engine
         do throws(Errno) {
             let made = try engine.create(parent, name, mode: mode, flags: flags, caller)
             let backing = engine.backingNumber(of: made.id)

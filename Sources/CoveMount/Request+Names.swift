@@ -11,6 +11,9 @@ extension Request {
         do throws(Errno) {
             switch try engine.lookup(parent, name, caller) {
             case .now(let attributes):
+                if let id = attributes?.id, let pending = engine.deferredTruncation(id, caller) {
+                    return lookup(waitingFor: pending, attributes, caller, isCached: isCached)
+                }
                 reply(entry: attributes, isCached: isCached)
             case .later(let pending):
                 park(on: pending) { request, result in
@@ -22,6 +25,24 @@ extension Request {
             }
         } catch {
             fail(error)
+        }
+    }
+
+    /// Answers a look-up once a program may cut the file that it is of.
+    private consuming func lookup(
+        waitingFor pending: Pending<Engine.PlainClaim>,
+        _ attributes: ItemAttributes?,
+        _ caller: Caller,
+        isCached: Bool
+    ) {
+        let engine = connection.engine
+        park(on: pending) { request, result in
+            switch result {
+            case .success(let claim):
+                if let id = attributes?.id { engine.allowTruncation(id, caller, claim) }
+                request.reply(entry: attributes, isCached: isCached)
+            case .failure(let error): request.fail(error)
+            }
         }
     }
 
@@ -37,6 +58,15 @@ extension Request {
 
     consuming func mkdir(_ parent: ItemID, _ name: [UInt8], mode: mode_t) {
         let engine = begin()
+        let caller = caller
+        guard engine.isUncoordinated else {
+            return whenAllowed(.create(parent, name), caller) { $0.mkdirNow(parent, name, mode: mode, caller) }
+        }
+        mkdirNow(parent, name, mode: mode, caller)
+    }
+
+    private consuming func mkdirNow(_ parent: ItemID, _ name: [UInt8], mode: mode_t, _ caller: Caller) {
+        let engine = connection.engine
         do throws(Errno) {
             let made = try engine.makeDirectory(parent, name, mode: mode, caller)
             reply(new: made, named: name)
@@ -67,6 +97,15 @@ extension Request {
 
     consuming func unlink(_ parent: ItemID, _ name: [UInt8]) {
         let engine = begin()
+        let caller = caller
+        guard engine.isUncoordinated else {
+            return whenAllowed(.remove(parent, name), caller) { $0.unlinkNow(parent, name, caller) }
+        }
+        unlinkNow(parent, name, caller)
+    }
+
+    private consuming func unlinkNow(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) {
+        let engine = connection.engine
         do throws(Errno) {
             try engine.unlink(parent, name, caller)
             succeed()
@@ -77,6 +116,15 @@ extension Request {
 
     consuming func rmdir(_ parent: ItemID, _ name: [UInt8]) {
         let engine = begin()
+        let caller = caller
+        guard engine.isUncoordinated else {
+            return whenAllowed(.remove(parent, name), caller) { $0.rmdirNow(parent, name, caller) }
+        }
+        rmdirNow(parent, name, caller)
+    }
+
+    private consuming func rmdirNow(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) {
+        let engine = connection.engine
         do throws(Errno) {
             try engine.removeDirectory(parent, name, caller)
             succeed()
@@ -93,6 +141,24 @@ extension Request {
         flags: UInt32
     ) {
         let engine = begin()
+        let caller = caller
+        guard engine.isUncoordinated else {
+            return whenAllowed(.rename(parent, name, to: newParent, newName), caller) {
+                $0.renameNow(parent, name, to: newParent, newName, flags: flags, caller)
+            }
+        }
+        renameNow(parent, name, to: newParent, newName, flags: flags, caller)
+    }
+
+    private consuming func renameNow(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        to newParent: ItemID,
+        _ newName: [UInt8],
+        flags: UInt32,
+        _ caller: Caller
+    ) {
+        let engine = connection.engine
         do throws(Errno) {
             try engine.rename(parent, name, newParent, newName, flags: flags, caller)
             succeed()

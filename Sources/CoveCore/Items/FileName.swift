@@ -51,6 +51,9 @@ public struct FileName: Hashable, Sendable, Comparable, CustomStringConvertible 
 
     private static let passingPrefix = Array(".cove-moving-".utf8)
 
+    /// Hashes all bytes at once.
+    public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
+
     /// Orders by bytes.
     public static func < (left: FileName, right: FileName) -> Bool {
         left.bytes.lexicographicallyPrecedes(right.bytes)

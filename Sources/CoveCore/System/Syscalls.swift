@@ -65,6 +65,28 @@ public enum System {
         try retry { Glibc.pread(descriptor, buffer.baseAddress, buffer.count, off_t(offset)) }
     }
 
+    /// pread(2) of at most so many bytes into the buffer's beginning.
+    public static func pread(
+        _ descriptor: Int32,
+        into buffer: inout [UInt8],
+        count: Int,
+        _ offset: Int64
+    ) throws(Errno) -> Int {
+        let outcome: Result<Int, Errno> = buffer.withUnsafeMutableBytes { bytes in
+            let part = UnsafeMutableRawBufferPointer(rebasing: bytes.prefix(count))
+            return Result { () throws(Errno) in try pread(descriptor, part, offset) }
+        }
+        return try outcome.get()
+    }
+
+    /// pwrite(2) of all of an array.
+    public static func pwriteAll(_ descriptor: Int32, _ bytes: [UInt8], _ offset: Int64) throws(Errno) {
+        let outcome: Result<Void, Errno> = bytes.withUnsafeBytes { buffer in
+            Result { () throws(Errno) in try pwriteAll(descriptor, buffer, offset) }
+        }
+        try outcome.get()
+    }
+
     /// pwrite(2), repeated until all is written.
     public static func pwriteAll(
         _ descriptor: Int32,
@@ -104,6 +126,12 @@ public enum System {
     public static func startWriting(_ descriptor: Int32, _ offset: Int64, _ count: Int) {
         let write: UInt32 = 2  // SYNC_FILE_RANGE_WRITE
         _ = cove_sync_file_range(descriptor, offset, Int64(count), write)
+    }
+
+    /// sync_file_range(2) of all of a file, to the end of the writing.
+    public static func writeOut(_ descriptor: Int32) throws(Errno) {
+        // SYNC_FILE_RANGE_WAIT_BEFORE, _WRITE and _WAIT_AFTER.
+        try retry { cove_sync_file_range(descriptor, 0, 0, 7) }
     }
 
     /// fsync(2).

@@ -29,6 +29,8 @@ final class Catalog: Sendable {
     private let logFile = Mutex<Int32>(-1)
     private let checkpointQueue = DispatchQueue(label: "cove.checkpoint")
     private let commits = Atomic<Int>(0)
+    /// Hears of what was committed, on the writer's connection, in the order of the commits.
+    let follower = Mutex<(@Sendable ([CatalogChange], Database) -> Void)?>(nil)
     private let afterSync = Mutex<[@Sendable () -> Void]>([])
 
     /// Opens or makes the catalog and brings its schema up to date.
@@ -91,6 +93,7 @@ final class Catalog: Sendable {
             do throws(Errno) {
                 let value = try body(database)
                 try database.run("COMMIT")
+                if let follow = follower.withLock({ $0 }) { follow(database.changes, database) }
                 database.endTransaction(failed: false)
                 return value
             } catch {

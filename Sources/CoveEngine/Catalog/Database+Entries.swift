@@ -260,7 +260,16 @@ extension Database {
     }
 
     /// Adds a row to the change feed.
-    func note(_ kind: ChangeKind, entry: Int64, item: ItemID, parent: ItemID) throws(Errno) {
+    ///
+    /// `from` is where a moved or removed entry was.
+    func note(
+        _ kind: ChangeKind,
+        entry: Int64,
+        item: ItemID,
+        parent: ItemID,
+        from: Place? = nil
+    ) throws(Errno) {
+        changes.append(CatalogChange(kind: kind, entry: entry, item: item, from: from))
         try run(
             "INSERT INTO changes(kind, entry, item, parent, request) VALUES(?, ?, ?, ?, ?)",
             .int(kind.rawValue),
@@ -273,4 +282,13 @@ extension Database {
         let sequence = lastInsertID
         if sequence % 4096 == 0 { try run("DELETE FROM changes WHERE sequence < ?", .int(sequence - 65536)) }
     }
+}
+
+/// One row of the change feed, for those who follow commits.
+struct CatalogChange {
+    var kind: ChangeKind
+    var entry: Int64
+    var item: ItemID
+    /// Where a moved or removed entry was.
+    var from: Place?
 }

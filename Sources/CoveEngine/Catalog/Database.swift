@@ -22,6 +22,8 @@ final class Database: @unchecked Sendable {
     private var undo: [() -> Void] = []
     /// The kernel's request that the transaction serves; its changes are noted with it.
     var request: Int64?
+    /// What the transaction has put into the change feed.
+    var changes: [CatalogChange] = []
 
     /// Opens a connection; the file is created when missing.
     init(path: String, disk: StateDisk, log: Log) throws(Errno) {
@@ -47,6 +49,7 @@ final class Database: @unchecked Sendable {
         let steps = undo
         undo = []
         request = nil
+        changes.removeAll(keepingCapacity: true)
         if failed { for step in steps.reversed() { step() } }
     }
 

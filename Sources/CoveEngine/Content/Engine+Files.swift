@@ -36,6 +36,7 @@ extension Engine {
         do throws(Errno) {
             try item.state.withLock { state throws(Errno) in
                 let wasLoaded = state.row != nil
+                if writes { state.lastWriteOpen = System.monotonic() }
                 let row = try load(id, &state)
                 if row.kind == .directory { throw .isDirectory }
                 if row.linkCount <= 0 && row.home != nil { throw .stale }

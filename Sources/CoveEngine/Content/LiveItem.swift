@@ -25,6 +25,8 @@ final class LiveItem: Sendable {
         var writesInFlight = 0
         /// Monotonic nanoseconds of the last write.
         var lastWrite: Int64 = 0
+        /// Monotonic nanoseconds of when it was last opened for writing.
+        var lastWriteOpen: Int64 = 0
         /// The content file when last looked at, while programs may write to it past the daemon.
         var seen: ContentStamp?
         /// The upload that streams from the content file now.

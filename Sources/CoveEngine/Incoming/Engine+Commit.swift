@@ -151,7 +151,7 @@ extension Engine {
             aftermath.dropped += try forget(row, home: entry, database)
         }
         try database.touch(entry.parent, modified: true, at: System.now())
-        try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent)
+        try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent, from: entry.place)
         return aftermath
     }
 
@@ -170,6 +170,7 @@ extension Engine {
         if let occupant = try database.entry(parent, name), occupant.id != id {
             aftermath.newNames.append(try setAside(occupant, database))
         }
+        let former = entry.place
         let oldParent = entry.parent
         entry.parent = parent
         entry.name = name
@@ -188,7 +189,7 @@ extension Engine {
             try database.addLinks(-1, to: oldParent)
             try database.addLinks(1, to: parent)
         }
-        try database.note(.moved, entry: entry.id, item: row.id, parent: parent)
+        try database.note(.moved, entry: entry.id, item: row.id, parent: parent, from: former)
         return aftermath
     }
 

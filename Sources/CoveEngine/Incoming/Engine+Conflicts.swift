@@ -77,7 +77,7 @@ extension Engine {
             host: configuration.hostName,
             at: milliseconds()
         )
-        try database.note(.moved, entry: moved.id, item: moved.item, parent: moved.parent)
+        try database.note(.moved, entry: moved.id, item: moved.item, parent: moved.parent, from: occupant.place)
         return (moved.parent, name)
     }
 

@@ -35,6 +35,9 @@ public struct AttributeChange: Sendable {
     /// The dates that the kernel keeps by itself and writes back whenever it likes: nobody asks for anything.
     var isHeldBack: Bool { onlyTimes && modificationTime != nil && changeTime != nil && accessTime == nil }
 
+    /// True when nothing but dates changes.
+    public var isOnlyDates: Bool { onlyTimes }
+
     var onlyTimes: Bool {
         permissions == nil && user == nil && group == nil && size == nil && !clearsPrivileges
     }

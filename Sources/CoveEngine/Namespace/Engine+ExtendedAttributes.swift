@@ -91,6 +91,15 @@ extension Engine {
             let text = String(decoding: value, as: UTF8.self)
             guard text == "0" || text == "1" else { throw .invalidArgument }
             try setPinned(id, text == "1")
+        case "package":
+            let text = String(decoding: value, as: UTF8.self)
+            guard text == "0" || text == "1" else { throw .invalidArgument }
+            try catalog.write { database throws(Errno) in
+                guard try database.existingItem(id).kind == .directory else { throw .notDirectory }
+                try database.setExtendedAttribute(name, value, of: id)
+                try self.enqueueEntries(of: id, .attributes, database)
+            }
+            wakeSync()
         case "tags":
             guard value.count <= Engine.maximumValue else { throw .argumentListTooLong }
             try catalog.write { database throws(Errno) in
@@ -112,6 +121,12 @@ extension Engine {
         case "tags":
             let stored = try catalog.read { database throws(Errno) in
                 try database.extendedAttribute(Array("user.cove.tags".utf8), of: id)
+            }
+            guard let stored else { throw .noData }
+            return stored
+        case "package":
+            let stored = try catalog.read { database throws(Errno) in
+                try database.extendedAttribute(Engine.packageAttribute, of: id)
             }
             guard let stored else { throw .noData }
             return stored

@@ -91,7 +91,7 @@ extension Engine {
             if row.kind != .directory { removal.departed = (entry.parent, entry.name, trashID) }
         }
         try database.deleteEntry(entry.id)
-        try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent)
+        try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent, from: entry.place)
         if row.kind == .directory {
             removal.directory = (row, now)
             try database.run("UPDATE items SET nlink = 0, ctime = ? WHERE id = ?", .int(now.rawValue), .item(row.id))

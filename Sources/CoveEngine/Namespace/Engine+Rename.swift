@@ -91,6 +91,7 @@ extension Engine {
             entry.flags.remove(.localOnly)
             entry.flags.formUnion(localFlags(row.kind, name))
         }
+        let former = entry.place
         entry.parent = parent
         entry.name = name
         if entry.flags.contains(.localOnly) {
@@ -98,7 +99,7 @@ extension Engine {
         } else {
             try database.enqueue(entry.id, at: milliseconds())
         }
-        try database.note(.moved, entry: entry.id, item: entry.item, parent: parent)
+        try database.note(.moved, entry: entry.id, item: entry.item, parent: parent, from: former)
     }
 
     private func touchAfterMove(
@@ -156,7 +157,7 @@ extension Engine {
         try database.update(document)
         if !document.flags.contains(.localOnly) { try database.enqueue(document.id, at: milliseconds()) }
         try touchAfterMove(row, from: source.parent, to: target.parent, at: now, database)
-        try database.note(.removed, entry: source.id, item: row.id, parent: source.parent)
+        try database.note(.removed, entry: source.id, item: row.id, parent: source.parent, from: source.place)
         try database.note(.content, entry: document.id, item: row.id, parent: document.parent)
         try database.addLinks(-1, to: replaced.id)
         try database.touch(replaced.id, modified: false, at: now)

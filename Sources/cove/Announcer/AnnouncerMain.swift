@@ -66,6 +66,12 @@ struct AnnouncedMount {
             try inParent(of: frame.first) { directory, name throws(Errno) in
                 try System.setModificationTime(directory, name, Timestamp(frame.number))
             }
+        case .flush:
+            try inParent(of: frame.first) { directory, name throws(Errno) in
+                let file = try System.openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+                defer { System.close(file) }
+                try System.writeOut(file)
+            }
         case .syncFileSystem:
             let root = try openRoot(O_RDONLY)
             defer { System.close(root) }

@@ -53,6 +53,7 @@ final class AnnouncerProcess: Announcer {
             case .rename(let from, let to): AnnouncerFrame(.rename, first: from.bytes, second: to.bytes)
             case .unlink(let path): AnnouncerFrame(.unlink, first: path.bytes)
             case .removeDirectory(let path): AnnouncerFrame(.removeDirectory, first: path.bytes)
+            case .flush(let path): AnnouncerFrame(.flush, first: path.bytes)
             case .setTimes(let path, let time):
                 AnnouncerFrame(.setTimes, number: time.rawValue, first: path.bytes)
             }

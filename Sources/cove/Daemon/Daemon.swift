@@ -138,6 +138,7 @@ final class Daemon: Sendable {
                     upgrade: { [self] program async throws(VarlinkError) in try await upgrade(to: program) }
                 ),
                 ItemService.interface(engine: engine),
+                CoordinationService.interface(engine: engine),
             ]
         )
         do throws(Failure) {

@@ -111,7 +111,10 @@ final class TableDriver {
     func paths(of claim: Int) -> [String] { table.paths(of: claim).map(\.description) }
 
     /// True when neither claims nor presenters nor paths are left.
-    var isEmpty: Bool { table.isEmpty && table.root.isEmpty }
+    var isEmpty: Bool {
+        table.sweep()
+        return table.isEmpty && table.root.isEmpty
+    }
 
     /// The claims that are left, one a line.
     var summary: String {

@@ -8,6 +8,7 @@ final class VarlinkConnection: Sendable {
     private let service: VarlinkService
     private let limits: VarlinkServer.Limits
     private let outbox: ReplyOutbox
+    private let scope = ConnectionScope()
     /// False once the socket's number may be another file's; held while the socket is ended from outside.
     private let isOpen = Mutex(true)
 
@@ -28,6 +29,7 @@ final class VarlinkConnection: Sendable {
     func run() {
         defer {
             outbox.close()
+            scope.end()
             isOpen.withLock { isOpen in
                 isOpen = false
                 System.close(socket)
@@ -64,6 +66,7 @@ final class VarlinkConnection: Sendable {
                     deadline = (messageStarted ?? now) + limits.halfMessageNanoseconds
                     messageStarted = messageStarted ?? now
                 }
+                if !framer.isInsideMessage, scope.isHeld { deadline = .max / 2 }
                 let left = (deadline - now + 999_999) / 1_000_000
                 guard left > 0 else { return nil }
                 let events = try UnixSocket.wait(
@@ -85,8 +88,8 @@ final class VarlinkConnection: Sendable {
     ///
     /// False when the connection is to end.
     private func answer(_ call: VarlinkCall) -> Bool {
-        let task = Task { [service, peer, outbox] in
-            let reply = await service.answer(call, peer: peer, outbox: outbox)
+        let task = Task { [service, peer, scope, outbox] in
+            let reply = await service.answer(call, peer: peer, scope: scope, outbox: outbox)
             outbox.finish(call.oneway ? nil : Self.checked(reply).message)
         }
         do {

@@ -53,6 +53,8 @@ public struct VarlinkInvocation: Sendable {
     public let wantsMore: Bool
     /// Who calls.
     public let peer: PeerCredentials
+    /// The connection that the call came on.
+    public let scope: ConnectionScope
     let outbox: ReplyOutbox
 
     /// Sends progress to a caller that takes several replies; dropped while the caller is slow.

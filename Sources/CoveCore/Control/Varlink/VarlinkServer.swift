@@ -9,7 +9,7 @@ public final class VarlinkServer: Sendable {
     /// How much a server takes, and how long it waits.
     public struct Limits: Sendable {
         /// Connections at one time; one more is answered `io.cove.TooManyConnections` and closed.
-        public var connections = 128
+        public var connections = 1024
         /// How long a connection may rest between two calls.
         public var idle = Duration.seconds(600)
         /// How long a message may take from its first byte to its last.

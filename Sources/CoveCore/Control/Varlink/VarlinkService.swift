@@ -20,7 +20,12 @@ struct VarlinkService: Sendable {
     }
 
     /// Finds and runs the method; the last reply of the call.
-    func answer(_ call: VarlinkCall, peer: PeerCredentials, outbox: ReplyOutbox) async -> VarlinkReply {
+    func answer(
+        _ call: VarlinkCall,
+        peer: PeerCredentials,
+        scope: ConnectionScope,
+        outbox: ReplyOutbox
+    ) async -> VarlinkReply {
         do throws(VarlinkError) {
             guard let dot = call.method.lastIndex(of: ".") else { throw .methodNotFound(call.method) }
             let interfaceName = String(call.method[..<dot])
@@ -32,6 +37,7 @@ struct VarlinkService: Sendable {
                 parameters: call.parameters,
                 wantsMore: call.more && !call.oneway,
                 peer: peer,
+                scope: scope,
                 outbox: outbox
             )
             return VarlinkReply(parameters: try await method.run(invocation))

@@ -2,9 +2,12 @@ internal import CoveCore
 
 /// One item of a claim in the table.
 final class ClaimIntent {
-    unowned let claim: Claim
+    /// Its claim outlives it in the table.
+    unowned(unsafe) let claim: Claim
     let use: ItemUse
     var node: PathNode
+    /// True while it may concern items that no node is at.
+    var isWide = false
     /// Whether the item was there when the claim was granted.
     var existed = true
 
@@ -78,6 +81,8 @@ final class Presenter {
     var node: PathNode?
     let implements: Set<CoordinationInterface.MessageKind>
     let observes: Set<String>
+    /// True while it presents a package.
+    var isWide = false
     /// Numbers of the messages that wait for its reply.
     var questions: Set<Int> = []
 

@@ -1,4 +1,4 @@
-internal import CoveCore
+public import CoveCore
 
 /// The options of a reading; the bits are those of the field.
 struct ReadingOptions: OptionSet, Hashable {
@@ -74,6 +74,8 @@ struct ClaimRequest {
     var items: [WantedItem]
     /// Sessions of the processes that the asking one runs below, itself too for a plain program.
     var inside: [Int] = []
+    /// The process that asks, where its session does not tell.
+    var process: Int32 = 0
     /// False when nothing is to be done between the presenters' replies and the grant.
     var needsSettling = true
     /// When the wait ends, monotonic nanoseconds.
@@ -81,13 +83,16 @@ struct ClaimRequest {
 }
 
 /// Why a claim was not granted.
-struct ClaimFailure: Error, Equatable {
-    var errno: Errno
-    /// A presenter's own words.
-    var message: String?
-    var path: RemotePath?
+public struct ClaimFailure: Error, Equatable, Sendable {
+    /// `ECANCELED`, `EDEADLK`, `ETIMEDOUT`, a presenter's or the source's.
+    public var errno: Errno
+    /// A presenter's own words, or what to do.
+    public var message: String?
+    /// The item it is about.
+    public var path: RemotePath?
 
-    init(_ errno: Errno, _ message: String? = nil, path: RemotePath? = nil) {
+    /// Makes a failure.
+    public init(_ errno: Errno, _ message: String? = nil, path: RemotePath? = nil) {
         self.errno = errno
         self.message = message
         self.path = path

@@ -186,8 +186,7 @@ extension ClaimTable {
         node.eachNode { node in for presenter in node.presenters { told.append((presenter, node.path)) } }
         let staying = node.intents.filter { $0.use == .write(.forReplacing) && !$0.claim.isGranted }
         for intent in staying {
-            node.intents.removeAll { $0 === intent }
-            node.countIntent(-1)
+            unplace(intent)
         }
         let former = node.parent
         let entry = node.entry
@@ -197,6 +196,10 @@ extension ClaimTable {
         moved.isPackage = last.isPackage
         setEntry(entry, of: moved)
         if let former { prune(former) }
+        moved.eachNode { node in
+            for intent in node.intents { markWide(intent) }
+            for presenter in node.presenters where node.isPackage { setWide(presenter, true) }
+        }
         for intent in staying {
             let steps = path.names.map { PathStep(name: $0) }
             intent.node = self.node(at: steps)

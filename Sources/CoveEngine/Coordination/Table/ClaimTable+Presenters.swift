@@ -59,11 +59,12 @@ extension ClaimTable {
         }
     }
 
-    private func put(_ presenter: Presenter, at path: [PathStep]) {
+    private mutating func put(_ presenter: Presenter, at path: [PathStep]) {
         let node = node(at: path)
         node.presenters.append(presenter)
         node.countPresenters(1)
         presenter.node = node
+        setWide(presenter, node.isPackage)
     }
 
     private mutating func takeAway(_ presenter: Presenter) {
@@ -71,6 +72,7 @@ extension ClaimTable {
         node.presenters.removeAll { $0 === presenter }
         node.countPresenters(-1)
         presenter.node = nil
+        setWide(presenter, false)
         prune(node)
     }
 

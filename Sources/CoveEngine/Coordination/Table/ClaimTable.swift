@@ -24,6 +24,10 @@ struct ClaimTable: ~Copyable {
     var deadlines = DeadlineQueue()
     /// Nodes by their entry's row.
     var entries: [Int64: PathNode] = [:]
+    /// Nodes that have become empty: programs come back to the same items, so a few stay.
+    private var idle: [PathNode] = []
+    private var wideIntents = 0
+    private var widePresenters = 0
     private var lastNumber = 0
 
     init(limits: Limits = Limits(), after number: Int = 0) {
@@ -33,6 +37,9 @@ struct ClaimTable: ~Copyable {
 
     /// True when nobody claims or presents anything.
     var isEmpty: Bool { claims.isEmpty && presenters.isEmpty }
+
+    /// True when something may concern items that no node is at: packages, and claims on all that a directory holds.
+    var isWide: Bool { wideIntents > 0 || widePresenters > 0 }
 
     mutating func nextNumber() -> Int {
         lastNumber += 1
@@ -96,6 +103,23 @@ struct ClaimTable: ~Copyable {
         return claim.number
     }
 
+    /// A session of before, numbered after its claims.
+    mutating func restoreSession(after number: Int) -> Int {
+        lastNumber = max(lastNumber, number)
+        return beginSession(.answers)
+    }
+
+    /// A claim that was held when the daemon before this one died is held again.
+    mutating func restore(_ request: ClaimRequest, number: Int, now: Int64) {
+        lastNumber = max(lastNumber, number)
+        let claim = Claim(number: number, request: request, since: now)
+        claims[number] = claim
+        sessions[request.session]?.claims.insert(number)
+        for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
+        for intent in claim.intents { place(intent) }
+        claim.state = .granted
+    }
+
     /// What a claim needs is ready; `existed` tells of its items which are there.
     mutating func settled(_ number: Int, existed: [Bool], now: Int64) {
         guard let claim = claims[number], claim.state == .settling else { return }
@@ -107,7 +131,7 @@ struct ClaimTable: ~Copyable {
     /// Ends a claim; `exists` tells of its items which are there now.
     mutating func release(_ number: Int, exists: [Bool]? = nil, now: Int64) {
         guard let claim = claims[number] else { return }
-        if claim.isGranted, claim.request.manner == .explicit { noteOwnChanges(claim, exists) }
+        if claim.isGranted, claim.request.manner == .explicit, !presenters.isEmpty { noteOwnChanges(claim, exists) }
         end(claim, now: now)
     }
 
@@ -218,6 +242,18 @@ struct ClaimTable: ~Copyable {
         return node
     }
 
+    /// True when a claim or a presenter is where an item is, or may want to know of its end.
+    func concerns(_ path: RemotePath, _ use: ItemUse) -> Bool {
+        var node = root
+        for name in path.names {
+            if use.takesAll, !node.presenters.isEmpty { return true }
+            guard let child = node.children[name] else { return false }
+            node = child
+        }
+        if !node.intents.isEmpty || !node.presenters.isEmpty { return true }
+        return use.takesAll && (node.intentsBelow > 0 || node.presentersBelow > 0)
+    }
+
     /// Where the items of a claim are now.
     func paths(of number: Int) -> [RemotePath] { claims[number]?.intents.map(\.node.path) ?? [] }
 
@@ -229,27 +265,58 @@ struct ClaimTable: ~Copyable {
         if let entry { entries[entry] = node }
     }
 
-    func place(_ intent: ClaimIntent) {
+    mutating func place(_ intent: ClaimIntent) {
         intent.node.intents.append(intent)
         intent.node.countIntent(1)
+        markWide(intent)
     }
 
-    private mutating func unplace(_ intent: ClaimIntent) {
+    /// Counts what may concern items that no node is at.
+    mutating func markWide(_ intent: ClaimIntent) {
+        guard !intent.isWide, intent.use.takesAll || intent.node.isPackage || intent.node.unit !== intent.node else {
+            return
+        }
+        intent.isWide = true
+        wideIntents += 1
+    }
+
+    mutating func setWide(_ presenter: Presenter, _ isWide: Bool) {
+        if presenter.isWide != isWide { widePresenters += isWide ? 1 : -1 }
+        presenter.isWide = isWide
+    }
+
+    mutating func unplace(_ intent: ClaimIntent) {
         let node = intent.node
         if let index = node.intents.firstIndex(where: { $0 === intent }) {
             node.intents.remove(at: index)
             node.countIntent(-1)
+            if intent.isWide { wideIntents -= 1 }
+            intent.isWide = false
         }
         prune(node)
     }
 
-    /// Removes nodes that lead nowhere, upwards from one.
-    mutating func prune(_ start: PathNode) {
-        var node = start
-        while node.isEmpty, let parent = node.parent {
-            setEntry(nil, of: node)
-            parent.remove(node)
-            node = parent
+    /// The node may have become empty.
+    mutating func prune(_ node: PathNode) {
+        guard node.isEmpty, !node.isIdle else { return }
+        node.isIdle = true
+        idle.append(node)
+        if idle.count > Self.idleNodes { sweep() }
+    }
+
+    private static let idleNodes = 1024
+
+    /// Removes the nodes that lead nowhere.
+    mutating func sweep() {
+        for start in idle {
+            start.isIdle = false
+            var node = start
+            while node.isEmpty, let parent = node.parent {
+                setEntry(nil, of: node)
+                parent.remove(node)
+                node = parent
+            }
         }
+        idle.removeAll(keepingCapacity: true)
     }
 }

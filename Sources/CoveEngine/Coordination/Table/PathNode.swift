@@ -5,7 +5,8 @@ internal import CoveCore
 /// Claims and presenters move with their node when an item is moved.
 final class PathNode {
     private(set) var name: FileName
-    private(set) unowned var parent: PathNode?
+    /// It outlives its children: one that goes is detached before.
+    private(set) unowned(unsafe) var parent: PathNode?
     private(set) var children: [FileName: PathNode] = [:]
     var isPackage: Bool
     /// In the order of their claims.
@@ -14,6 +15,8 @@ final class PathNode {
     /// Intents and presenters further down.
     private(set) var intentsBelow = 0
     private(set) var presentersBelow = 0
+    /// True while the table looks at it again before it makes room.
+    var isIdle = false
     /// The catalog's row of the entry, where it is known.
     var entry: Int64?
 
@@ -144,5 +147,8 @@ final class PathNode {
     }
 
     /// Takes an empty node out.
-    func remove(_ child: PathNode) { children[child.name] = nil }
+    func remove(_ child: PathNode) {
+        children[child.name] = nil
+        child.parent = nil
+    }
 }

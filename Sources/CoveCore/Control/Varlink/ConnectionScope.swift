@@ -1,0 +1,46 @@
+internal import Synchronization
+
+/// What belongs to one connection and ends with it.
+public final class ConnectionScope: Sendable {
+    private struct State {
+        var isEnded = false
+        var holds = 0
+        var session: Int?
+        var bodies: [@Sendable () -> Void] = []
+    }
+
+    private let state = Mutex(State())
+
+    init() {}
+
+    /// Runs the body once the connection has ended, at once if it has already.
+    public func whenEnded(_ body: @escaping @Sendable () -> Void) {
+        let isEnded = state.withLock { state in
+            if !state.isEnded { state.bodies.append(body) }
+            return state.isEnded
+        }
+        if isEnded { body() }
+    }
+
+    /// A number that belongs to the connection, made when it is first asked for.
+    public func session<Failure: Error>(_ make: () throws(Failure) -> Int) throws(Failure) -> Int {
+        if let session = state.withLock({ $0.session }) { return session }
+        let made = try make()
+        state.withLock { $0.session = made }
+        return made
+    }
+
+    /// While something is held the connection may rest for as long as it likes.
+    public func hold(_ by: Int) { state.withLock { $0.holds += by } }
+
+    var isHeld: Bool { state.withLock { $0.holds > 0 } }
+
+    func end() {
+        let bodies = state.withLock { state in
+            defer { state.bodies = [] }
+            state.isEnded = true
+            return state.bodies
+        }
+        for body in bodies { body() }
+    }
+}

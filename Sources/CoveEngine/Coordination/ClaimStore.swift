@@ -1,0 +1,106 @@
+internal import CoveCore
+internal import FoundationEssentials
+internal import Glibc
+
+/// Granted claims where they outlive the daemon: a file of lines, one for each grant and each end.
+///
+/// It is not synced: what ends the machine ends the holders too.
+final class ClaimStore {
+    /// A claim that was held when the daemon before this one died.
+    struct Kept: Codable, Sendable {
+        var number: Int
+        var session: String
+        var process: Int32
+        var began: UInt64
+        var coordinator: String?
+        var purpose: String?
+        var intents: [CoordinationInterface.Intent]
+    }
+
+    private struct Line: Codable {
+        var granted: Kept?
+        var ended: Int?
+    }
+
+    private static let longest = 1 << 20
+
+    private let path: String
+    private var descriptor: Int32
+    private var length = 0
+    private var kept: [Int: Kept] = [:]
+
+    /// Reads what an earlier daemon of the mount left, or begins anew.
+    init(path: String, goesOn: Bool) throws(Errno) {
+        self.path = path
+        descriptor = try System.open(path, O_RDWR | O_CREAT | (goesOn ? 0 : O_TRUNC), 0o600)
+        guard goesOn else { return }
+        var bytes = [UInt8](repeating: 0, count: Int(try System.fstat(descriptor).st_size))
+        length = try System.pread(descriptor, into: &bytes, count: bytes.count, 0)
+        for line in bytes[..<length].split(separator: 0x0A) {
+            // The last one may be cut off.
+            guard let line = try? JSONDecoder().decode(Line.self, from: Data(line)) else { continue }
+            if let granted = line.granted { kept[granted.number] = granted }
+            if let ended = line.ended { kept[ended] = nil }
+        }
+    }
+
+    deinit { System.close(descriptor) }
+
+    /// What is held, in the order of the grants.
+    var claims: [Kept] { kept.values.sorted { $0.number < $1.number } }
+
+    func keep(_ claim: Claim, token: String, process: Int32, began: UInt64) {
+        let intents = claim.intents.map { intent in
+            let path = PathParameter(intent.node.path)
+            switch intent.use {
+            case .read: return CoordinationInterface.Intent(reading: path, [.withoutChanges])
+            case .write(let option): return CoordinationInterface.Intent(writing: path, option)
+            }
+        }
+        let entry = Kept(
+            number: claim.number,
+            session: token,
+            process: process,
+            began: began,
+            coordinator: claim.request.coordinator,
+            purpose: claim.request.purpose,
+            intents: intents
+        )
+        kept[claim.number] = entry
+        append(Line(granted: entry))
+    }
+
+    func drop(_ number: Int) {
+        guard kept.removeValue(forKey: number) != nil else { return }
+        if kept.isEmpty {
+            try? System.ftruncate(descriptor, 0)
+            length = 0
+        } else {
+            append(Line(ended: number))
+        }
+    }
+
+    private func append(_ line: Line) {
+        if length > Self.longest { compact() }
+        guard let data = try? JSONEncoder().encode(line) else { return }
+        let bytes = [UInt8](data) + [0x0A]
+        try? System.pwriteAll(descriptor, bytes, Int64(length))
+        length += bytes.count
+    }
+
+    private func compact() {
+        let lines = kept.values.compactMap { try? JSONEncoder().encode(Line(granted: $0)) }
+        let bytes = lines.reduce(into: [UInt8]()) { $0 += [UInt8]($1) + [0x0A] }
+        guard bytes.count < Self.longest, let file = try? System.open(path + ".new", O_RDWR | O_CREAT | O_TRUNC, 0o600)
+        else { return }
+        do throws(Errno) {
+            try System.pwriteAll(file, bytes, 0)
+            try System.rename(path + ".new", path)
+            System.close(descriptor)
+            descriptor = file
+            length = bytes.count
+        } catch {
+            System.close(file)
+        }
+    }
+}

@@ -1,0 +1,388 @@
+internal import CoveCore
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// The account's claim table with those who ask it, one input at a time.
+///
+/// Lock order: this one's state, then the catalog's writer, then `events`; nothing is called back under it but `deliver`,
+/// which only puts a message into a queue.
+final class Coordination: Sendable {
+    typealias Interface = CoordinationInterface
+
+    /// How much one account's programs may ask for; more is `EUSERS`.
+    struct Limits {
+        var sessions = 1000
+        var claimsPerSession = 10_000
+        var presentersPerSession = 10_000
+        var presenters = 100_000
+        var intentsPerClaim = 1000
+    }
+
+    /// Who a session belongs to.
+    struct Holder {
+        var process: Int32
+        /// When that process began, so that another one of its number is not taken for it.
+        var began: UInt64
+        /// The processes that it runs below.
+        var ancestors: [Int32]
+        var token: String?
+        var kind: String
+        /// False when the session has to end because nobody takes its messages.
+        var deliver: (@Sendable (Interface.Message) -> Bool)?
+        /// Until when a session of before this daemon may come back.
+        var grace: Int64?
+    }
+
+    typealias Completion = @Sendable (Result<Int, ClaimFailure>) -> Void
+
+    struct State: ~Copyable {
+        var table = ClaimTable()
+        var holders: [Int: Holder] = [:]
+        var tokens: [String: Int] = [:]
+        var completions: [Int: Completion] = [:]
+        var snapshots: [Int: [String]] = [:]
+        /// Items that claims or presenters are at, by their nodes' entries.
+        var watched: [ItemID: Int] = [:]
+        var items: [Int64: ItemID] = [:]
+        /// Names that were left a moment ago: what comes there is the same document.
+        var vacated: [RemotePath: Int64] = [:]
+        var programSession = 0
+        var syncSession = 0
+        var store: ClaimStore?
+        var alarm = Int64.max
+    }
+
+    let limits = Limits()
+    let state = Mutex(State())
+    /// True while anybody claims or presents anything: what others look at first.
+    let isActive = Atomic(false)
+    /// True once another daemon goes on.
+    private let isHandedOver = Atomic(false)
+    /// What commits have changed, in their order.
+    let events = Mutex<[CatalogEvent]>([])
+    let hasEvents = Atomic(false)
+    /// Makes what a claim needs ready, off every lock.
+    let settle = Mutex<(@Sendable (Int) -> Void)?>(nil)
+    let clock = DispatchQueue(label: "cove.coordination")
+    let log: Log
+
+    init(log: Log) {
+        self.log = log
+        state.withLock { state in
+            state.programSession = state.table.beginSession(.isTrusted)
+            state.syncSession = state.table.beginSession(.isTrusted)
+        }
+    }
+
+    /// Gives the table an input and does what follows.
+    @discardableResult
+    func act<Result: Sendable>(_ body: (inout State, Int64) -> Result) -> Result {
+        let now = System.monotonic()
+        let (result, later): (Result, Later) = state.withLock { state in
+            takeEvents(&state, now)
+            let result = body(&state, now)
+            return (result, perform(&state, now))
+        }
+        later.run(self)
+        return result
+    }
+
+    /// What is left to do once the lock is free.
+    private struct Later: Sendable {
+        var completions: [(Completion, Swift.Result<Int, ClaimFailure>)] = []
+        var settling: [Int] = []
+        var broken: [Int] = []
+        var probes: [Int] = []
+
+        func run(_ coordination: Coordination) {
+            for (completion, result) in completions { completion(result) }
+            if !settling.isEmpty, let settle = coordination.settle.withLock({ $0 }) {
+                for claim in settling { settle(claim) }
+            }
+            for session in broken { coordination.endSession(session) }
+            for session in probes { coordination.probe(session) }
+        }
+    }
+
+    private func perform(_ state: inout State, _ now: Int64) -> Later {
+        var later = Later()
+        for effect in state.table.takeEffects() {
+            switch effect {
+            case .tell(let session, let message):
+                guard let deliver = state.holders[session]?.deliver else { continue }
+                if !deliver(message) { later.broken.append(session) }
+            case .settle(let claim): later.settling.append(claim)
+            case .granted(let claim):
+                keep(claim, &state)
+                if let completion = state.completions.removeValue(forKey: claim) {
+                    later.completions.append((completion, .success(claim)))
+                }
+            case .failed(let claim, let failure):
+                if let completion = state.completions.removeValue(forKey: claim) {
+                    later.completions.append((completion, .failure(failure)))
+                }
+            case .lost(let claim):
+                log.notice("claim \(Token.claim(claim)): its holder did not answer, others get it")
+                state.store?.drop(claim)
+            case .probe(let session): later.probes.append(session)
+            }
+        }
+        isActive.store(!state.table.isEmpty, ordering: .sequentiallyConsistent)
+        if let next = state.table.nextDeadline, next < state.alarm {
+            state.alarm = next
+            clock.asyncAfter(deadline: .now() + .nanoseconds(Int(max(0, next - now)))) { [weak self] in self?.tick() }
+        }
+        return later
+    }
+
+    private func tick() {
+        act { state, now in
+            state.alarm = .max
+            state.table.tick(now: now)
+        }
+    }
+
+    // MARK: Sessions
+
+    /// Begins a session; throws `EUSERS` when there are too many.
+    func beginSession(
+        process: Int32,
+        kind: String,
+        token: String? = nil,
+        deliver: (@Sendable (Interface.Message) -> Bool)?
+    ) throws(ClaimFailure) -> Int {
+        let ancestors = ProcessTree.ancestors(of: process)
+        let holder = Holder(
+            process: process,
+            began: ProcessTree.start(of: process) ?? 0,
+            ancestors: ancestors,
+            token: token,
+            kind: kind,
+            deliver: deliver
+        )
+        let number: Int? = act { state, _ in
+            guard state.holders.count < limits.sessions else { return nil }
+            let number = state.table.beginSession(deliver == nil ? .isProbed : .answers)
+            state.holders[number] = holder
+            if let token { state.tokens[token] = number }
+            return number
+        }
+        guard let number else { throw ClaimFailure(Errno(EUSERS), "too many sessions; end some of them") }
+        return number
+    }
+
+    /// A session of before this daemon goes on; throws `ESTALE` when its time is over.
+    func resumeSession(
+        _ token: String,
+        process: Int32,
+        deliver: @escaping @Sendable (Interface.Message) -> Bool
+    ) throws(ClaimFailure) -> Int {
+        let number: Int? = act { state, now in
+            guard let number = state.tokens[token], let holder = state.holders[number], let grace = holder.grace,
+                now < grace
+            else { return nil }
+            state.holders[number]?.grace = nil
+            state.holders[number]?.process = process
+            state.holders[number]?.deliver = deliver
+            return number
+        }
+        guard let number else { throw ClaimFailure(.stale, "the session is over; begin a new one") }
+        return number
+    }
+
+    /// From now on sessions belong to the next daemon: the ends of their connections here are none.
+    func handOver() { isHandedOver.store(true, ordering: .releasing) }
+
+    func endSession(_ number: Int) {
+        if isHandedOver.load(ordering: .acquiring) { return }
+        act { state, now in
+            guard let holder = state.holders.removeValue(forKey: number) else { return }
+            if let token = holder.token { state.tokens[token] = nil }
+            for claim in state.table.sessions[number]?.claims ?? [] { forget(claim, &state) }
+            state.table.endSession(number, now: now)
+        }
+    }
+
+    /// A holder that can't be asked lives if its process is neither stopped nor dead.
+    private func probe(_ session: Int) {
+        let process: Int32? = state.withLock { $0.holders[session]?.process }
+        guard let process, ProcessTree.isRunning(process) else { return }
+        act { state, now in state.table.heard(session, now: now) }
+    }
+
+    /// Sessions whose holders are a process or one that it runs below.
+    func sessions(above process: Int32, _ state: borrowing State, itself: Bool) -> [Int] {
+        guard !state.holders.isEmpty else { return [] }
+        return sessions(of: ProcessTree.ancestors(of: process) + (itself ? [process] : []), state)
+    }
+
+    func sessions(of processes: [Int32], _ state: borrowing State) -> [Int] {
+        var found: [Int] = []
+        for (number, holder) in state.holders where processes.contains(holder.process) { found.append(number) }
+        return found
+    }
+
+    // MARK: Claims
+
+    /// Asks for a claim; the completion comes once.
+    func claim(
+        _ request: ClaimRequest,
+        timeout: Double? = nil,
+        entries: [CatalogPlace] = [],
+        _ completion: @escaping Completion
+    ) -> Int? {
+        act { state, now in
+            guard let session = state.table.sessions[request.session] else {
+                return nil
+            }
+            guard session.claims.count < limits.claimsPerSession || session.liveness == .isTrusted else { return nil }
+            var request = request
+            if let timeout { request.deadline = now + Int64(min(max(timeout, 0), 1e9) * 1e9) }
+            let number = state.table.request(request, now: now)
+            if let claim = state.table.claims[number] {
+                for (intent, place) in zip(claim.intents, entries) { watch(intent.node, place, &state) }
+            }
+            state.completions[number] = completion
+            return number
+        }
+    }
+
+    /// Says which entry and item a node stands for.
+    func watch(_ node: PathNode, _ place: CatalogPlace, _ state: inout State) {
+        guard let entry = place.entry, let item = place.item else { return }
+        state.table.setEntry(entry, of: node)
+        setItem(item, of: entry, &state)
+    }
+
+    private func setItem(_ item: ItemID?, of entry: Int64, _ state: inout State) {
+        let former = state.items[entry]
+        guard former != item else { return }
+        if let former {
+            let count = (state.watched[former] ?? 1) - 1
+            state.watched[former] = count > 0 ? count : nil
+        }
+        state.items[entry] = item
+        if let item { state.watched[item, default: 0] += 1 }
+        // Nodes that went have left theirs behind.
+        guard state.items.count > 4096, state.items.count > 2 * state.table.entries.count else { return }
+        state.items = state.items.filter { state.table.entries[$0.key] != nil }
+        state.watched = [:]
+        for item in state.items.values { state.watched[item, default: 0] += 1 }
+    }
+
+    /// Ends a claim; true when it was there.
+    @discardableResult
+    func release(_ number: Int, exists: [Bool]? = nil) -> Bool {
+        act { state, now in
+            guard state.table.claims[number] != nil else { return false }
+            forget(number, &state)
+            state.table.release(number, exists: exists, now: now)
+            return true
+        }
+    }
+
+    /// Whoever waited for a claim has gone, or has got enough of it.
+    func withdraw(_ number: Int, _ failure: ClaimFailure) {
+        act { state, now in
+            forget(number, &state)
+            state.table.withdraw(number, failure, now: now)
+        }
+    }
+
+    private func keep(_ number: Int, _ state: inout State) {
+        guard let claim = state.table.claims[number], claim.request.manner == .explicit,
+            let holder = state.holders[claim.session], let token = holder.token
+        else { return }
+        state.store?.keep(claim, token: token, process: holder.process, began: holder.began)
+    }
+
+    private func forget(_ number: Int, _ state: inout State) {
+        state.store?.drop(number)
+        for path in state.snapshots.removeValue(forKey: number) ?? [] { Snapshots.remove(path) }
+    }
+
+    // MARK: Events
+
+    /// Takes what commits have changed into the table.
+    private func takeEvents(_ state: inout State, _ now: Int64) {
+        guard hasEvents.load(ordering: .acquiring) else { return }
+        let taken = events.withLock { events in
+            defer { events = [] }
+            hasEvents.store(false, ordering: .releasing)
+            return events
+        }
+        for (index, event) in taken.enumerated() {
+            take(event, before: index + 1 < taken.count ? taken[index + 1] : nil, &state, now)
+        }
+        if state.vacated.count > 1000 { state.vacated = state.vacated.filter { $0.value > now } }
+    }
+
+    private static let vacancy: Int64 = 15_000_000_000
+
+    private func take(_ event: CatalogEvent, before next: CatalogEvent?, _ state: inout State, _ now: Int64) {
+        switch event.kind {
+        case .created:
+            let isSame = (state.vacated.removeValue(forKey: event.path) ?? 0) > now
+            bind(event, &state)
+            if !event.isScratch { state.table.changed(event.path, isSame ? .changed : .appeared) }
+        case .content, .attributes:
+            bind(event, &state)
+            if !event.isScratch { state.table.changed(event.path, .changed) }
+        case .removed:
+            setItem(nil, of: event.entry, &state)
+            if let node = state.table.entries[event.entry] { state.table.setEntry(nil, of: node) }
+            guard !event.isScratch else { return }
+            state.vacated[event.path] = now + Self.vacancy
+            state.table.changed(event.path, .removed)
+        case .moved:
+            guard let from = event.from else { return }
+            if event.isScratch {
+                // A program keeps the old content beside while it saves: the document stays where it was.
+                setItem(nil, of: event.entry, &state)
+                if let node = state.table.entries[event.entry] { state.table.setEntry(nil, of: node) }
+                state.vacated[from] = now + Self.vacancy
+                return
+            }
+            if let next, case .moved = next.kind, next.from == event.path, next.path == from {
+                // Two items changed places: to whoever uses a name that is a change of its content.
+                return state.table.changed(from, .changed)
+            }
+            state.table.moved(from, to: event.steps, now: now)
+            bind(event, &state)
+        }
+    }
+
+    private func bind(_ event: CatalogEvent, _ state: inout State) {
+        guard let node = state.table.existingNode(at: event.path) else { return }
+        state.table.setEntry(event.entry, of: node)
+        setItem(event.item, of: event.entry, &state)
+    }
+}
+
+/// Where a path is in the catalog.
+struct CatalogPlace: Sendable {
+    var steps: [PathStep]
+    /// The row of its entry and its item; nil where nothing is there.
+    var entry: Int64?
+    var item: ItemID?
+    var document: DocumentID?
+    var kind: ItemKind?
+    var isWhole = true
+
+    var path: RemotePath { RemotePath(steps.map(\.name)) }
+}
+
+/// What a commit did to an entry, for those who claim or present something.
+struct CatalogEvent: Sendable {
+    var kind: ChangeKind
+    var entry: Int64
+    var item: ItemID
+    var steps: [PathStep]
+    /// Where it was, when it moved.
+    var from: RemotePath?
+    /// True for names that stay on this device: nobody is told of them.
+    var isScratch: Bool
+
+    var path: RemotePath { RemotePath(steps.map(\.name)) }
+}

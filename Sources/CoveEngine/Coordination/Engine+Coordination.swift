@@ -1,0 +1,130 @@
+internal import CoveCore
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// How the engine and its claims hang together.
+extension Engine {
+    /// Before the first request: claims that were held when the daemon before this one died are held again.
+    func beginCoordination() {
+        Snapshots(engine: self).clear()
+        coordination.settle.withLock { settle in settle = { [weak self] claim in self?.settle(claim) } }
+        catalog.follower.withLock { follower in
+            follower = { [weak self] changes, database in self?.follow(changes, database) }
+        }
+        let path = configuration.stateDirectory + "/claims"
+        let goesOn = ledger.isInherited
+        do throws(Errno) {
+            // The table takes them first, so that none is counted twice.
+            goOn(with: try ClaimStore(path: path, goesOn: goesOn).claims)
+            let opened: Result<Void, Errno> = coordination.state.withLock { state in
+                do throws(Errno) {
+                    state.store = try ClaimStore(path: path, goesOn: goesOn)
+                    return .success(())
+                } catch {
+                    return .failure(error)
+                }
+            }
+            try opened.get()
+        } catch {
+            log.error("\(path): claims don't survive this daemon: \(error)")
+        }
+    }
+
+    /// How long programs have to come back to a new daemon.
+    private static let grace: Int64 = 10_000_000_000
+
+    private func goOn(with kept: [ClaimStore.Kept]) {
+        guard !kept.isEmpty else { return }
+        var requests: [(ClaimStore.Kept, [WantedItem], [CatalogPlace])] = []
+        for claim in kept where ProcessTree.start(of: claim.process) == claim.began {
+            var items: [WantedItem] = []
+            var places: [CatalogPlace] = []
+            for intent in claim.intents {
+                guard let path = try? intent.path.remotePath(), let use = try? ItemUse(intent),
+                    let place = try? place(at: path)
+                else { continue }
+                items.append(WantedItem(path: place.steps, use: use))
+                places.append(place)
+            }
+            requests.append((claim, items, places))
+        }
+        let found = requests
+        coordination.isActive.store(true, ordering: .sequentiallyConsistent)
+        let sessions = coordination.act { state, now in
+            var sessions: Set<Int> = []
+            for (claim, items, places) in found {
+                let session = state.tokens[claim.session] ?? state.table.restoreSession(after: claim.number)
+                if state.tokens[claim.session] == nil {
+                    state.tokens[claim.session] = session
+                    state.holders[session] = Coordination.Holder(
+                        process: claim.process,
+                        began: claim.began,
+                        ancestors: ProcessTree.ancestors(of: claim.process),
+                        token: claim.session,
+                        kind: "session",
+                        grace: now + Self.grace
+                    )
+                    sessions.insert(session)
+                }
+                let request = ClaimRequest(
+                    session: session,
+                    coordinator: claim.coordinator,
+                    purpose: claim.purpose,
+                    items: items
+                )
+                state.table.restore(request, number: claim.number, now: now)
+                for (intent, place) in zip(state.table.claims[claim.number]?.intents ?? [], places) {
+                    coordination.watch(intent.node, place, &state)
+                }
+            }
+            return sessions
+        }
+        log.notice("\(found.count) claims of before are held again")
+        coordination.endLater(sessions, after: Self.grace)
+    }
+
+    /// What a commit changed, on the writer's connection: kept for the table, with the paths as they are now.
+    private func follow(_ changes: [CatalogChange], _ database: Database) {
+        guard !isUncoordinated else { return }
+        let events = changes.compactMap { try? event(of: $0, database) }
+        guard !events.isEmpty else { return }
+        coordination.events.withLock { waiting in
+            waiting += events
+            coordination.hasEvents.store(true, ordering: .releasing)
+        }
+        coordination.takeEventsSoon()
+    }
+
+    private func event(of change: CatalogChange, _ database: Database) throws(Errno) -> CatalogEvent? {
+        var from: [PathStep]?
+        if let place = change.from {
+            from = try steps(parent: place.parent, name: place.name, item: change.item, database)
+        }
+        let entry = try database.entry(id: change.entry)
+        var now: [PathStep]?
+        if let entry { now = try steps(parent: entry.parent, name: entry.name, item: entry.item, database) }
+        guard let steps = change.kind == .removed ? from : now, let name = steps.last?.name else { return nil }
+        return CatalogEvent(
+            kind: change.kind,
+            entry: change.entry,
+            item: entry?.item ?? change.item,
+            steps: steps,
+            from: from.map { RemotePath($0.map(\.name)) },
+            isScratch: scratchNames.matches(name.bytes) || name.isReserved
+        )
+    }
+}
+
+extension Coordination {
+    /// Ends the sessions that have not come back.
+    fileprivate func endLater(_ sessions: Set<Int>, after time: Int64) {
+        clock.asyncAfter(deadline: .now() + .nanoseconds(Int(time))) { [weak self] in
+            guard let self else { return }
+            for session in sessions where state.withLock({ $0.holders[session]?.grace != nil }) { endSession(session) }
+        }
+    }
+
+    /// Presenters hear of commits even when nobody asks for anything.
+    fileprivate func takeEventsSoon() { clock.async { [weak self] in self?.act { _, _ in } } }
+}

@@ -1,0 +1,132 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Where paths are in the catalog, for claims.
+extension Engine {
+    /// Directories that people see as one file, by the ends of their names; others say so by `user.cove.package`.
+    static let packageExtensions: Set<String> = [
+        "band", "bundle", "fcpbundle", "graffle", "key", "logicx", "numbers", "pages", "photoslibrary", "playground",
+        "rtfd", "sparsebundle", "xcodeproj",
+    ]
+
+    static let packageAttribute = Array("user.cove.package".utf8)
+
+    /// What is at a path as far as it is known here; names that are not there are part of it too.
+    func place(at path: RemotePath) throws(ClaimFailure) -> CatalogPlace {
+        do throws(Errno) {
+            return try catalog.glance { database throws(Errno) in try self.walk(path.names, database).place }
+        } catch {
+            throw ClaimFailure(error, path: path)
+        }
+    }
+
+    /// The same, where names of directories that were never listed are asked for.
+    func placeAskingSource(at path: RemotePath, following: Bool) async throws(ClaimFailure) -> CatalogPlace {
+        var names = path.names
+        var asked: Set<ItemID> = []
+        var links = 0
+        while true {
+            do throws(Errno) {
+                let wanted = names
+                let found = try catalog.glance { database throws(Errno) in try self.walk(wanted, database) }
+                if let (parent, name) = found.unlisted, asked.insert(parent).inserted {
+                    let caller = Caller(thread: 0, user: configuration.user, group: configuration.group)
+                    if case .later(let pending) = try lookup(parent, name.bytes, caller) {
+                        _ = try await pending.value()
+                    }
+                    continue
+                }
+                guard following, found.place.kind == .symbolicLink, let item = found.place.item, links < 40 else {
+                    return found.place
+                }
+                links += 1
+                names = try target(of: item, in: names.dropLast())
+            } catch {
+                throw ClaimFailure(error, path: path)
+            }
+        }
+    }
+
+    /// The names that a symbolic link of the account leads to; `EXDEV` where that is outside of it.
+    private func target(of link: ItemID, in directory: ArraySlice<FileName>) throws(Errno) -> [FileName] {
+        var target = try readLink(link)
+        var names = Array(directory)
+        if target.first == 0x2F {
+            let root = Array(configuration.mountpoint.utf8)
+            guard target.starts(with: root), target.count == root.count || target[root.count] == 0x2F else {
+                throw .crossDevice
+            }
+            target.removeFirst(root.count)
+            names = []
+        }
+        for part in target.split(separator: 0x2F) {
+            switch Array(part) {
+            case [0x2E]: continue
+            case [0x2E, 0x2E]:
+                guard names.popLast() != nil else { throw .crossDevice }
+            case let name: names.append(FileName(unchecked: name))
+            }
+        }
+        return names
+    }
+
+    private struct Walk: Sendable {
+        var place: CatalogPlace
+        /// A name that may be there, in a directory that was never listed.
+        var unlisted: (ItemID, FileName)?
+    }
+
+    private func walk(_ names: [FileName], _ database: Database) throws(Errno) -> Walk {
+        var walk = Walk(place: CatalogPlace(steps: [], entry: 0, item: .root, kind: .directory))
+        for (index, name) in names.enumerated() {
+            guard let parent = walk.place.item, walk.place.kind == .directory,
+                let entry = try database.entry(parent, name.bytes)
+            else {
+                if let parent = walk.place.item, walk.place.kind == .directory, try !isListed(parent, database) {
+                    walk.unlisted = (parent, name)
+                }
+                walk.place.steps += names[index...].map { PathStep(name: $0) }
+                walk.place.entry = nil
+                walk.place.item = nil
+                walk.place.kind = nil
+                return walk
+            }
+            let row = try database.existingItem(entry.item)
+            let isPackage = row.kind == .directory ? try self.isPackage(name, row.id, database) : false
+            walk.place.steps.append(PathStep(name: name, isPackage: isPackage))
+            walk.place.entry = entry.id
+            walk.place.item = row.id
+            walk.place.document = entry.document
+            walk.place.kind = row.kind
+            walk.place.isWhole = row.residency == .whole
+        }
+        return walk
+    }
+
+    private func isListed(_ directory: ItemID, _ database: Database) throws(Errno) -> Bool {
+        try database.existingItem(directory).residency == .whole
+    }
+
+    private func isPackage(_ name: FileName, _ id: ItemID, _ database: Database) throws(Errno) -> Bool {
+        let ending = String(decoding: name.stemAndExtension.extension.dropFirst(), as: UTF8.self).lowercased()
+        if !ending.isEmpty, Engine.packageExtensions.contains(ending) { return true }
+        return try database.extendedAttribute(Engine.packageAttribute, of: id) == [0x31]
+    }
+
+    /// The steps of an entry's path; nil for one that is not in the tree.
+    func steps(parent: ItemID, name: [UInt8], item: ItemID, _ database: Database) throws(Errno) -> [PathStep]? {
+        var steps: [PathStep] = []
+        let isDirectory = try database.item(item)?.kind == .directory
+        let last = FileName(unchecked: name)
+        steps.append(PathStep(name: last, isPackage: isDirectory ? try isPackage(last, item, database) : false))
+        var current = parent
+        while current != .root {
+            guard let entry = try database.entry(ofDirectory: current), steps.count < 4096 else { return nil }
+            let name = FileName(unchecked: entry.name)
+            steps.append(PathStep(name: name, isPackage: try isPackage(name, current, database)))
+            current = entry.parent
+        }
+        return steps.reversed()
+    }
+}

@@ -1,0 +1,155 @@
+public import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Programs that know nothing of claims: where their calls meet claims that others asked for, they wait.
+extension Engine {
+    /// What a program is about to do.
+    public enum PlainUse: Sendable {
+        case open(ItemID, flags: Int32)
+        case change(ItemID)
+        /// truncate(2), without a handle.
+        case cut(ItemID)
+        case create(ItemID, [UInt8])
+        case remove(ItemID, [UInt8])
+        case rename(ItemID, [UInt8], to: ItemID, [UInt8])
+    }
+
+    /// A claim that a program's call holds while it is carried out.
+    public struct PlainClaim: Sendable {
+        let number: Int
+    }
+
+    /// How long a call waits that holds up others of its directory.
+    static let namePatience = 1.0
+
+    /// True when nobody claims or presents anything: what every call asks first.
+    @inline(__always)
+    public var isUncoordinated: Bool { !coordination.isActive.load(ordering: .relaxed) }
+
+    /// A claim for a call that must not go on as it is; nil where nothing is in its way.
+    ///
+    /// An open waits for as long as the claim's holder lives and `openTimeout`, other calls a second, then `EBUSY`.
+    public func plainClaim(_ use: PlainUse, _ caller: Caller) throws(Errno) -> Pending<PlainClaim>? {
+        guard !isUncoordinated, caller.thread > 0, announcer.withLock({ $0 })?.isAnnouncer(caller.thread) != true,
+            mayConcern(use)
+        else { return nil }
+        if let id = use.cutItem, let claim = truncations.takeGranted(caller.thread, id) {
+            let pending = Pending<PlainClaim>()
+            pending.fulfill(.success(claim))
+            return pending
+        }
+        guard let items = try items(of: use), !items.isEmpty, concerns(items) else { return nil }
+        let process = ProcessTree.process(of: caller.thread)
+        let above = ProcessTree.ancestors(of: process) + [process]
+        let pending = Pending<PlainClaim>()
+        let (session, inside) = coordination.state.withLock { state in
+            (state.programSession, coordination.sessions(of: above, state))
+        }
+        var request = ClaimRequest(
+            session: session,
+            manner: .plain,
+            items: items.map { WantedItem(path: $0.0.steps, use: $0.1) },
+            inside: inside,
+            needsSettling: false
+        )
+        request.process = process
+        let error: Errno = use.mayWait ? .timedOut : .busy
+        let patience = use.mayWait ? Double(configuration.openTimeout.components.seconds) : Engine.namePatience
+        let isAtOnce = Mutex(true)
+        let number = coordination.claim(request, timeout: patience, entries: items.map(\.0)) {
+            [contentQueue, coordination] result in
+            let outcome: Result<PlainClaim, Errno> = result.map { PlainClaim(number: $0) }
+                .mapError { $0.errno == .timedOut ? error : $0.errno }
+            @Sendable func deliver() {
+                guard !pending.fulfill(outcome), case .success(let claim) = outcome else { return }
+                coordination.release(claim.number)
+            }
+            // Whatever follows a wait may take long, and must not hold up who ended it.
+            if isAtOnce.withLock({ $0 }) { deliver() } else { contentQueue.async(deliver) }
+        }
+        isAtOnce.withLock { $0 = false }
+        guard let number else { return nil }
+        if use.mayNotBlock, !pending.isDone {
+            coordination.withdraw(number, ClaimFailure(.wouldBlock))
+            throw .wouldBlock
+        }
+        pending.onCancel { [coordination] in coordination.withdraw(number, ClaimFailure(.interrupted)) }
+        return pending
+    }
+
+    /// The call has been carried out.
+    public func end(_ claim: PlainClaim) { coordination.release(claim.number) }
+
+    /// A quick look: false where no claim and no presenter can have to do with a call.
+    private func mayConcern(_ use: PlainUse) -> Bool {
+        coordination.act { state, _ in
+            switch use {
+            case .open(let id, _), .change(let id), .cut(let id): state.table.isWide || state.watched[id] != nil
+            case .create, .remove, .rename: true
+            }
+        }
+    }
+
+    /// A closer look, at paths.
+    private func concerns(_ items: [(CatalogPlace, ItemUse)]) -> Bool {
+        coordination.act { state, _ in
+            state.table.isWide || items.contains { state.table.concerns($0.0.path, $0.1) }
+        }
+    }
+
+    private func items(of use: PlainUse) throws(Errno) -> [(CatalogPlace, ItemUse)]? {
+        try catalog.glance { database throws(Errno) in
+            func place(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> CatalogPlace? {
+                let entry = try database.entry(parent, name)
+                guard let steps = try self.steps(parent: parent, name: name, item: entry?.item ?? ItemID(0), database)
+                else { return nil }
+                return CatalogPlace(steps: steps, entry: entry?.id, item: entry?.item)
+            }
+            func places(of id: ItemID) throws(Errno) -> [CatalogPlace] {
+                var found: [CatalogPlace] = []
+                for entry in try database.entries(of: id) {
+                    if let place = try place(entry.parent, entry.name) { found.append(place) }
+                }
+                return found
+            }
+            switch use {
+            case .open(let id, let flags):
+                let writes = flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0
+                return try places(of: id).map { ($0, writes ? .write(nil) : .read([])) }
+            case .change(let id), .cut(let id): return try places(of: id).map { ($0, .write(nil)) }
+            case .create(let parent, let name): return try place(parent, name).map { [($0, .write(nil))] }
+            case .remove(let parent, let name): return try place(parent, name).map { [($0, .write(.forDeleting))] }
+            case .rename(let parent, let name, let newParent, let newName):
+                guard let from = try place(parent, name), let to = try place(newParent, newName) else { return nil }
+                // A save that puts a new file in the place of a document changes it; nobody is told that it goes.
+                let isSave = try database.entry(parent, name).map { !$0.isUploaded } ?? false
+                return [
+                    (from, .write(.forMoving)), (to, to.item == nil || isSave ? .write(nil) : .write(.forReplacing)),
+                ]
+            }
+        }
+    }
+}
+
+extension Engine.PlainUse {
+    /// True for calls that hold no lock of the kernel that others need, or are asked again without one.
+    fileprivate var mayWait: Bool {
+        switch self {
+        case .open, .cut: true
+        case .change, .create, .remove, .rename: false
+        }
+    }
+
+    fileprivate var cutItem: ItemID? {
+        switch self {
+        case .open(let id, _), .cut(let id): id
+        case .change, .create, .remove, .rename: nil
+        }
+    }
+
+    fileprivate var mayNotBlock: Bool {
+        if case .open(_, let flags) = self { return flags & O_NONBLOCK != 0 }
+        return false
+    }
+}

@@ -1,0 +1,144 @@
+public import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Presenters, as programs add them over the control socket, and what `cove claims` shows.
+extension Engine {
+    /// Says that a session presents an item; its token.
+    public func addPresenter(
+        session: Int,
+        at path: RemotePath?,
+        implements messages: [String],
+        observes: [String]
+    ) throws(ClaimFailure) -> String {
+        coordination.isActive.store(true, ordering: .sequentiallyConsistent)
+        var place: CatalogPlace?
+        if let path { place = try self.place(at: path) }
+        let found = place
+        let limits = coordination.limits
+        let number: Int? = coordination.act { state, _ in
+            guard let holder = state.table.sessions[session], holder.presenters.count < limits.presentersPerSession,
+                state.table.presenters.count < limits.presenters
+            else { return nil }
+            let number = state.table.addPresenter(
+                session: session,
+                at: found?.steps,
+                implements: Set(messages.compactMap { CoordinationInterface.MessageKind(rawValue: $0) }),
+                observes: Set(observes.prefix(100))
+            )
+            if let found, let node = number.flatMap({ state.table.presenters[$0]?.node }) {
+                coordination.watch(node, found, &state)
+            }
+            return number
+        }
+        guard let number else { throw ClaimFailure(Errno(EUSERS), "the session has ended, or too many presenters") }
+        return Token.presenter(number)
+    }
+
+    /// A presenter presents another item, or none.
+    public func movePresenter(_ token: String, session: Int, to path: RemotePath?) throws(ClaimFailure) {
+        var place: CatalogPlace?
+        if let path { place = try self.place(at: path) }
+        let found = place
+        try changePresenter(token, session) { state, number, _ in
+            state.table.movePresenter(number, to: found?.steps)
+            if let found, let node = state.table.presenters[number]?.node { coordination.watch(node, found, &state) }
+        }
+    }
+
+    /// A presenter is gone.
+    public func removePresenter(_ token: String, session: Int) throws(ClaimFailure) {
+        try changePresenter(token, session) { state, number, now in state.table.removePresenter(number, now: now) }
+    }
+
+    private func changePresenter(
+        _ token: String,
+        _ session: Int,
+        _ body: (inout Coordination.State, Int, Int64) -> Void
+    ) throws(ClaimFailure) {
+        guard let number = Token.number(token, "p") else { throw ClaimFailure(.invalidArgument, "no such presenter") }
+        let isThere = coordination.act { state, now in
+            guard state.table.presenters[number]?.session == session else { return false }
+            body(&state, number, now)
+            return true
+        }
+        if !isThere { throw ClaimFailure(.stale, "the presenter is gone") }
+    }
+
+    /// The answer to a message.
+    public func reply(session: Int, message: Int, failure: ClaimFailure?) {
+        coordination.act { state, now in
+            state.table.reply(session: session, message: message, failure: failure, now: now)
+        }
+    }
+
+    /// All claims, in their order.
+    public func claimStatuses() -> [CoordinationInterface.ClaimStatus] {
+        coordination.act { state, now in
+            let claims = state.table.claims.values.sorted { $0.number < $1.number }
+            return claims.map { self.status(of: $0, state, now) }
+        }
+    }
+
+    private func status(
+        of claim: Claim,
+        _ state: borrowing Coordination.State,
+        _ now: Int64
+    ) -> CoordinationInterface.ClaimStatus {
+        let holder = state.holders[claim.session]
+        let name =
+            switch claim.state {
+            case .waiting: "waiting"
+            case .presenters: "presenters"
+            case .settling, .ready: "contents"
+            case .granted, .ended: "granted"
+            }
+        let kind = claim.session == state.syncSession ? "sync" : holder?.kind ?? "program"
+        let process = holder?.process ?? claim.request.process
+        return CoordinationInterface.ClaimStatus(
+            claim: Token.claim(claim.number),
+            state: name,
+            holder: kind,
+            process: process,
+            program: ProcessTree.name(of: process),
+            coordinator: claim.request.coordinator,
+            purpose: claim.request.purpose,
+            intents: claim.intents.map { CoordinationInterface.Intent($0) },
+            waitsFor: claim.waitsFor.map { Token.claim($0.number) },
+            seconds: Double(now - claim.since) / 1e9
+        )
+    }
+
+    /// All presenters, in the order they came.
+    public func presenterStatuses() -> [CoordinationInterface.PresenterStatus] {
+        coordination.act { state, _ in
+            state.table.presenters.values.sorted { $0.number < $1.number }.map { presenter in
+                let process = state.holders[presenter.session]?.process ?? 0
+                return CoordinationInterface.PresenterStatus(
+                    presenter: Token.presenter(presenter.number),
+                    process: process,
+                    program: ProcessTree.name(of: process),
+                    path: presenter.node.map { PathParameter($0.path) },
+                    messages: presenter.implements.map(\.rawValue).sorted(),
+                    unanswered: presenter.questions.count
+                )
+            }
+        }
+    }
+}
+
+extension CoordinationInterface.Intent {
+    init(_ intent: ClaimIntent) {
+        let path = PathParameter(intent.node.path)
+        switch intent.use {
+        case .write(let option): self.init(writing: path, option)
+        case .read(let options):
+            var names: [CoordinationInterface.ReadingOption] = []
+            if options.contains(.withoutChanges) { names.append(.withoutChanges) }
+            if options.contains(.resolvesSymbolicLink) { names.append(.resolvesSymbolicLink) }
+            if options.contains(.metadataOnly) { names.append(.immediatelyAvailableMetadataOnly) }
+            if options.contains(.forUploading) { names.append(.forUploading) }
+            self.init(reading: path, names)
+        }
+    }
+}

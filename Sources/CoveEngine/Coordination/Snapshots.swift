@@ -1,0 +1,106 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Copies of items as they were when a claim for uploading was granted: a file as it is, a directory as one zip file.
+struct Snapshots {
+    let engine: Engine
+
+    private var folder: String { engine.configuration.stateDirectory + "/snapshots" }
+
+    /// Drops what an earlier daemon left.
+    func clear() {
+        for name in (try? System.names(in: folder)) ?? [] { Self.removeFolder("\(folder)/\(name)") }
+    }
+
+    /// Makes a snapshot; its absolute path.
+    func make(_ item: ItemID, kind: ItemKind, path: RemotePath, claim: Int) throws(Errno) -> String {
+        let place = "\(folder)/\(claim)-\(item)"
+        try System.makeDirectories(place)
+        let name = String(decoding: path.name?.bytes ?? Array("root".utf8), as: UTF8.self)
+        let target = kind == .file ? "\(place)/\(name)" : "\(place)/\(name).zip"
+        do throws(Errno) {
+            let file = try System.open(target, O_RDWR | O_CREAT | O_EXCL, 0o600)
+            defer { System.close(file) }
+            if kind == .file {
+                _ = try copy(item, into: file, at: 0)
+            } else {
+                var writer = ZipWriter(file)
+                try add(item, "\(name)/", to: &writer)
+                try writer.finish()
+            }
+            return target
+        } catch {
+            Self.removeFolder(place)
+            throw error
+        }
+    }
+
+    /// Drops a snapshot and the folder that was made for it.
+    static func remove(_ path: String) {
+        guard let slash = path.lastIndex(of: "/") else { return }
+        removeFolder(String(path[..<slash]))
+    }
+
+    private static func removeFolder(_ folder: String) {
+        for name in (try? System.names(in: folder)) ?? [] { try? System.unlink("\(folder)/\(name)") }
+        _ = rmdir(folder)
+    }
+
+    /// Copies an item's bytes, a reflink where the disk can; how many there are.
+    private func copy(_ id: ItemID, into target: Int32, at offset: Int64) throws(Errno) -> Int64 {
+        try engine.live.use(id) { item throws(Errno) in
+            let (source, size) = try item.state.withLock { state throws(Errno) -> (Int32, Int64) in
+                let row = try engine.load(id, &state)
+                let descriptor = try engine.descriptor(id, &state)
+                return (try engine.store.copy(descriptor, size: row.size), row.size)
+            }
+            defer { System.close(source) }
+            if offset == 0, (try? System.clone(source, to: target)) != nil { return size }
+            var done: Int64 = 0
+            while done < size {
+                let count = try System.copyFileRange(
+                    from: source,
+                    at: done,
+                    to: target,
+                    at: offset + done,
+                    count: Int(min(size - done, 64 << 20))
+                )
+                if count == 0 { break }
+                done += Int64(count)
+            }
+            return done
+        }
+    }
+
+    private func add(_ directory: ItemID, _ path: String, to writer: inout ZipWriter) throws(Errno) {
+        try writer.addDirectory(path)
+        let entries = try engine.catalog.read { database throws(Errno) in
+            var found: [(name: [UInt8], row: ItemRow)] = []
+            var failure: Errno?
+            try database.eachEntry(of: directory, after: 0) { entry in
+                do throws(Errno) {
+                    found.append((entry.name, try database.existingItem(entry.item)))
+                } catch {
+                    failure = error
+                }
+                return failure == nil
+            }
+            if let failure { throw failure }
+            return found
+        }
+        for (name, row) in entries where !engine.scratchNames.matches(name) {
+            let inner = path + String(decoding: name, as: UTF8.self)
+            switch row.kind {
+            case .directory: try add(row.id, inner + "/", to: &writer)
+            case .symbolicLink: try writer.addLink(inner, to: row.target ?? [])
+            case .file:
+                try writer.addFile(inner, permissions: row.permissions, modified: row.modificationTime) {
+                    file,
+                    offset throws(Errno) in try copy(row.id, into: file, at: offset)
+                }
+            default: continue
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+internal import CoveCore
+internal import CoveEngine
+
+/// What `io.cove.Coordination` does.
+enum CoordinationService {
+    private typealias Interface = CoordinationInterface
+
+    /// Messages that may wait for a session to take them; one that takes none for so long is ended.
+    private static let waitingMessages = 20_000
+
+    /// The interface for an engine.
+    static func interface(engine: Engine) -> VarlinkInterface {
+        VarlinkInterface(
+            name: Interface.name,
+            definition: Interface.definition,
+            methods: [
+                "Attend": VarlinkMethod { (request: Interface.AttendRequest, invocation) async throws(VarlinkError) in
+                    try await attend(engine, request, invocation)
+                },
+                "Claim": VarlinkMethod { (request: Interface.ClaimRequest, invocation) async throws(VarlinkError) in
+                    try await claim(engine, request, invocation)
+                },
+                "Moved": VarlinkMethod { (request: Interface.MovedRequest, _) async throws(VarlinkError) in
+                    guard let path = try request.path.remotePath(), let newPath = try request.newPath.remotePath()
+                    else {
+                        throw .invalidParameter("path")
+                    }
+                    try failing { () throws(ClaimFailure) in try engine.moved(request.claim, path, to: newPath) }
+                    return VarlinkNothing()
+                },
+                "Release": VarlinkMethod { (request: Interface.ReleaseRequest, invocation) async throws(VarlinkError) in
+                    try failing { () throws(ClaimFailure) in try engine.releaseClaim(request.claim) }
+                    return VarlinkNothing()
+                },
+                "Cancel": VarlinkMethod { (request: Interface.CancelRequest, _) async throws(VarlinkError) in
+                    let session = try session(engine, request.session)
+                    engine.cancel(request.coordinator, session: session)
+                    return VarlinkNothing()
+                },
+                "Prepare": VarlinkMethod { (request: Interface.ClaimRequest, _) async throws(VarlinkError) in
+                    let session = try session(engine, request.session ?? "")
+                    try await failing { () async throws(ClaimFailure) in
+                        try await engine.prepare(request, session: session)
+                    }
+                    return VarlinkNothing()
+                },
+                "List": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
+                    try await list(engine, invocation)
+                },
+            ].merging(presenterMethods(engine)) { own, _ in own }
+        )
+    }
+
+    private static func presenterMethods(_ engine: Engine) -> [String: VarlinkMethod] {
+        [
+            "AddPresenter": VarlinkMethod { (request: Interface.PresenterRequest, _) async throws(VarlinkError) in
+                let session = try session(engine, request.session)
+                let path = try request.path.remotePath()
+                let presenter = try failing { () throws(ClaimFailure) in
+                    try engine.addPresenter(
+                        session: session,
+                        at: path,
+                        implements: request.messages ?? [],
+                        observes: request.observes ?? []
+                    )
+                }
+                return Interface.PresenterReply(presenter: presenter)
+            },
+            "MovePresenter": VarlinkMethod { (request: Interface.PresenterRequest, _) async throws(VarlinkError) in
+                let session = try session(engine, request.session)
+                guard let presenter = request.presenter else { throw .invalidParameter("presenter") }
+                let path = try request.path.remotePath()
+                try failing { () throws(ClaimFailure) in
+                    try engine.movePresenter(presenter, session: session, to: path)
+                }
+                return VarlinkNothing()
+            },
+            "RemovePresenter": VarlinkMethod { (request: Interface.PresenterRequest, _) async throws(VarlinkError) in
+                let session = try session(engine, request.session)
+                guard let presenter = request.presenter else { throw .invalidParameter("presenter") }
+                try failing { () throws(ClaimFailure) in
+                    try engine.removePresenter(presenter, session: session)
+                }
+                return VarlinkNothing()
+            },
+            "Reply": VarlinkMethod { (request: Interface.AnswerRequest, _) async throws(VarlinkError) in
+                let session = try session(engine, request.session)
+                let errno = request.errno.map { Errno($0) }
+                let failure = errno != nil || request.error != nil
+                engine.reply(
+                    session: session,
+                    message: request.message,
+                    failure: failure ? ClaimFailure(errno ?? .inputOutput, request.error) : nil
+                )
+                return VarlinkNothing()
+            },
+        ]
+    }
+
+    /// Streams a session's messages until its connection ends, and the session with it.
+    private static func attend(
+        _ engine: Engine,
+        _ request: Interface.AttendRequest,
+        _ invocation: VarlinkInvocation
+    ) async throws(VarlinkError) -> Interface.AttendReply {
+        guard invocation.wantsMore else { throw .expectedMore }
+        let (messages, continuation) = AsyncStream.makeStream(
+            of: Interface.Message.self,
+            bufferingPolicy: .bufferingOldest(waitingMessages)
+        )
+        let (session, token) = try failing { () throws(ClaimFailure) in
+            try engine.attend(process: invocation.peer.process, resuming: request.resume) { message in
+                switch continuation.yield(message) {
+                case .enqueued: return true
+                case .dropped, .terminated: return false
+                @unknown default: return false
+                }
+            }
+        }
+        invocation.scope.whenEnded {
+            engine.endSession(session)
+            continuation.finish()
+        }
+        try await invocation.send(Interface.AttendReply(session: token))
+        for await message in messages { try await invocation.send(Interface.AttendReply(message: message)) }
+        return Interface.AttendReply()
+    }
+
+    private static func claim(
+        _ engine: Engine,
+        _ request: Interface.ClaimRequest,
+        _ invocation: VarlinkInvocation
+    ) async throws(VarlinkError) -> Interface.ClaimReply {
+        let scope = invocation.scope
+        let session: Int
+        if let token = request.session {
+            session = try self.session(engine, token)
+        } else {
+            session = try failing { () throws(ClaimFailure) in
+                try scope.session { () throws(ClaimFailure) in
+                    let session = try engine.beginConnection(process: invocation.peer.process)
+                    scope.hold(1)
+                    scope.whenEnded { engine.endSession(session) }
+                    return session
+                }
+            }
+        }
+        let reply = try await failing { () async throws(ClaimFailure) in
+            try await engine.claim(request, session: session)
+        }
+        if Task.isCancelled { try? engine.releaseClaim(reply.claim) }
+        return reply
+    }
+
+    private static func list(
+        _ engine: Engine,
+        _ invocation: VarlinkInvocation
+    ) async throws(VarlinkError) -> Interface.ListReply {
+        let claims = engine.claimStatuses()
+        let presenters = try await AccountService.sendBatches(engine.presenterStatuses(), invocation) {
+            Interface.ListReply(claims: [], presenters: $0)
+        }
+        let last = try await AccountService.sendBatches(claims, invocation) {
+            Interface.ListReply(claims: $0, presenters: [])
+        }
+        return Interface.ListReply(claims: last, presenters: presenters)
+    }
+
+    private static func session(_ engine: Engine, _ token: String) throws(VarlinkError) -> Int {
+        try failing { () throws(ClaimFailure) in try engine.session(token) }
+    }
+
+    private static func failing<Value>(_ body: () throws(ClaimFailure) -> Value) throws(VarlinkError) -> Value {
+        do throws(ClaimFailure) { return try body() } catch { throw error.asVarlink }
+    }
+
+    private static func failing<Value: Sendable>(
+        _ body: () async throws(ClaimFailure) -> Value
+    ) async throws(VarlinkError) -> Value {
+        do throws(ClaimFailure) { return try await body() } catch { throw error.asVarlink }
+    }
+}
+
+extension ClaimFailure {
+    /// The failure as it travels, with what to do.
+    fileprivate var asVarlink: VarlinkError {
+        let words: String
+        switch errno {
+        case .cancelled: words = "the claim was cancelled"
+        case .deadlock: words = "it would wait for a claim that waits for it; ask for all items in one claim"
+        case .timedOut: words = "others hold it for longer than that; see `cove claims`"
+        default: words = errno.explanation
+        }
+        return .failed(message ?? words, errno: errno, path: path, interface: CoordinationInterface.name)
+    }
+}
