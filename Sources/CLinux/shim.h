@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <linux/stat.h>
+#include <sys/prctl.h>
 
 // Declared here rather than by their headers: those would make this module the owner of Glibc's structures.
 extern long syscall(long number, ...);
@@ -64,6 +65,9 @@ static inline int cove_set_lease(int fd, int type) { return fcntl(fd, 1024, type
 static inline int cove_sync_file_range(int fd, int64_t offset, int64_t length, unsigned int flags) {
     return (int)syscall(__NR_sync_file_range, fd, offset, length, flags);
 }
+
+// prctl(2) is variadic, which Swift can't import: orphans below this process become its children.
+static inline int cove_set_child_subreaper(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 // statx(2): asks for a mount's id that is never used again (Linux 6.8).
 enum { COVE_STATX_MNT_ID_UNIQUE = 0x4000 };

@@ -3,6 +3,7 @@ enum CommandTable {
     /// All commands, in the order help shows them.
     static let all: [Command] = [
         mount, unmount, upgrade, login, status, list, info, download, evict, pin, unpin, sync, pause, resume, conflicts,
+        coordinate, claims,
         versionsList, versionsShow, versionsRestore, versionsResolve, versionsRemove, trashList, trashRestore,
         trashEmpty, statistics, doctor, completions, manual, version, help,
         daemon, announcer, notifier,

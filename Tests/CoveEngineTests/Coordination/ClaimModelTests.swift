@@ -5,7 +5,7 @@ import Testing
 @testable import CoveEngine
 
 /// Random schedules against a reference that looks at all pairs of claims.
-@Suite struct ClaimModelTests {
+@Suite(.serialized) struct ClaimModelTests {
     private static let paths = [
         "a", "a/x", "a/y", "d", "d/e", "d/e/f", "p.pkg", "p.pkg/1", "p.pkg/in.pkg", "p.pkg/in.pkg/2", "d/in.pkg/3",
     ]
@@ -63,7 +63,11 @@ import Testing
 
     /// In turn, and never two together that must not be: after every step exactly those are granted for which no earlier
     /// claim stands in the way.
-    @Test(arguments: 0..<4) func `who comes first is served first`(part: Int) {
+    @Test(arguments: 0..<4) func `who comes first is served first`(part: Int) async {
+        await blocking { runTurns(part) }
+    }
+
+    private func runTurns(_ part: Int) {
         let seed = UInt64.random(in: 0...UInt64(UInt32.max))
         print("claim model test \(part): seed \(seed)")
         var random = SeededGenerator(seed: seed)
@@ -110,7 +114,11 @@ import Testing
 
     /// With nested claims, shared purposes, presenters, moves, silence and deaths: never two together that must not be,
     /// and everything comes to an end.
-    @Test(arguments: 0..<4) func `nothing waits for ever`(part: Int) {
+    @Test(arguments: 0..<4) func `nothing waits for ever`(part: Int) async {
+        await blocking { runNested(part) }
+    }
+
+    private func runNested(_ part: Int) {
         let seed = UInt64.random(in: 0...UInt64(UInt32.max))
         print("claim liveness test \(part): seed \(seed)")
         var random = SeededGenerator(seed: seed)

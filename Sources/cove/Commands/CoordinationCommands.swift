@@ -1,0 +1,88 @@
+internal import CoveCore
+internal import FoundationEssentials
+
+/// Commands for claims.
+extension CommandTable {
+    private typealias Interface = CoordinationInterface
+
+    static let coordinate = Command(
+        name: "coordinate",
+        summary: "run a command while holding claims on files",
+        operands: .init(names: ["COMMAND"], minimum: 1, repeats: true, completion: .command),
+        options: [
+            item(
+                "reading",
+                "others may read PATH and not change it; what programs have not saved of it is saved first"
+            ),
+            item("writing", "nobody else may read or change PATH"),
+            item("merging", "as --writing, and what programs have not saved is saved first"),
+            item("moving", "PATH, and all in it, is going to be moved"),
+            item("deleting", "PATH, and all in it, is going to be deleted"),
+            item("replacing", "another item is going to take PATH, whether or not one is there"),
+            Option(long: "for-uploading", summary: "read snapshots, and let others write at once"),
+            Option(long: "timeout", argument: "S", summary: "give up after so many seconds"),
+        ],
+        details: """
+            Each item option can be given several times; all are claimed at once, so that two commands never wait for each
+            other. Put `--` before a command that has options of its own: `cove coordinate --writing F -- vim F`.
+
+            Claims are held until the command ends. It and the programs it starts use the items as ever; others wait, and so
+            do programs that know nothing of claims: they wait in open(2), at most 45 seconds, and may be interrupted.
+            Removing, renaming and creating wait a second and then fail with EBUSY.
+
+            With --for-uploading the variable COVE_SNAPSHOT has the paths of the snapshots of all items that are read, one a
+            line: copies that no later write changes, a directory as one zip file. They are deleted when the command ends.
+
+            The exit code is the command's; 1 when the claims can't be had, 126 or 127 when the command can't be run.
+            """
+    ) { arguments throws(Failure) in try Coordinate(arguments).run() }
+
+    private static func item(_ name: String, _ summary: String) -> Option {
+        Option(long: name, argument: "PATH", summary: summary, completion: .file)
+    }
+
+    static let claims = Command(
+        name: "claims",
+        summary: "list claims, held and waiting, and programs that present files",
+        details: """
+            One line each: the claim, whether it is granted or what it waits for, the program that asked, and its items.
+            """
+    ) { arguments throws(Failure) in
+        let connection = try AccountConnection.open(arguments)
+        var found = Interface.ListReply(claims: [], presenters: [])
+        let last: Interface.ListReply = try connection.stream("\(Interface.name).List") {
+            (reply: Interface.ListReply) in
+            found.claims += reply.claims
+            found.presenters += reply.presenters
+        }
+        found.claims += last.claims
+        found.presenters += last.presenters
+        if arguments.has("json") {
+            try JSONOutput.write(found)
+            return 0
+        }
+        let terminal = Terminal.standardOutput
+        for claim in found.claims {
+            var line = "\(claim.claim)  \(ItemText.padded(claim.state, 10, left: false))"
+            line += "  \(terminal.safe(claim.program)) (\(claim.process))"
+            for intent in claim.intents {
+                let options = intent.options.isEmpty ? "" : " " + intent.options.joined(separator: ",")
+                line += "  \(intent.kind.rawValue)\(options) \(terminal.safe(intent.path.shown))"
+            }
+            if !claim.waitsFor.isEmpty { line += "  after \(claim.waitsFor.joined(separator: " "))" }
+            terminal.write(line + "\n")
+        }
+        for presenter in found.presenters {
+            var line = "\(presenter.presenter)  presents    \(terminal.safe(presenter.program)) (\(presenter.process))"
+            line += "  \(terminal.safe(presenter.path.shown))"
+            if presenter.unanswered > 0 { line += "  \(presenter.unanswered) unanswered" }
+            terminal.write(line + "\n")
+        }
+        return 0
+    }
+}
+
+extension PathParameter {
+    /// The path for a person.
+    fileprivate var shown: String { ((try? remotePath()) ?? nil)?.description ?? "-" }
+}

@@ -1,0 +1,108 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// A session with the daemon, kept alive by a thread that answers for this process, also to the daemon's successor.
+final class ClaimHolder: Sendable {
+    private typealias Interface = CoordinationInterface
+
+    /// The session's token.
+    let token: String
+    private let socket: String
+    private let name: String
+    private let holding = Atomic(false)
+
+    /// True while a command relies on the claims.
+    var isHolding: Bool {
+        get { holding.load(ordering: .acquiring) }
+        set { holding.store(newValue, ordering: .releasing) }
+    }
+
+    private init(token: String, socket: String, name: String) {
+        self.token = token
+        self.socket = socket
+        self.name = name
+    }
+
+    /// Begins a session.
+    static func begin(socket: String, name: String) throws(Failure) -> ClaimHolder {
+        let slot = Slot()
+        do throws(Errno) {
+            try BlockingThread.start {
+                do throws(Failure) {
+                    let connection = try AccountConnection(socket: socket, name: name)
+                    var holder: ClaimHolder?
+                    let _: Interface.AttendReply = try connection.stream(
+                        "\(Interface.name).Attend",
+                        Interface.AttendRequest()
+                    ) { (reply: Interface.AttendReply) in
+                        if let token = reply.session {
+                            let made = ClaimHolder(token: token, socket: socket, name: name)
+                            holder = made
+                            slot.put(.success(made))
+                        } else if let message = reply.message {
+                            holder?.take(message)
+                        }
+                    }
+                    holder?.goOn()
+                } catch {
+                    slot.put(.failure(error))
+                    slot.value?.goOn()
+                }
+            }
+        } catch {
+            throw Failure(nil, "no thread can be started: \(error)", "check the limit of processes")
+        }
+        return try slot.wait()
+    }
+
+    /// The daemon has gone: its successor is asked for the session.
+    private func goOn() {
+        let deadline = System.monotonic() + 10_000_000_000
+        while System.monotonic() < deadline {
+            guard let connection = try? AccountConnection(socket: socket, name: name) else {
+                _ = poll(nil, 0, 50)
+                continue
+            }
+            var isOurs = false
+            _ = try? connection.stream("\(Interface.name).Attend", Interface.AttendRequest(resume: token)) {
+                (reply: Interface.AttendReply) in
+                if let session = reply.session {
+                    isOurs = session == token
+                } else if let message = reply.message {
+                    take(message)
+                }
+            }
+            guard isOurs else { break }
+            return goOn()
+        }
+        warn()
+    }
+
+    private func take(_ message: CoordinationInterface.Message) {
+        if message.kind == CoordinationInterface.MessageKind.claimLost.rawValue { warn() }
+        guard message.wantsReply, let connection = try? AccountConnection(socket: socket, name: name) else { return }
+        let answer = CoordinationInterface.AnswerRequest(session: token, message: message.number)
+        let _: VarlinkNothing? = try? connection.call("\(CoordinationInterface.name).Reply", answer)
+    }
+
+    private func warn() {
+        if isHolding { Tool.report(Failure(name, "the claim is lost: others may use it now", "end the command")) }
+    }
+
+    /// The session, once there is one, or why there is none.
+    private final class Slot: Sendable {
+        private let result = Mutex<Result<ClaimHolder, Failure>?>(nil)
+
+        var value: ClaimHolder? { result.withLock { try? $0?.get() } }
+
+        func put(_ new: Result<ClaimHolder, Failure>) { result.withLock { $0 = $0 ?? new } }
+
+        func wait() throws(Failure) -> ClaimHolder {
+            while true {
+                if let result = result.withLock({ $0 }) { return try result.get() }
+                _ = poll(nil, 0, 1)
+            }
+        }
+    }
+}

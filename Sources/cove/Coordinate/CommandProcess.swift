@@ -1,0 +1,45 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Runs a person's command in the foreground, as flock(1) and env(1) do.
+enum CommandProcess {
+    /// The command's process, for the signal handler.
+    private static let child = Atomic<Int32>(0)
+
+    /// Runs a command with this process's terminal, files and environment; its exit code, or 128 and the signal's number.
+    static func run(_ words: [[UInt8]]) -> Int32 {
+        let list = words.map { word -> UnsafeMutablePointer<CChar>? in
+            strdup(String(decoding: word, as: UTF8.self))
+        }
+        defer { list.forEach { free($0) } }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var defaults = sigset_t()
+        sigemptyset(&defaults)
+        for signal in [SIGPIPE, SIGINT, SIGQUIT] { sigaddset(&defaults, signal) }
+        posix_spawnattr_setsigdefault(&attributes, &defaults)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+        // The terminal sends these to the command too; what it makes of them is its own business.
+        signal(SIGINT, SIG_IGN)
+        signal(SIGQUIT, SIG_IGN)
+        for number in [SIGTERM, SIGHUP] {
+            signal(number) { number in _ = kill(CommandProcess.child.load(ordering: .relaxed), number) }
+        }
+        var process = pid_t()
+        let error = posix_spawnp(&process, list[0] ?? strdup(""), nil, &attributes, list + [nil], environ)
+        guard error == 0 else {
+            Tool.report(Failure(String(decoding: words[0], as: UTF8.self), "\(Errno(error))", "check the command"))
+            return error == ENOENT ? 127 : 126
+        }
+        child.store(process, ordering: .relaxed)
+        while true {
+            var status: Int32 = 0
+            let ended = waitpid(-1, &status, 0)
+            if ended < 0, Errno.current != .interrupted { return 1 }
+            guard ended == process else { continue }
+            return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+        }
+    }
+}
