@@ -77,7 +77,7 @@ public final class Engine: Sendable {
         self.configuration = configuration
         self.provider = provider
         mustPoll = provider.changeSignal == nil
-        coordination = Coordination(log: log)
+        coordination = Coordination(presenterTimeout: configuration.presenterTimeout.nanoseconds, log: log)
         self.log = log
         do throws(Errno) {
             if let ledger { self.ledger = ledger } else { self.ledger = try HandleLedger() }

@@ -28,6 +28,8 @@ public struct EngineConfiguration: Sendable {
     public var stallLimit: Duration = .seconds(30)
     /// How long a program's open waits for a claim whose holder lives.
     public var openTimeout: Duration = .seconds(45)
+    /// How long a program that presents an item may take to answer.
+    public var presenterTimeout: Duration = .seconds(30)
     /// How long a vacated name passes its document on.
     public var tombstoneTime: Duration = .seconds(15)
     /// How long a file that stays open must rest before a copy of it is sent.

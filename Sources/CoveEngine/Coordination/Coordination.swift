@@ -37,7 +37,7 @@ final class Coordination: Sendable {
     typealias Completion = @Sendable (Result<Int, ClaimFailure>) -> Void
 
     struct State: ~Copyable {
-        var table = ClaimTable()
+        var table: ClaimTable
         var holders: [Int: Holder] = [:]
         var tokens: [String: Int] = [:]
         var completions: [Int: Completion] = [:]
@@ -54,7 +54,7 @@ final class Coordination: Sendable {
     }
 
     let limits = Limits()
-    let state = Mutex(State())
+    let state: Mutex<State>
     /// True while anybody claims or presents anything: what others look at first.
     let isActive = Atomic(false)
     /// True once another daemon goes on.
@@ -67,8 +67,9 @@ final class Coordination: Sendable {
     let clock = DispatchQueue(label: "cove.coordination")
     let log: Log
 
-    init(log: Log) {
+    init(presenterTimeout: Int64, log: Log) {
         self.log = log
+        state = Mutex(State(table: ClaimTable(limits: ClaimTable.Limits(presenter: presenterTimeout))))
         state.withLock { state in
             state.programSession = state.table.beginSession(.isTrusted)
             state.syncSession = state.table.beginSession(.isTrusted)

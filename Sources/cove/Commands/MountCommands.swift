@@ -33,7 +33,8 @@ extension CommandTable {
             argument: "OPTIONS",
             summary: "options as in fstab(5), separated by commas",
             completion: .words([
-                "ro", "allow_other", "passthrough", "cache-size=", "settle=", "stall-limit=", "poll=", "cacert=",
+                "ro", "allow_other", "passthrough", "cache-size=", "settle=", "stall-limit=", "poll=", "open-timeout=",
+                "presenter-timeout=", "cacert=",
                 "versions=", "ignore=", "log=", "simulate-latency=", "simulate-bandwidth=", "simulate-stall=", "nosuid",
                 "nodev", "noexec",
             ])
@@ -63,6 +64,8 @@ extension CommandTable {
               settle=2s: how long a change rests before it is sent
               stall-limit=30s: how long a program waits for a source that makes no progress
               poll=30s: how often a server that tells of no changes is asked for them
+              open-timeout=45s: how long open(2) waits for a claim, see `cove coordinate`
+              presenter-timeout=30s: how long a program that presents a file may take to answer
               cacert=FILE: as --cacert
               versions=10: how many earlier contents of a file are kept here, see `cove versions ls`; 0 for none
               ignore=GLOB: names that stay on this device (repeatable)

@@ -21,6 +21,8 @@ extension Daemon {
         if let time = plan.options.settleTime { configuration.settleTime = time }
         if let time = plan.options.stallLimit { configuration.stallLimit = time }
         if let time = plan.options.pollInterval { configuration.pollInterval = time }
+        if let time = plan.options.openTimeout { configuration.openTimeout = time }
+        if let time = plan.options.presenterTimeout { configuration.presenterTimeout = time }
         if let count = plan.options.keptVersions { configuration.keptVersions = count }
         configuration.isReadOnly = plan.options.isReadOnly
         configuration.user = geteuid()

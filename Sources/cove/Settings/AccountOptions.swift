@@ -12,6 +12,8 @@ struct AccountOptions: Sendable, Equatable {
     var settleTime: Duration?
     var stallLimit: Duration?
     var pollInterval: Duration?
+    var openTimeout: Duration?
+    var presenterTimeout: Duration?
     var certificates: String?
     var keptVersions: Int?
     var ignore: [String] = []
@@ -35,6 +37,7 @@ struct AccountOptions: Sendable, Equatable {
     private static let ownWords = [
         "ro", "rw", "allow_other", "passthrough", "cache-size=SIZE", "simulate-latency=TIME",
         "simulate-bandwidth=SIZE", "simulate-stall=GLOB", "settle=TIME", "stall-limit=TIME", "poll=TIME",
+        "open-timeout=TIME", "presenter-timeout=TIME",
         "cacert=FILE", "versions=COUNT", "ignore=GLOB", "log=LEVEL",
     ]
 
@@ -62,6 +65,9 @@ struct AccountOptions: Sendable, Equatable {
         case ("settle", let value?): settleTime = try Self.parsed(option, "2s", Units.parseDuration(value))
         case ("stall-limit", let value?): stallLimit = try Self.parsed(option, "30s", Units.parseDuration(value))
         case ("poll", let value?): pollInterval = try Self.parsed(option, "30s", Units.parseDuration(value))
+        case ("open-timeout", let value?): openTimeout = try Self.parsed(option, "45s", Units.parseDuration(value))
+        case ("presenter-timeout", let value?):
+            presenterTimeout = try Self.parsed(option, "30s", Units.parseDuration(value))
         case ("cacert", let value?): certificates = StatePaths.absolute(value)
         case ("versions", let value?): keptVersions = try Self.parsed(option, "10", UInt16(value).map { Int($0) })
         case ("ignore", let value?): ignore.append(value)
