@@ -29,6 +29,7 @@ public final class Engine: Sendable {
     let incoming = IncomingTable()
     /// Claims and presenters.
     let coordination: Coordination
+    let remoteClaims = RemoteClaims()
     /// Programs that wait to cut a file.
     let truncations = Truncations()
     let touched: TouchedDirectories
@@ -225,6 +226,7 @@ public final class Engine: Sendable {
             makeRoomOnDisk()
         }
         lookups.expire(before: now)
+        expireRemoteClaims()
         for claim in truncations.expire(before: now) { end(claim) }
         tombstones.expire(before: now)
     }

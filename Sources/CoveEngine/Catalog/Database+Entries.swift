@@ -292,3 +292,9 @@ struct CatalogChange {
     /// Where a moved or removed entry was.
     var from: Place?
 }
+
+/// What a transaction did to a document's versions, for those who follow commits.
+struct VersionNote {
+    var document: DocumentID
+    var change: VersionChange
+}

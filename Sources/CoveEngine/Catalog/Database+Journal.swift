@@ -297,5 +297,6 @@ extension Database {
             .text(host),
             .int(milliseconds)
         )
+        versionNotes.append(VersionNote(document: document, change: .gained))
     }
 }

@@ -46,6 +46,7 @@ extension Database {
             .optional(version.host),
             .optional(version.version?.bytes)
         )
+        versionNotes.append(VersionNote(document: version.document, change: .gained))
     }
 
     /// The versions of a document, newest first.

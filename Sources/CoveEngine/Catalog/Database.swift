@@ -24,6 +24,8 @@ final class Database: @unchecked Sendable {
     var request: Int64?
     /// What the transaction has put into the change feed.
     var changes: [CatalogChange] = []
+    /// What it did to versions.
+    var versionNotes: [VersionNote] = []
 
     /// Opens a connection; the file is created when missing.
     init(path: String, disk: StateDisk, log: Log) throws(Errno) {
@@ -50,6 +52,7 @@ final class Database: @unchecked Sendable {
         undo = []
         request = nil
         changes.removeAll(keepingCapacity: true)
+        versionNotes.removeAll(keepingCapacity: true)
         if failed { for step in steps.reversed() { step() } }
     }
 

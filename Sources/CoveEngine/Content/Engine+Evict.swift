@@ -52,8 +52,11 @@ extension Engine {
         return freed
     }
 
-    /// Drops one item's bytes; nil for a directory.
+    /// Drops one item's bytes, if whoever presents it agrees; nil for a directory.
     private func evictItem(_ id: ItemID) throws(Refusal) -> Int64? {
+        guard askForEviction(id) else {
+            throw Refusal.errno(.busy, "a program presents it and needs its bytes; close it there first")
+        }
         let item = live.retain(id)
         defer { live.release(id) }
         let outcome: Result<Int64?, Refusal> = item.state.withLock { state in
@@ -180,7 +183,8 @@ extension Engine {
             for (id, used) in fresh {
                 tried.insert(id)
                 cursor = used
-                _ = try? evictItem(id)
+                // What a program presents stays: nobody asked for this.
+                if !isPresented(id) { _ = try? evictItem(id) }
                 if residentBytes.load(ordering: .relaxed) <= target { return }
             }
         }

@@ -322,6 +322,7 @@ final class Coordination: Sendable {
     private static let vacancy: Int64 = 15_000_000_000
 
     private func take(_ event: CatalogEvent, before next: CatalogEvent?, _ state: inout State, _ now: Int64) {
+        if let version = event.version { return state.table.versionChanged(event.path, version, nil) }
         switch event.kind {
         case .created:
             let isSame = (state.vacated.removeValue(forKey: event.path) ?? 0) > now
@@ -384,6 +385,8 @@ struct CatalogEvent: Sendable {
     var from: RemotePath?
     /// True for names that stay on this device: nobody is told of them.
     var isScratch: Bool
+    /// What happened to its versions, and not to itself.
+    var version: VersionChange?
 
     var path: RemotePath { RemotePath(steps.map(\.name)) }
 }

@@ -87,7 +87,14 @@ extension Engine {
     /// What a commit changed, on the writer's connection: kept for the table, with the paths as they are now.
     private func follow(_ changes: [CatalogChange], _ database: Database) {
         guard !isUncoordinated else { return }
-        let events = changes.compactMap { try? event(of: $0, database) }
+        var events = changes.compactMap { try? event(of: $0, database) }
+        for note in database.versionNotes {
+            guard let entry = try? database.entry(document: note.document),
+                var event = try? event(of: CatalogChange(kind: .content, entry: entry.id, item: entry.item), database)
+            else { continue }
+            event.version = note.change
+            events.append(event)
+        }
         guard !events.isEmpty else { return }
         coordination.events.withLock { waiting in
             waiting += events

@@ -107,6 +107,7 @@ extension Engine {
         of document: DocumentID,
         progress: PushProgress
     ) throws(Errno) -> SnapshotOutcome {
+        if isClaimedForWriting(id) { return .busy(200) }
         let item = live.retain(id)
         var keeps = false
         defer { if !keeps { live.release(id) } }

@@ -89,6 +89,9 @@ extension SyncEngine {
     @discardableResult
     func show(_ transition: Transition) async throws(ProviderError) -> Bool {
         let engine = engine
+        let claim: Int?
+        do throws(Errno) { claim = try await engine.remoteClaim(for: transition) } catch { return false }
+        defer { if let claim { engine.coordination.release(claim) } }
         let queue = announceQueue
         let error = await withCheckedContinuation { (continuation: CheckedContinuation<Errno?, Never>) in
             queue.async {

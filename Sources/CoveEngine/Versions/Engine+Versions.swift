@@ -235,7 +235,9 @@ extension Engine {
     public func resolveConflicts(of path: RemotePath, _ id: String?) throws(Errno) -> Int {
         try requireWritable()
         return try catalog.write { database throws(Errno) in
-            let document = Database.Value.document(try self.file(path, database).document)
+            let entry = try self.file(path, database)
+            let document = Database.Value.document(entry.document)
+            database.versionNotes.append(VersionNote(document: entry.document, change: .resolved))
             guard let id else {
                 return try database.change("DELETE FROM conflicts WHERE document = ?1 OR copy = ?1", [document])
             }

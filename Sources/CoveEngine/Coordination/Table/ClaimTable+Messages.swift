@@ -223,7 +223,7 @@ extension ClaimTable {
 }
 
 /// What happened to a version.
-enum VersionChange {
+enum VersionChange: Sendable {
     case gained
     case lost
     case resolved

@@ -254,6 +254,17 @@ struct ClaimTable: ~Copyable {
         return use.takesAll && (node.intentsBelow > 0 || node.presentersBelow > 0)
     }
 
+    /// True where an item, or a package that it is in, is presented.
+    func isPresented(_ path: RemotePath) -> Bool {
+        var node = root
+        for name in path.names {
+            if node.isPackage, !node.presenters.isEmpty { return true }
+            guard let child = node.children[name] else { return false }
+            node = child
+        }
+        return !node.presenters.isEmpty
+    }
+
     /// Where the items of a claim are now.
     func paths(of number: Int) -> [RemotePath] { claims[number]?.intents.map(\.node.path) ?? [] }
 

@@ -1,0 +1,96 @@
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// What the cloud does here keeps to claims, and is told to presenters.
+    struct CoordinationSyncTests {
+        private static func coordinated(
+            _ body: @escaping @Sendable (MountedAccount) throws -> Void
+        ) async throws {
+            try await mounted(options: "settle=100ms") { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("echo old > F; echo beside > G")
+                try account.settle()
+                try body(account)
+            }
+        }
+
+        private static let holding = """
+            $COVE coordinate --writing F -- sh -c '%; touch $tmp/held; while [ ! -e $tmp/go ]; do sleep 0.01; done; %'
+            """
+
+        private static func holding(_ before: String, _ after: String) -> String {
+            let parts = holding.components(separatedBy: "%")
+            return parts[0] + before + parts[1] + after + parts[2]
+        }
+
+        @Test func `a remote change waits for a claim, others don't wait for it`() async throws {
+            try await Self.coordinated { account in
+                let holder = try account.start(Self.holding("true", "cat F"))
+                try waitUntil("it is held") { try account.shell("ls $tmp").contains("held") }
+                try account.shell("echo remote > $src/F; echo remote > $src/G")
+                try waitUntil("the other one is here") { try account.shell("cat G") == "remote\n" }
+                try account.waitForWaiting(1)
+                try account.shell("touch $tmp/go")
+                #expect(try holder.wait(deadline: 20).output == "old\n")
+                try waitUntil("it is here") { try account.shell("cat F") == "remote\n" }
+                try account.waitForWaiting(0)
+            }
+        }
+
+        @Test func `what is done under a claim is sent when it ends`() async throws {
+            try await Self.coordinated { account in
+                let holder = try account.start(Self.holding("echo half > F", "echo whole >> F"))
+                try waitUntil("it is held") { try account.shell("ls $tmp").contains("held") }
+                try account.shell("echo later > G")
+                try waitUntil("the other one is sent") { try account.shell("cat $src/G") == "later\n" }
+                #expect(try account.shell("cat $src/F") == "old\n")
+                try account.shell("touch $tmp/go")
+                #expect(try holder.wait(deadline: 20).status == 0)
+                try account.settle()
+                #expect(try account.shell("cat $src/F") == "half\nwhole\n")
+            }
+        }
+
+        @Test func `presenters hear of remote changes, versions and evictions`() async throws {
+            try await Self.coordinated { account in
+                let (presenter, log) = try account.startPresenter("F")
+                try account.shell("echo remote > $src/F")
+                try waitUntil("the change is told") { try log().contains("didChange F") }
+                #expect(try log().dropFirst().first == "relinquishToWriter F")
+                #expect(!(try log().contains { $0.hasPrefix("accommodate") }))
+                #expect(try account.shell("cat F") == "remote\n")
+                try account.settle()
+                try account.shell("echo local > new; mv new F")
+                try waitUntil("the version is told") { try log().contains("didGainVersion F") }
+                try account.settle()
+                try account.shell("$COVE evict F")
+                #expect(try log().contains("accommodateEviction F"))
+                try account.shell("$COVE coordinate --deleting F -- rm F")
+                #expect(try log().contains("accommodateDeletion F"))
+                presenter.signal(SIGTERM)
+            }
+        }
+
+        @Test func `bytes that a program presents and needs are not evicted`() async throws {
+            try await Self.coordinated { account in
+                let script = """
+                    session = Session(socket_path)
+                    session.calls.call("AddPresenter", session=session.token, path="F", messages=["didChange"], observes=[])
+                    done("presents")
+                    until("stop")
+                    """
+                let presenter = try account.startPython(script)
+                try waitUntil("it presents") { try account.shell("ls $tmp").contains("presents") }
+                try account.expectRefusal(
+                    "$COVE evict F",
+                    "F: a program presents it and needs its bytes; close it there first"
+                )
+                presenter.signal(SIGTERM)
+                #expect(presenter.hasEnded(within: 10))
+                try account.shell("$COVE evict F")
+            }
+        }
+    }
+}
