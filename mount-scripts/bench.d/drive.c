@@ -13,6 +13,12 @@
  *   drive tree DIR ITEMS FANOUT  (prints nothing) the tree of simulated://?items=ITEMS&fanout=FANOUT, files being holes
  *   drive run COMMAND...         until it ends; its output goes to /dev/null
  *   drive touch BYTES            (prints nothing) so much free memory, which the host of a virtual machine may have taken back
+ *   drive claims MOUNT FILE CLIENTS COUNT
+ *                                COUNT claims in all, with their ends, by CLIENTS connections to the daemon of MOUNT, each on a
+ *                                file of its own: FILE and a number
+ *   drive locks FILE COUNT       COUNT locks of a file, with their ends
+ *   drive opens FILE COUNT       COUNT times open and close
+ *   drive present MOUNT FILE     (prints "ready") presents a file as long as the daemon lives
  *   drive forget FILE...         (prints nothing) writes back and drops the files' cached pages
  */
 #define _GNU_SOURCE
@@ -24,8 +30,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -220,6 +229,89 @@ static void touch(size_t size) {
     if (memory == MAP_FAILED) err(1, "%zu bytes", size);
 }
 
+/* A connection to the daemon that serves a mount. */
+static int connected(const char *mount) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (getxattr(mount, "user.cove.socket", address.sun_path, sizeof address.sun_path - 1) < 0) err(1, "%s", mount);
+    int line = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (line < 0 || connect(line, (struct sockaddr *)&address, sizeof address) != 0) err(1, "%s", address.sun_path);
+    return line;
+}
+
+/* Sends a call, its NUL included, and waits for a reply, which stays in the buffer. */
+static void call(int line, const char *text) {
+    if (send(line, text, strlen(text) + 1, MSG_NOSIGNAL) < 0) err(1, "send");
+    size_t length = 0;
+    do {
+        ssize_t part = recv(line, buffer + length, sizeof buffer - length, 0);
+        if (part <= 0) err(1, "the daemon has gone");
+        length += part;
+    } while (buffer[length - 1] != 0);
+    if (strstr(buffer, "\"error\":")) errx(1, "%s", buffer);
+}
+
+static void copy_member(const char *name, char *value, size_t size) {
+    char *found = strstr(buffer, name);
+    if (!found || snprintf(value, size, "%s", found + strlen(name)) < 0) errx(1, "%s", buffer);
+    value[strcspn(value, "\"")] = 0;
+}
+
+static int64_t claim_at_once(const char *mount, const char *file, long clients, long count) {
+    int64_t start = now();
+    for (long client = 0; client < clients; client++) {
+        if (fork() != 0) continue;
+        int line = connected(mount);
+        char claim[32], ask[512], end[256];
+        snprintf(ask, sizeof ask,
+                 "{\"method\":\"io.cove.Coordination.Claim\",\"parameters\":{\"intents\":[{\"kind\":\"writing\","
+                 "\"options\":[],\"path\":\"%s%ld\"}]}}", file, client);
+        for (long number = 0; number < count / clients; number++) {
+            call(line, ask);
+            copy_member("\"claim\":\"", claim, sizeof claim);
+            snprintf(end, sizeof end,
+                     "{\"method\":\"io.cove.Coordination.Release\",\"parameters\":{\"claim\":\"%s\"}}", claim);
+            call(line, end);
+        }
+        _exit(0);
+    }
+    int status;
+    while (wait(&status) > 0)
+        if (status != 0) errx(1, "a client failed");
+    return now() - start;
+}
+
+static int64_t lock_often(const char *path, long count) {
+    int file = opened(path, O_RDWR);
+    int64_t start = now();
+    for (long number = 0; number < count; number++) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        if (fcntl(file, F_OFD_SETLKW, &lock) != 0) err(1, "%s", path);
+        lock.l_type = F_UNLCK;
+        if (fcntl(file, F_OFD_SETLK, &lock) != 0) err(1, "%s", path);
+    }
+    return now() - start;
+}
+
+static int64_t open_often(const char *path, long count) {
+    int64_t start = now();
+    for (long number = 0; number < count; number++) close(opened(path, O_RDONLY));
+    return now() - start;
+}
+
+static void present(const char *mount, const char *file) {
+    char session[64], ask[1024];
+    int stream = connected(mount), line = connected(mount);
+    call(stream, "{\"method\":\"io.cove.Coordination.Attend\",\"more\":true}");
+    copy_member("\"session\":\"", session, sizeof session);
+    snprintf(ask, sizeof ask,
+             "{\"method\":\"io.cove.Coordination.AddPresenter\",\"parameters\":{\"session\":\"%s\",\"path\":\"%s\","
+             "\"messages\":[\"relinquishToReader\",\"relinquishToWriter\",\"saveChanges\"],\"observes\":[]}}", session, file);
+    call(line, ask);
+    puts("ready");
+    fflush(stdout);
+    while (recv(stream, buffer, sizeof buffer, 0) > 0);
+}
+
 int main(int count, char **words) {
     const char *verb = count > 2 ? words[1] : "";
     int64_t time;
@@ -234,6 +326,11 @@ int main(int count, char **words) {
         time = work_at_once(words[2], words[3], atol(words[4]), atol(words[5]));
     else if (strcmp(verb, "tree") == 0 && count == 5)
         return make_tree(opened(words[2], O_RDONLY | O_DIRECTORY), 0, atol(words[3]), atol(words[4])), 0;
+    else if (strcmp(verb, "claims") == 0 && count == 6)
+        time = claim_at_once(words[2], words[3], atol(words[4]), atol(words[5]));
+    else if (strcmp(verb, "locks") == 0 && count == 4) time = lock_often(words[2], atol(words[3]));
+    else if (strcmp(verb, "opens") == 0 && count == 4) time = open_often(words[2], atol(words[3]));
+    else if (strcmp(verb, "present") == 0 && count == 4) return present(words[2], words[3]), 0;
     else if (strcmp(verb, "run") == 0) time = run(words + 2);
     else if (strcmp(verb, "touch") == 0) return touch(atoll(words[2])), 0;
     else if (strcmp(verb, "forget") == 0) return forget(words + 2), 0;

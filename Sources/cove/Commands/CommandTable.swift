@@ -6,7 +6,7 @@ enum CommandTable {
         coordinate, claims,
         versionsList, versionsShow, versionsRestore, versionsResolve, versionsRemove, trashList, trashRestore,
         trashEmpty, statistics, doctor, completions, manual, version, help,
-        daemon, announcer, notifier,
+        daemon, announcer, notifier, claimSpeed,
     ]
 
     /// Those for people.

@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import CoveEngine
 internal import FoundationEssentials
 
 /// Commands for claims.
@@ -78,6 +79,22 @@ extension CommandTable {
             if presenter.unanswered > 0 { line += "  \(presenter.unanswered) unanswered" }
             terminal.write(line + "\n")
         }
+        return 0
+    }
+}
+
+extension CommandTable {
+    static let claimSpeed = Command(
+        name: "claim-speed",
+        summary: "measure the table of claims",
+        operands: .init(names: ["COUNT"], minimum: 1),
+        isForAccount: false,
+        isHidden: true
+    ) { arguments throws(Failure) in
+        guard let count = arguments.operand(0).flatMap({ Int($0) }), count > 0 else {
+            throw .usage("COUNT", "is no number")
+        }
+        Terminal.standardOutput.write("\(ClaimSpeed.measure(count: count))\n")
         return 0
     }
 }
