@@ -30,7 +30,7 @@ final class Catalog: Sendable {
     private let checkpointQueue = DispatchQueue(label: "cove.checkpoint")
     private let commits = Atomic<Int>(0)
     /// Hears of what was committed, on the writer's connection, in the order of the commits.
-    let follower = Mutex<(@Sendable ([CatalogChange], Database) -> Void)?>(nil)
+    let follower = Mutex<CatalogFollower?>(nil)
     private let afterSync = Mutex<[@Sendable () -> Void]>([])
 
     /// Opens or makes the catalog and brings its schema up to date.
@@ -93,7 +93,7 @@ final class Catalog: Sendable {
             do throws(Errno) {
                 let value = try body(database)
                 try database.run("COMMIT")
-                if let follow = follower.withLock({ $0 }) { follow(database.changes, database) }
+                follower.withLock({ $0 })?.take(database.changes, database)
                 database.endTransaction(failed: false)
                 return value
             } catch {
@@ -197,6 +197,13 @@ enum CatalogOpenError: Error {
     case tooNew(Int)
     case corrupt(String)
     case failed(Errno)
+}
+
+/// Who hears of commits.
+///
+/// In a struct: a function that is itself what a mutex holds is wrapped once more each time it is looked at.
+struct CatalogFollower: Sendable {
+    let take: @Sendable ([CatalogChange], Database) -> Void
 }
 
 /// What a row of the change feed tells.

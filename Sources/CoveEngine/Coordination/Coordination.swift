@@ -34,6 +34,11 @@ final class Coordination: Sendable {
         var grace: Int64?
     }
 
+    /// See `CatalogFollower`.
+    struct Settler: Sendable {
+        let settle: @Sendable (Int) -> Void
+    }
+
     typealias Completion = @Sendable (Result<Int, ClaimFailure>) -> Void
 
     struct State: ~Copyable {
@@ -47,6 +52,7 @@ final class Coordination: Sendable {
         var items: [Int64: ItemID] = [:]
         /// Names that were left a moment ago: what comes there is the same document.
         var vacated: [RemotePath: Int64] = [:]
+        var vacatedLimit = 1000
         var programSession = 0
         var syncSession = 0
         var store: ClaimStore?
@@ -63,7 +69,7 @@ final class Coordination: Sendable {
     let events = Mutex<[CatalogEvent]>([])
     let hasEvents = Atomic(false)
     /// Makes what a claim needs ready, off every lock.
-    let settle = Mutex<(@Sendable (Int) -> Void)?>(nil)
+    let settler = Mutex<Settler?>(nil)
     let clock = DispatchQueue(label: "cove.coordination")
     let log: Log
 
@@ -98,8 +104,8 @@ final class Coordination: Sendable {
 
         func run(_ coordination: Coordination) {
             for (completion, result) in completions { completion(result) }
-            if !settling.isEmpty, let settle = coordination.settle.withLock({ $0 }) {
-                for claim in settling { settle(claim) }
+            if !settling.isEmpty, let settler = coordination.settler.withLock({ $0 }) {
+                for claim in settling { settler.settle(claim) }
             }
             for session in broken { coordination.endSession(session) }
             for session in probes { coordination.probe(session) }
@@ -316,7 +322,11 @@ final class Coordination: Sendable {
         for (index, event) in taken.enumerated() {
             take(event, before: index + 1 < taken.count ? taken[index + 1] : nil, &state, now)
         }
-        if state.vacated.count > 1000 { state.vacated = state.vacated.filter { $0.value > now } }
+        guard state.vacated.count > state.vacatedLimit else { return }
+        state.vacated = state.vacated.filter { $0.value > now }
+        // Where so many go at once, nobody saves a document.
+        if state.vacated.count > 100_000 { state.vacated = [:] }
+        state.vacatedLimit = max(1000, 2 * state.vacated.count)
     }
 
     private static let vacancy: Int64 = 15_000_000_000

@@ -8,9 +8,11 @@ extension Engine {
     /// Before the first request: claims that were held when the daemon before this one died are held again.
     func beginCoordination() {
         Snapshots(engine: self).clear()
-        coordination.settle.withLock { settle in settle = { [weak self] claim in self?.settle(claim) } }
+        coordination.settler.withLock { settler in
+            settler = Coordination.Settler { [weak self] claim in self?.settle(claim) }
+        }
         catalog.follower.withLock { follower in
-            follower = { [weak self] changes, database in self?.follow(changes, database) }
+            follower = CatalogFollower { [weak self] changes, database in self?.follow(changes, database) }
         }
         let path = configuration.stateDirectory + "/claims"
         let goesOn = ledger.isInherited
@@ -87,10 +89,15 @@ extension Engine {
     /// What a commit changed, on the writer's connection: kept for the table, with the paths as they are now.
     private func follow(_ changes: [CatalogChange], _ database: Database) {
         guard !isUncoordinated else { return }
-        var events = changes.compactMap { try? event(of: $0, database) }
+        var parents: [ItemID: [PathStep]] = [:]
+        var events = changes.compactMap { try? event(of: $0, &parents, database) }
         for note in database.versionNotes {
             guard let entry = try? database.entry(document: note.document),
-                var event = try? event(of: CatalogChange(kind: .content, entry: entry.id, item: entry.item), database)
+                var event = try? event(
+                    of: CatalogChange(kind: .content, entry: entry.id, item: entry.item),
+                    &parents,
+                    database
+                )
             else { continue }
             event.version = note.change
             events.append(event)
@@ -103,14 +110,22 @@ extension Engine {
         coordination.takeEventsSoon()
     }
 
-    private func event(of change: CatalogChange, _ database: Database) throws(Errno) -> CatalogEvent? {
-        var from: [PathStep]?
-        if let place = change.from {
-            from = try steps(parent: place.parent, name: place.name, item: change.item, database)
+    private func event(
+        of change: CatalogChange,
+        _ parents: inout [ItemID: [PathStep]],
+        _ database: Database
+    ) throws(Errno) -> CatalogEvent? {
+        func steps(_ parent: ItemID, _ name: [UInt8], _ item: ItemID) throws(Errno) -> [PathStep]? {
+            if let above = parents[parent] { return above + [try step(name: name, item: item, database)] }
+            let found = try self.steps(parent: parent, name: name, item: item, database)
+            parents[parent] = found?.dropLast()
+            return found
         }
+        var from: [PathStep]?
+        if let place = change.from { from = try steps(place.parent, place.name, change.item) }
         let entry = try database.entry(id: change.entry)
         var now: [PathStep]?
-        if let entry { now = try steps(parent: entry.parent, name: entry.name, item: entry.item, database) }
+        if let entry { now = try steps(entry.parent, entry.name, entry.item) }
         guard let steps = change.kind == .removed ? from : now, let name = steps.last?.name else { return nil }
         return CatalogEvent(
             kind: change.kind,

@@ -114,12 +114,16 @@ extension Engine {
         return try database.extendedAttribute(Engine.packageAttribute, of: id) == [0x31]
     }
 
+    /// The last step of an entry's path.
+    func step(name: [UInt8], item: ItemID, _ database: Database) throws(Errno) -> PathStep {
+        let isDirectory = try database.item(item)?.kind == .directory
+        let name = FileName(unchecked: name)
+        return PathStep(name: name, isPackage: isDirectory ? try isPackage(name, item, database) : false)
+    }
+
     /// The steps of an entry's path; nil for one that is not in the tree.
     func steps(parent: ItemID, name: [UInt8], item: ItemID, _ database: Database) throws(Errno) -> [PathStep]? {
-        var steps: [PathStep] = []
-        let isDirectory = try database.item(item)?.kind == .directory
-        let last = FileName(unchecked: name)
-        steps.append(PathStep(name: last, isPackage: isDirectory ? try isPackage(last, item, database) : false))
+        var steps = [try step(name: name, item: item, database)]
         var current = parent
         while current != .root {
             guard let entry = try database.entry(ofDirectory: current), steps.count < 4096 else { return nil }

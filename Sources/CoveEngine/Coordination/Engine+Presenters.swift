@@ -72,11 +72,21 @@ extension Engine {
         }
     }
 
+    /// How many are told of at a time: nobody waits for long meanwhile.
+    private static let told = 500
+
     /// All claims, in their order.
     public func claimStatuses() -> [CoordinationInterface.ClaimStatus] {
-        coordination.act { state, now in
-            let claims = state.table.claims.values.sorted { $0.number < $1.number }
-            return claims.map { self.status(of: $0, state, now) }
+        let numbers = coordination.act { state, _ in Array(state.table.claims.keys) }.sorted()
+        var names = ProgramNames()
+        return chunks(of: numbers) { chunk in
+            coordination.act { state, now in
+                chunk.compactMap { number in state.table.claims[number].map { self.status(of: $0, state, now) } }
+            }
+        }.map { status in
+            var status = status
+            status.program = names[status.process]
+            return status
         }
     }
 
@@ -93,14 +103,12 @@ extension Engine {
             case .settling, .ready: "contents"
             case .granted, .ended: "granted"
             }
-        let kind = claim.session == state.syncSession ? "sync" : holder?.kind ?? "program"
-        let process = holder?.process ?? claim.request.process
         return CoordinationInterface.ClaimStatus(
             claim: Token.claim(claim.number),
             state: name,
-            holder: kind,
-            process: process,
-            program: ProcessTree.name(of: process),
+            holder: claim.session == state.syncSession ? "sync" : holder?.kind ?? "program",
+            process: holder?.process ?? claim.request.process,
+            program: "",
             coordinator: claim.request.coordinator,
             purpose: claim.request.purpose,
             intents: claim.intents.map { CoordinationInterface.Intent($0) },
@@ -111,18 +119,47 @@ extension Engine {
 
     /// All presenters, in the order they came.
     public func presenterStatuses() -> [CoordinationInterface.PresenterStatus] {
-        coordination.act { state, _ in
-            state.table.presenters.values.sorted { $0.number < $1.number }.map { presenter in
-                let process = state.holders[presenter.session]?.process ?? 0
-                return CoordinationInterface.PresenterStatus(
-                    presenter: Token.presenter(presenter.number),
-                    process: process,
-                    program: ProcessTree.name(of: process),
-                    path: presenter.node.map { PathParameter($0.path) },
-                    messages: presenter.implements.map(\.rawValue).sorted(),
-                    unanswered: presenter.questions.count
-                )
+        let numbers = coordination.act { state, _ in Array(state.table.presenters.keys) }.sorted()
+        var names = ProgramNames()
+        return chunks(of: numbers) { chunk in
+            coordination.act { state, _ in
+                chunk.compactMap { number in
+                    state.table.presenters[number].map { presenter in
+                        CoordinationInterface.PresenterStatus(
+                            presenter: Token.presenter(number),
+                            process: state.holders[presenter.session]?.process ?? 0,
+                            program: "",
+                            path: presenter.node.map { PathParameter($0.path) },
+                            messages: presenter.implements.map(\.rawValue).sorted(),
+                            unanswered: presenter.questions.count
+                        )
+                    }
+                }
             }
+        }.map { status in
+            var status = status
+            status.program = names[status.process]
+            return status
+        }
+    }
+
+    private func chunks<Status>(of numbers: [Int], _ body: (ArraySlice<Int>) -> [Status]) -> [Status] {
+        stride(from: 0, to: numbers.count, by: Engine.told).flatMap { start in
+            body(numbers[start..<min(start + Engine.told, numbers.count)])
+        }
+    }
+}
+
+/// Names of programs, each asked for once.
+private struct ProgramNames {
+    private var names: [Int32: String] = [:]
+
+    subscript(process: Int32) -> String {
+        mutating get {
+            if let name = names[process] { return name }
+            let name = ProcessTree.name(of: process)
+            names[process] = name
+            return name
         }
     }
 }

@@ -103,7 +103,9 @@ struct AccountConnection {
             }
             return Failure(subject ?? name, error.description, "use the same version of cove everywhere")
         case .connection(let error):
-            return Failure(subject ?? name, "the daemon ended the connection (\(error))", "see `cove doctor`")
+            var failure = Failure(subject ?? name, "the daemon ended the connection (\(error))", "see `cove doctor`")
+            failure.isDaemonGone = true
+            return failure
         case .timedOut: return Failure(subject ?? name, failure.description, "see `cove stats` and `cove doctor`")
         case .protocolViolation:
             return Failure(subject ?? name, failure.description, "use the same version of cove everywhere")

@@ -6,8 +6,7 @@ internal import Synchronization
 final class ClaimHolder: Sendable {
     private typealias Interface = CoordinationInterface
 
-    /// The session's token.
-    let token: String
+    private let current: Mutex<String>
     private let socket: String
     private let name: String
     private let holding = Atomic(false)
@@ -18,8 +17,11 @@ final class ClaimHolder: Sendable {
         set { holding.store(newValue, ordering: .releasing) }
     }
 
+    /// The session's token.
+    var token: String { current.withLock { $0 } }
+
     private init(token: String, socket: String, name: String) {
-        self.token = token
+        current = Mutex(token)
         self.socket = socket
         self.name = name
     }
@@ -59,6 +61,7 @@ final class ClaimHolder: Sendable {
     /// The daemon has gone: its successor is asked for the session.
     private func goOn() {
         let deadline = System.monotonic() + 10_000_000_000
+        let token = token
         while System.monotonic() < deadline {
             guard let connection = try? AccountConnection(socket: socket, name: name) else {
                 _ = poll(nil, 0, 50)
@@ -68,7 +71,9 @@ final class ClaimHolder: Sendable {
             _ = try? connection.stream("\(Interface.name).Attend", Interface.AttendRequest(resume: token)) {
                 (reply: Interface.AttendReply) in
                 if let session = reply.session {
-                    isOurs = session == token
+                    // What holds nothing yet can as well begin anew.
+                    isOurs = session == token || !isHolding
+                    if isOurs { current.withLock { $0 = session } }
                 } else if let message = reply.message {
                     take(message)
                 }

@@ -54,18 +54,7 @@ struct Coordinate {
         // What the command leaves behind stays below this process, and so is exempt from its claims.
         _ = cove_set_child_subreaper()
         let session = try ClaimHolder.begin(socket: socket, name: locations[0].shown)
-        let connection = try AccountConnection(socket: socket, name: locations[0].shown)
-        let reply: Interface.ClaimReply = try connection.call(
-            "\(Interface.name).Claim",
-            Interface.ClaimRequest(
-                session: session.token,
-                coordinator: "cove-\(getpid())",
-                intents: intents,
-                timeout: timeout
-            ),
-            subject: locations.map(\.shown).joined(separator: ", "),
-            timeout: nil
-        )
+        let reply = try claim(socket, session)
         let snapshots = reply.items.compactMap(\.snapshot)
         if !snapshots.isEmpty { setenv("COVE_SNAPSHOT", snapshots.joined(separator: "\n"), 1) }
         session.isHolding = true
@@ -79,5 +68,33 @@ struct Coordinate {
             )
         }
         return status
+    }
+
+    /// Waits for the claims, also when the daemon is replaced meanwhile.
+    private func claim(_ socket: String, _ session: ClaimHolder) throws(Failure) -> CoordinationInterface.ClaimReply {
+        while true {
+            let token = session.token
+            do throws(Failure) {
+                return try AccountConnection(socket: socket, name: locations[0].shown).call(
+                    "\(Interface.name).Claim",
+                    Interface.ClaimRequest(
+                        session: token,
+                        coordinator: "cove-\(getpid())",
+                        intents: intents,
+                        timeout: timeout
+                    ),
+                    subject: locations.map(\.shown).joined(separator: ", "),
+                    timeout: nil
+                )
+            } catch {
+                guard error.isDaemonGone else { throw error }
+                // The session begins anew where the next daemon is.
+                let deadline = System.monotonic() + 10_000_000_000
+                while session.token == token {
+                    guard System.monotonic() < deadline else { throw error }
+                    _ = poll(nil, 0, 10)
+                }
+            }
+        }
     }
 }

@@ -71,6 +71,86 @@ extension Mounted {
             }
         }
 
+        /// Adds one to the number in each of some files, under a claim, until it is told to stop; prints how often.
+        private static let counting = """
+            import random
+            session = Session(socket_path)
+            done_count = {name: 0 for name in NAMES}
+            while not os.path.exists(os.environ["tmp"] + "/enough"):
+                chosen = random.sample(NAMES, random.choice([1, 1, 2]))
+                claim = session.claim(*[("writing", name) for name in chosen])
+                for name in chosen:
+                    path = os.environ["mnt"] + "/" + name
+                    number = int(open(path).read().split()[0])
+                    with open(path, "w") as file:
+                        file.write("%d " % (number + 1))
+                        file.flush()
+                        file.write("end\\n")
+                    done_count[name] += 1
+                session.release(claim)
+            print(json.dumps(done_count))
+            """
+
+        /// Reads files under a claim; each must be whole.
+        private static let checking = """
+            import random
+            session = Session(socket_path)
+            while not os.path.exists(os.environ["tmp"] + "/enough"):
+                name = random.choice(NAMES)
+                claim = session.claim(("reading", name))
+                text = open(os.environ["mnt"] + "/" + name).read()
+                session.release(claim)
+                assert text.endswith("end\\n") and text.split()[0].isdigit(), repr(text)
+            """
+
+        @Test func `32 programs on 10 files lose no update, see no part and never hang`() async throws {
+            try await mounted(options: "settle=200ms") { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("for n in 0 1 2 3 4 5 6 7 8 9; do echo 0 end > f$n; done")
+                func names(_ range: ClosedRange<Int>) -> String {
+                    "NAMES = [\(range.map { "\"f\($0)\"" }.joined(separator: ", "))]\n"
+                }
+                let writers = try (0..<8).map { _ in try account.startPython(names(0...4) + Self.counting) }
+                var others = try (0..<10).map { _ in try account.startPython(names(0...9) + Self.checking) }
+                let loop = "until [ -e $tmp/enough ]; do n=$((RANDOM % 5 + 5))"
+                for script in [
+                    // As long as they only replace files, others see whole ones.
+                    "\(loop); sed -i 's/^[0-9]*/7/' f$n 2> /dev/null || true; done",
+                    "\(loop); $COVE coordinate --writing f$n -- sh -c 'echo \"8 end\" > f'$n; done",
+                    "\(loop); $COVE coordinate --writing f$n -- vim -nu NONE -i NONE -es -c 's/.*/9 end/' -c wq f$n; done",
+                    "\(loop); cat f$n > /dev/null; done",
+                    "\(loop); $COVE coordinate --reading f$n --for-uploading -- sh -c 'grep -q end \"$COVE_SNAPSHOT\"'; done",
+                ] {
+                    others.append(try account.start(script))
+                    others.append(try account.start(script))
+                }
+                others += try (0..<4).map { _ in
+                    try account.start("until [ -e $tmp/enough ]; do cat f? > /dev/null; done")
+                }
+                #expect(writers.count + others.count == 32)
+                // The time they have; nothing is waited for.
+                #expect(!others[0].hasEnded(within: 15))
+                try account.shell("touch $tmp/enough")
+                var expected: [String: Int] = [:]
+                for writer in writers {
+                    let result = try writer.wait(deadline: 60)
+                    #expect(result.status == 0, "\(result.error)")
+                    let counts = try JSONDecoder().decode([String: Int].self, from: Data(result.output.utf8))
+                    expected.merge(counts) { $0 + $1 }
+                }
+                for other in others {
+                    let result = try other.wait(deadline: 60)
+                    #expect(result.status == 0, "\(result.error)")
+                }
+                for (name, count) in expected {
+                    #expect(try account.shell("cat \(name)") == "\(count) end\n")
+                    #expect(count > 0)
+                }
+                try account.waitForWaiting(0)
+                try account.expectSame()
+            }
+        }
+
         @Test func `the varlink package of PyPI lists, claims and releases`() async throws {
             try await mounted { account in
                 let output = try account.shell(

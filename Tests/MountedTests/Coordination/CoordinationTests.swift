@@ -186,6 +186,20 @@ extension Mounted {
             }
         }
 
+        @Test func `a command that waits for a claim waits on when the daemon is replaced`() async throws {
+            try await Self.coordinated { account in
+                let holder = try account.start(Self.holding)
+                try waitUntil("it is held") { try account.shell("ls $tmp").contains("held") }
+                let waiter = try account.start("$COVE coordinate --writing F -- echo mine")
+                try account.waitForWaiting(1)
+                try account.killDaemon()
+                try account.waitForWaiting(1)
+                try account.shell("touch $tmp/go")
+                #expect(try waiter.wait(deadline: 20).output == "mine\n")
+                #expect(try holder.wait(deadline: 20).status == 0)
+            }
+        }
+
         @Test func `a claim outlives the daemon`() async throws {
             try await Self.coordinated { account in
                 let holder = try account.start(Self.holding + "; cat $tmp/go")

@@ -43,18 +43,44 @@ extension ClaimTable {
 
     /// A presenter is gone: what it was asked counts as answered.
     mutating func removePresenter(_ number: Int, now: Int64) {
-        guard let presenter = presenters.removeValue(forKey: number) else { return }
+        guard let presenter = presenters[number] else { return }
         sessions[presenter.session]?.presenters.remove(number)
         takeAway(presenter)
-        var released: [Claim] = []
-        for message in presenter.questions {
-            let key = QuestionKey(session: presenter.session, message: message)
-            if let question = questions.removeValue(forKey: key), let claim = claims[question.claim] {
-                released.append(claim)
+        forget([presenter], now: now)
+    }
+
+    /// All of a session's presenters are gone.
+    mutating func removePresenters(of session: ClaimSession, now: Int64) {
+        let gone = session.presenters.sorted().compactMap { presenters[$0] }
+        var nodes: [ObjectIdentifier: PathNode] = [:]
+        for presenter in gone {
+            guard let node = presenter.node else { continue }
+            nodes[ObjectIdentifier(node)] = node
+            node.countPresenters(-1)
+            setWide(presenter, false)
+            presenter.node = nil
+        }
+        for node in nodes.values {
+            node.presenters.removeAll { $0.node == nil }
+            prune(node)
+        }
+        forget(gone, now: now)
+    }
+
+    private mutating func forget(_ gone: [Presenter], now: Int64) {
+        var released: [Int: Claim] = [:]
+        for presenter in gone {
+            presenters[presenter.number] = nil
+            for message in presenter.questions {
+                let key = QuestionKey(session: presenter.session, message: message)
+                guard let question = questions.removeValue(forKey: key), let claim = claims[question.claim] else {
+                    continue
+                }
+                claim.script[presenter.number] = nil
+                released[claim.number] = claim
             }
         }
-        for claim in released.sorted(by: { $0.number < $1.number }) {
-            claim.script[number] = nil
+        for claim in released.values.sorted(by: { $0.number < $1.number }) where claim.state == .presenters {
             advance(claim, now: now)
         }
     }

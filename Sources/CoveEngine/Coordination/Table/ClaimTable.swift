@@ -64,7 +64,7 @@ struct ClaimTable: ~Copyable {
     /// The holder is gone: its claims end, its presenters vanish, what they were asked counts as answered.
     mutating func endSession(_ number: Int, now: Int64) {
         guard let session = sessions.removeValue(forKey: number) else { return }
-        for presenter in session.presenters.sorted() { removePresenter(presenter, now: now) }
+        removePresenters(of: session, now: now)
         for claim in session.claims.sorted() { withdraw(claim, ClaimFailure(.cancelled), now: now) }
     }
 
