@@ -23,6 +23,21 @@ import Testing
         try database.first("SELECT count(*) FROM items", read: { $0.int(0) }) ?? 0
     }
 
+    @Test func `however many commits there were, who follows them is called`() async throws {
+        try await blocking {
+            let folder = try TemporaryDirectory("cove-catalog")
+            let catalog = try open(folder)
+            let counter = Counter()
+            catalog.follower.withLock { $0 = CatalogFollower { _, _ in counter.count.add(1, ordering: .relaxed) } }
+            for _ in 0..<60_000 { try catalog.write { _ in } }
+            #expect(counter.count.load(ordering: .relaxed) == 60_000)
+        }
+    }
+
+    private final class Counter: Sendable {
+        let count = Atomic(0)
+    }
+
     @Test func `what was committed is in the files, whole, and what was taken back is not`() async throws {
         try await blocking {
             let folder = try TemporaryDirectory("cove-catalog")
