@@ -67,16 +67,22 @@ final class ClaimHolder: Sendable {
                 _ = poll(nil, 0, 50)
                 continue
             }
-            var isOurs = false
+            var isOurs: Bool?
             _ = try? connection.stream("\(Interface.name).Attend", Interface.AttendRequest(resume: token)) {
                 (reply: Interface.AttendReply) in
                 if let session = reply.session {
                     // What holds nothing yet can as well begin anew.
-                    isOurs = session == token || !isHolding
-                    if isOurs { current.withLock { $0 = session } }
+                    let goesOn = session == token || !isHolding
+                    isOurs = goesOn
+                    if goesOn { current.withLock { $0 = session } }
                 } else if let message = reply.message {
                     take(message)
                 }
+            }
+            // The one that is dying may still take connections.
+            guard let isOurs else {
+                _ = poll(nil, 0, 50)
+                continue
             }
             guard isOurs else { break }
             return goOn()
