@@ -199,6 +199,18 @@ import Testing
         #expect(driver.told.last?.path == "p.pkg")
     }
 
+    @Test func `a save by a new file inside a claim asks nobody again`() {
+        let driver = TableDriver()
+        let session = driver.session()
+        let presenter = driver.present(driver.session(), "f")
+        let holder = driver.claim(session, [("f", .write(nil))])
+        driver.replyAll(presenter)
+        #expect(driver.isGranted(holder) && driver.kinds(presenter) == [.relinquishToWriter])
+        let rename: [(String, ItemUse)] = [("new", .write(.forMoving)), ("f", .write(nil))]
+        let save = driver.claim(driver.session(), rename, manner: .plain, inside: [session])
+        #expect(driver.isGranted(save) && driver.kinds(presenter) == [.relinquishToWriter])
+    }
+
     @Test func `programs are not told a presenter's error, and don't ask about themselves`() {
         let (owner, other) = (driver.session(), driver.session(.isTrusted))
         let presenter = driver.present(owner, "f")

@@ -108,8 +108,8 @@ extension ClaimTable {
     mutating func askPresenters(for claim: Claim, now: Int64) {
         if presenters.isEmpty { return }
         var scripts: [Int: [Claim.Step]] = [:]
-        if claim.request.manner == .plain, isCovered(claim) { return }
         for intent in claim.intents {
+            if claim.request.manner == .plain, isCovered(intent) { continue }
             let path = intent.node.path
             if claim.request.manner == .evicting {
                 guard addEvictionSteps(intent, path, &scripts) else {
@@ -131,16 +131,15 @@ extension ClaimTable {
     }
 
     /// True for a program's operation on what a claim of its own side is granted for.
-    private func isCovered(_ claim: Claim) -> Bool {
-        guard !claim.request.inside.isEmpty else { return false }
-        return claim.intents.allSatisfy { intent in
-            let unit = intent.node.unit
-            return (unit.isPackage ? [unit] + nodesBelow(unit) : [unit] + unit.ancestors).contains { node in
-                node.intents.contains { other in
-                    other.claim.isGranted && claim.request.inside.contains(other.claim.session)
-                        && (node.unit === unit || other.use.takesAll)
-                        && (other.use.isWrite || !intent.use.isWrite)
-                }
+    private func isCovered(_ intent: ClaimIntent) -> Bool {
+        let request = intent.claim.request
+        guard !request.inside.isEmpty else { return false }
+        let unit = intent.node.unit
+        return (unit.isPackage ? [unit] + nodesBelow(unit) : [unit] + unit.ancestors).contains { node in
+            node.intents.contains { other in
+                other.claim.isGranted && request.inside.contains(other.claim.session)
+                    && (node.unit === unit || other.use.takesAll)
+                    && (other.use.isWrite || !intent.use.isWrite)
             }
         }
     }
