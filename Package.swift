@@ -13,6 +13,7 @@ let package = Package(
     products: [
         .executable(name: "cove", targets: ["cove"]),
         .executable(name: "cove-keeper", targets: ["cove-keeper"]),
+        .library(name: "CoveKit", targets: ["CoveKit"]),
     ],
     targets: [
         .systemLibrary(name: "CLinux", path: "Sources/CLinux"),
@@ -77,6 +78,13 @@ let package = Package(
             exclude: ["README.md"],
             swiftSettings: settings
         ),
+        .target(name: "CoveKit", dependencies: ["CoveCore"], exclude: ["README.md"], swiftSettings: settings),
+        .executableTarget(
+            name: "TextDocument",
+            dependencies: ["CoveKit"],
+            path: "Sources/Samples/TextDocument",
+            swiftSettings: settings
+        ),
         .target(
             name: "CoveTestSupport",
             dependencies: ["CoveCore", "CoveEngine", "CLinux"],
@@ -84,6 +92,17 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(name: "CoveCoreTests", dependencies: ["CoveCore", "CoveTestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "CoveKitTests",
+            dependencies: ["CoveKit", "CoveKitDriver", "TextDocument", "CoveCore", "CoveTestSupport"],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "CoveKitDriver",
+            dependencies: ["CoveKit"],
+            path: "Tests/CoveKitDriver",
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "PowerLossDriver",
             dependencies: ["CoveCore", "CoveEngine", "CoveProviders", "CoveTestSupport"],
@@ -122,7 +141,7 @@ let package = Package(
         ),
         .testTarget(
             name: "MountedTests",
-            dependencies: ["CoveCore", "CoveTestSupport", "CLinux"],
+            dependencies: ["CoveCore", "CoveKitDriver", "TextDocument", "CoveTestSupport", "CLinux"],
             exclude: ["clock.c"],
             swiftSettings: settings
         ),

@@ -1,5 +1,5 @@
 internal import CFuse
-internal import CoveCore
+public import CoveCore
 internal import Dispatch
 internal import Glibc
 internal import Synchronization

@@ -30,9 +30,7 @@ final class Rig: Sendable {
     init() throws {
         place = try TemporaryDirectory("cove-crash")
         library = place.appending("stop.so")
-        let tests = try System.readlinkat(AT_FDCWD, Array("/proc/self/exe".utf8))
-        let folder = URL(fileURLWithPath: String(decoding: tests, as: UTF8.self)).deletingLastPathComponent()
-        driver = folder.appendingPathComponent("CrashDriver").path
+        driver = try Command.built("CrashDriver")
         let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("stop.c").path
         let options = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-o", library, source]
         try Command.run("gcc", options + ["-ldl"])

@@ -32,8 +32,12 @@ extension Engine {
                 let found = try catalog.glance { database throws(Errno) in try self.walk(wanted, database) }
                 if let (parent, name) = found.unlisted, asked.insert(parent).inserted {
                     let caller = Caller(thread: 0, user: configuration.user, group: configuration.group)
-                    if case .later(let pending) = try lookup(parent, name.bytes, caller) {
-                        _ = try await pending.value()
+                    do throws(Errno) {
+                        if case .later(let pending) = try lookup(parent, name.bytes, caller) {
+                            _ = try await pending.value()
+                        }
+                    } catch .noSuchEntry {
+                        // The source has no such name: it may be one to be made.
                     }
                     continue
                 }

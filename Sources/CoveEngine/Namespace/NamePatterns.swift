@@ -5,6 +5,7 @@ struct NamePatterns: Sendable {
     /// Scratch names of editors and office programs.
     static let builtIn = [
         ".~lock.*#", "*.sw?", "4913", ".#*", "#*#", "*~", "lu*.tmp", ".goutputstream-*", ".nfs*", ".fuse_hidden*",
+        ".*.cove-save-*",
     ]
 
     private let patterns: [String]

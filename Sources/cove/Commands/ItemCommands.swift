@@ -9,7 +9,7 @@ extension CommandTable {
         summary: "tell everything known of one item",
         operands: .init(names: ["PATH"], minimum: 1)
     ) { arguments throws(Failure) in
-        let location = try ItemLocation.existing(arguments.operands[0])
+        let location = try Failure.locating(arguments.operands[0])
         let item = try AccountConnection(socket: location.socket, name: location.shown).info(location)
         if arguments.has("json") {
             try JSONOutput.write(item)
@@ -130,7 +130,7 @@ struct ItemBatch {
         var connections: [String: AccountConnection] = [:]
         for operand in operands {
             do throws(Failure) {
-                let location = try ItemLocation.existing(operand)
+                let location = try Failure.locating(operand)
                 let connection: AccountConnection
                 if let open = connections[location.socket] {
                     connection = open

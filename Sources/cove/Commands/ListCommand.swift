@@ -14,7 +14,7 @@ extension CommandTable {
         var exitCode: Int32 = 0
         for operand in operands {
             do throws(Failure) {
-                let location = try ItemLocation.existing(operand)
+                let location = try Failure.locating(operand)
                 let items = try list(location)
                 if arguments.has("json") {
                     all += items

@@ -25,7 +25,7 @@ extension CommandTable {
         }
         let connection: AccountConnection
         if let operand = arguments.operands.first {
-            let location = try ItemLocation.existing(operand)
+            let location = try Failure.locating(operand)
             connection = try AccountConnection(socket: location.socket, name: location.shown)
             request.path = PathParameter(location.path)
         } else {

@@ -46,7 +46,7 @@ enum Unmounting {
     /// The mount's daemon; nil when it does not answer and the mount was detached as asked.
     private static func connect(_ shown: String, _ mount: Mount, isLazy: Bool) throws(Failure) -> AccountConnection? {
         do throws(Failure) {
-            let location = try ItemLocation.find(Array((mount.path + "/").utf8))
+            let location = try Failure.locating(Array((mount.path + "/").utf8), ItemLocation.find)
             return try AccountConnection(socket: location.socket, name: shown)
         } catch {
             guard isLazy else {

@@ -143,7 +143,7 @@ extension CommandTable {
     }
 
     private static func open(_ arguments: Arguments) throws(Failure) -> (AccountConnection, ItemLocation) {
-        let location = try ItemLocation.existing(arguments.operands[0])
+        let location = try Failure.locating(arguments.operands[0])
         return (try AccountConnection(socket: location.socket, name: location.shown), location)
     }
 

@@ -19,7 +19,7 @@ struct Coordinate {
         let reading: [Interface.ReadingOption] = arguments.has("for-uploading") ? [.forUploading] : []
         func add(_ name: String, _ make: (PathParameter) -> Interface.Intent) throws(Failure) {
             for path in arguments.values(name) {
-                let location = try ItemLocation.find(Array(path.utf8))
+                let location = try Failure.locating(Array(path.utf8), ItemLocation.find)
                 locations.append(location)
                 intents.append(make(PathParameter(location.path)))
             }

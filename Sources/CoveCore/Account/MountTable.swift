@@ -1,4 +1,3 @@
-public import CoveCore
 internal import Glibc
 
 /// One line of the mount table.
@@ -91,7 +90,7 @@ public enum MountTable {
     }
 
     /// True when the path is the directory or below it.
-    static func contains(_ directory: String, _ path: String) -> Bool {
+    public static func contains(_ directory: String, _ path: String) -> Bool {
         directory == "/" || path == directory || path.hasPrefix(directory + "/")
     }
 

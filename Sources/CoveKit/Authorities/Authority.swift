@@ -1,0 +1,106 @@
+internal import CoveCore
+internal import Foundation
+
+/// Who grants the claims of one place and carries messages to its presenters: a mount's daemon, or this process alone.
+///
+/// All its methods block, and are for threads of `FileThreads`.
+protocol Authority: AnyObject, Sendable {
+    /// Where two are asked for one access, the one of the lesser name is asked first.
+    var name: String { get }
+    /// Waits until all intents are granted.
+    func claim(_ request: ClaimRequest) throws(CoveError) -> Grant
+    /// Asks the presenters of all intents, once, and takes no claim.
+    func prepare(_ request: ClaimRequest) throws(CoveError)
+    /// Ends a claim; throws ESTALE when others got it meanwhile.
+    func release(_ claim: String) throws(CoveError)
+    /// The holder of a claim moved an item.
+    func moved(_ claim: String, from: Location, to: Location) throws(CoveError)
+    /// Ends the waiting of a coordinator's claims, and of later ones.
+    func cancel(_ coordinator: CoordinatorIdentity)
+    /// Begins to send messages to a presenter.
+    func add(_ presenter: PresenterMailbox) throws(CoveError)
+    /// The presenter's location has changed.
+    func move(_ presenter: PresenterMailbox) throws(CoveError)
+    /// Ends `add`.
+    func remove(_ presenter: PresenterMailbox)
+}
+
+/// A path and the mount of Cove's that shows it.
+struct Location: Sendable, Hashable {
+    /// The path without symbolic links on the way.
+    var path: String
+    /// The mount; nil on any other file system.
+    var mount: Mount?
+    /// The path from the account's root, on a mount.
+    var remote = RemotePath.root
+
+    var url: URL { URL(fileURLWithPath: path) }
+
+    /// Another item of the same account, as this location's mount shows it.
+    func sibling(at remote: RemotePath) -> Location {
+        guard let mount else { return self }
+        let root = mount.root == "/" ? "" : String(mount.root.dropFirst()) + "/"
+        var inside = remote.description
+        if remote.isRoot { inside = "" }
+        if inside.hasPrefix(root) { inside.removeFirst(root.count) }
+        let top = mount.path == "/" ? "" : mount.path
+        return Location(path: inside.isEmpty ? mount.path : "\(top)/\(inside)", mount: mount, remote: remote)
+    }
+}
+
+/// One item of a request.
+struct Intent: Sendable {
+    var purpose: FileAccessIntent.Purpose
+    var location: Location
+
+    var isWriting: Bool {
+        if case .writing = purpose { true } else { false }
+    }
+
+    /// The options of a writer; none for a reader.
+    var writing: FileCoordinator.WritingOptions {
+        if case .writing(let options) = purpose { options } else { [] }
+    }
+
+    /// The options of a reader; none for a writer.
+    var reading: FileCoordinator.ReadingOptions {
+        if case .reading(let options) = purpose { options } else { [] }
+    }
+}
+
+/// Who asks.
+final class CoordinatorIdentity: Sendable {
+    /// Names the coordinator within this process.
+    let name = UUID().uuidString
+    private let cancelled = Monitor(false)
+
+    /// True once `cancel` was called.
+    var isCancelled: Bool { cancelled.withLock { $0 } }
+
+    /// Refuses all from now on.
+    func cancel() { cancelled.withLock { $0 = true } }
+
+    /// Throws ECANCELED once `cancel` was called.
+    func check() throws(CoveError) {
+        if isCancelled { throw CoveError(.cancelled) }
+    }
+}
+
+/// What is asked of one authority, as one entry of its queue.
+struct ClaimRequest: Sendable {
+    var coordinator: CoordinatorIdentity
+    var purpose: String
+    /// The coordinator's own presenter, which is not asked.
+    var presenter: PresenterMailbox?
+    var intents: [Intent]
+    /// The longest wait; nil for none.
+    var timeout: Duration?
+}
+
+/// A claim that was granted.
+struct Grant: Sendable {
+    /// Names it.
+    var claim: String
+    /// Where the items are, in the order of the intents; a snapshot's path where one was made.
+    var paths: [String]
+}

@@ -1,0 +1,282 @@
+internal import CoveCore
+internal import Foundation
+
+/// This process's session with one daemon: a thread that hears its messages, and goes on with the next daemon.
+///
+/// Lock order: `state` is held over no call.
+final class DaemonSession: Sendable {
+    private struct State {
+        var isRunning = false
+        /// The session's token while the daemon is there.
+        var token: String?
+        /// The token of the session, also while the daemon is away.
+        var known: String?
+        /// Rises with each daemon.
+        var generation = 0
+        var presenters: [ObjectIdentifier: (mailbox: PresenterMailbox, token: String?)] = [:]
+        /// Claims that this process holds, and whether others got them since.
+        var claims: [String: Bool] = [:]
+        /// Calls of `Claim` under way.
+        var asking = 0
+        /// True when no daemon came for a while; presenters wait on.
+        var isGone = false
+        /// Why the daemon takes no session, when it says so.
+        var refusal: CoveError?
+        /// The time at which a daemon that went away counts as gone.
+        var goneAt = Date.distantFuture
+    }
+
+    private let state = Monitor(State())
+    let connections: DaemonConnections
+    /// How long the next daemon is waited for.
+    private let patience: TimeInterval
+
+    init(socket: String, patience: TimeInterval) {
+        connections = DaemonConnections(socket: socket)
+        self.patience = patience
+    }
+
+    /// Calls a method of the interface as part of the session; again, when the daemon was replaced in the middle.
+    func call<Reply: Decodable>(
+        _ method: String,
+        as type: Reply.Type = Reply.self,
+        check: () throws(CoveError) -> Void = {},
+        _ parameters: (_ session: String) -> some Encodable
+    ) throws(CoveError) -> Reply {
+        var failures = 0
+        while true {
+            try check()
+            let (token, generation) = try attach()
+            do throws(VarlinkClient.Failure) {
+                return try connections.call("\(CoordinationInterface.name).\(method)", parameters(token), as: type)
+            } catch .connection(let errno) {
+                // It may have been a connection that rested for too long.
+                connections.forget()
+                failures += 1
+                guard failures < 20 else { throw CoveError(.connection(errno), url: nil) }
+                if failures > 1 { awaitChange(after: generation) }
+            } catch {
+                throw CoveError(error, url: nil)
+            }
+        }
+    }
+
+    // MARK: Claims
+
+    /// Notes a claim that is asked for; `body` asks.
+    func asking(_ body: () throws(CoveError) -> Grant) throws(CoveError) -> Grant {
+        state.withLock { $0.asking += 1 }
+        defer { state.withLock { $0.asking -= 1 } }
+        let grant = try body()
+        state.withLock { $0.claims[grant.claim] = false }
+        return grant
+    }
+
+    /// Forgets a claim; true when others got it meanwhile.
+    func forget(_ claim: String) -> Bool { state.withLock { $0.claims.removeValue(forKey: claim) } ?? true }
+
+    // MARK: Presenters
+
+    /// The daemon's name of a presenter.
+    func token(of mailbox: PresenterMailbox) -> String? {
+        let key = ObjectIdentifier(mailbox)
+        let (isKnown, token) = state.withLock { ($0.presenters[key] != nil, $0.presenters[key]?.token) }
+        if let token { return token }
+        guard isKnown else { return nil }
+        try? announce(mailbox)
+        return state.withLock { $0.presenters[key]?.token }
+    }
+
+    func add(_ mailbox: PresenterMailbox) throws(CoveError) {
+        let key = ObjectIdentifier(mailbox)
+        // A session that begins announces all presenters by itself: this one is to be announced once.
+        _ = try attach()
+        state.withLock { $0.presenters[key] = (mailbox, nil) }
+        do throws(CoveError) { try announce(mailbox) } catch {
+            state.withLock { _ = $0.presenters.removeValue(forKey: key) }
+            throw error
+        }
+    }
+
+    func remove(_ mailbox: PresenterMailbox) -> String? {
+        state.withLock { $0.presenters.removeValue(forKey: ObjectIdentifier(mailbox)) }?.token
+    }
+
+    private func announce(_ mailbox: PresenterMailbox) throws(CoveError) {
+        let reply: CoordinationInterface.PresenterReply = try call("AddPresenter") { session in
+            CoordinationInterface.PresenterRequest(
+                session: session,
+                path: mailbox.location.map { PathParameter($0.remote) },
+                messages: mailbox.wireMessages,
+                observes: mailbox.observedAttributes
+            )
+        }
+        let isWanted = state.withLock { state in
+            let key = ObjectIdentifier(mailbox)
+            guard let known = state.presenters[key], known.token == nil else { return false }
+            state.presenters[key] = (mailbox, reply.presenter)
+            return true
+        }
+        if !isWanted { dismiss(reply.presenter) }
+    }
+
+    /// Tells the daemon that a presenter is gone.
+    func dismiss(_ token: String) {
+        let _: VarlinkNothing? = try? call("RemovePresenter") { session in
+            CoordinationInterface.PresenterRequest(session: session, presenter: token)
+        }
+    }
+
+    // MARK: The stream
+
+    /// Waits until the session is there, which the first call begins.
+    private func attach() throws(CoveError) -> (token: String, generation: Int) {
+        let mustStart = state.withLock { state in
+            defer { state.isRunning = true }
+            guard !state.isRunning else { return false }
+            state.goneAt = Date() + patience
+            state.isGone = false
+            state.refusal = nil
+            return true
+        }
+        if mustStart { try startThread() }
+        return try state.wait { state throws(CoveError) in
+            if let token = state.token { return (token, state.generation) }
+            if let refusal = state.refusal { throw refusal }
+            if !state.isRunning || state.isGone {
+                throw CoveError(.noDaemon, "no daemon answers at \(connections.socket)")
+            }
+            return nil
+        }
+    }
+
+    private func startThread() throws(CoveError) {
+        do throws(Errno) {
+            try BlockingThread.start { [self] in run() }
+        } catch {
+            state.withLock { $0.isRunning = false }
+            throw CoveError(error)
+        }
+    }
+
+    /// After a failed call: waits for the next daemon, or a moment for this one.
+    private func awaitChange(after generation: Int) {
+        _ = try? state.wait(until: Date() + 0.1) { $0.generation != generation && $0.token != nil ? true : nil }
+    }
+
+    /// Hears daemon after daemon until none comes for a while and nothing is left to hear for.
+    private func run() {
+        while true {
+            hear()
+            connections.forget()
+            let pause: Int32? = state.withLock { state in
+                if state.token != nil {
+                    state.token = nil
+                    state.goneAt = Date() + patience
+                }
+                guard Date() >= state.goneAt else { return 20 }
+                // Claims did not outlive their daemon; presenters wait for the next one for as long as it takes.
+                for claim in state.claims.keys { state.claims[claim] = true }
+                state.known = nil
+                state.isGone = true
+                state.isRunning = !state.presenters.isEmpty
+                return state.isRunning ? 1000 : nil
+            }
+            guard let pause else { return }
+            _ = poll(nil, 0, pause)
+        }
+    }
+
+    /// Attends once, until the connection ends.
+    private func hear() {
+        let known = state.withLock { $0.known }
+        do throws(VarlinkClient.Failure) {
+            let client = try VarlinkClient(path: connections.socket)
+            let _: CoordinationInterface.AttendReply = try client.stream(
+                "\(CoordinationInterface.name).Attend",
+                CoordinationInterface.AttendRequest(resume: known)
+            ) { (reply: CoordinationInterface.AttendReply) in
+                if let token = reply.session { begin(token, isResumed: token == known) }
+                if let message = reply.message { receive(message) }
+            }
+        } catch .error(let error) where error.errno == .stale {
+            // The session is not known any more: the next one is a new one.
+            state.withLock { $0.known = nil }
+        } catch .error(let error) {
+            // Such as that of a daemon older than this library, or of one with too many connections.
+            let refusal = CoveError(.error(error), url: nil)
+            state.withLock { state in
+                state.refusal = refusal
+                state.goneAt = Date()
+            }
+        } catch {}
+    }
+
+    private func begin(_ token: String, isResumed: Bool) {
+        let presenters = state.withLock { state in
+            state.generation += 1
+            state.known = token
+            state.token = token
+            state.goneAt = .distantFuture
+            state.isGone = false
+            state.refusal = nil
+            if !isResumed {
+                for claim in state.claims.keys { state.claims[claim] = true }
+            }
+            for key in state.presenters.keys { state.presenters[key]?.token = nil }
+            return state.presenters.values.map(\.mailbox)
+        }
+        guard isResumed || !presenters.isEmpty else { return }
+        FileThreads.start { [self] in
+            for mailbox in presenters { try? announce(mailbox) }
+            if isResumed { try? releaseUnknown() }
+        }
+    }
+
+    /// Ends claims whose grant was lost with the old daemon.
+    private func releaseUnknown() throws(CoveError) {
+        let isQuiet = state.withLock { $0.asking == 0 }
+        guard isQuiet else { return }
+        let list: CoordinationInterface.ListReply = try call("List") { _ in VarlinkNothing() }
+        for claim in list.claims where claim.process == getpid() && claim.holder == "session" {
+            let isUnknown = state.withLock { $0.asking == 0 && $0.claims[claim.claim] == nil }
+            guard isUnknown else { continue }
+            let _: VarlinkNothing = try call("Release") { _ in
+                CoordinationInterface.ReleaseRequest(claim: claim.claim)
+            }
+        }
+    }
+
+    private func receive(_ message: CoordinationInterface.Message) {
+        let kind = CoordinationInterface.MessageKind(rawValue: message.kind)
+        if kind == .claimLost, let claim = message.claim {
+            state.withLock { state in
+                if state.claims[claim] != nil { state.claims[claim] = true }
+            }
+        }
+        let mailbox = state.withLock { state in
+            state.presenters.values.first { $0.token != nil && $0.token == message.presenter }?.mailbox
+        }
+        guard let mailbox, let kind, let delivery = PresenterMailbox.Delivery(message, kind, in: mailbox.location)
+        else {
+            if message.wantsReply { answer(message.number, nil) }
+            return
+        }
+        mailbox.post(delivery) { [self] error in
+            guard message.wantsReply else { return }
+            FileThreads.start { self.answer(message.number, error) }
+        }
+    }
+
+    private func answer(_ number: Int, _ error: CoveError?) {
+        guard let token = state.withLock({ $0.token }) else { return }
+        let request = CoordinationInterface.AnswerRequest(
+            session: token,
+            message: number,
+            error: error?.message,
+            errno: error?.code.rawValue
+        )
+        // When the daemon is gone, the question is.
+        let _: VarlinkNothing? = try? connections.call("\(CoordinationInterface.name).Reply", request)
+    }
+}

@@ -1,0 +1,51 @@
+internal import CoveCore
+public import Foundation
+internal import Glibc
+
+/// What a document has on disk: the bytes of a file, or the files of a package by their names.
+public indirect enum FileContents: Sendable, Equatable {
+    /// A file.
+    case file(Data)
+    /// A package: a directory that is one document.
+    case package([String: FileContents])
+
+    /// The bytes of a file; nil for a package.
+    public var data: Data? {
+        if case .file(let data) = self { data } else { nil }
+    }
+
+    /// Reads a file or a package; symbolic links inside a package are left out.
+    public init(contentsOf url: URL) throws {
+        let isPackage = try System.statFollowing(url.path).st_mode & S_IFMT == S_IFDIR
+        self = isPackage ? .package(try Self.members(of: url)) : .file(try Data(contentsOf: url))
+    }
+
+    private static func members(of url: URL) throws -> [String: FileContents] {
+        var members: [String: FileContents] = [:]
+        for name in try System.names(in: url.path) {
+            let member = url.appendingPathComponent(name)
+            if try System.lstat(member.path).st_mode & S_IFMT == S_IFLNK { continue }
+            members[name] = try FileContents(contentsOf: member)
+        }
+        return members
+    }
+
+    /// Writes to a place that is empty, an empty file or, for a package, an empty directory.
+    public func write(to url: URL) throws {
+        switch self {
+        case .file(let data):
+            let file = try System.open(url.path, O_WRONLY | O_CREAT | O_TRUNC, 0o666)
+            defer { System.close(file) }
+            let written = data.withUnsafeBytes { bytes in
+                Result { () throws(Errno) in try System.writeAll(file, bytes) }
+            }
+            try written.get()
+        case .package(let members):
+            try System.makeDirectories(url.path, 0o777)
+            for (name, contents) in members {
+                guard FileName(name) != nil else { throw Errno.invalidArgument }
+                try contents.write(to: url.appendingPathComponent(name))
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+internal import CoveCore
+public import Foundation
+internal import Glibc
+
+/// Replaces a document in one step: whatever happens, the old one or the new one is there, and whole.
+///
+/// The new one is written to a hidden sibling, `.NAME.cove-save-N`, which is locked as long as its writer lives; one that a
+/// crash left behind is not, and the next save takes its place.
+struct SafeSave {
+    private let target: String
+    private let folder: String
+    private let name: String
+
+    /// A save of the item at a URL; of what it points at, for a symbolic link.
+    init(_ url: URL) {
+        var path = url.path
+        if let resolved = realpath(path, nil) {
+            path = String(cString: resolved)
+            free(resolved)
+        }
+        target = path
+        let url = URL(fileURLWithPath: path)
+        folder = url.deletingLastPathComponent().path
+        name = url.lastPathComponent
+    }
+
+    /// Has the body write the new contents, and puts them in place with the attributes.
+    ///
+    /// The body gets the URL of an empty file, or of an empty directory for a package. Returns once all is on the disk.
+    func run(
+        isPackage: Bool,
+        _ attributes: DocumentAttributes,
+        _ body: (_ temporary: URL) throws -> Void
+    ) throws {
+        let (temporary, lock) = try makeTemporary(isPackage)
+        defer { System.close(lock) }
+        do {
+            try body(URL(fileURLWithPath: temporary))
+            try takeOver(attributes, to: temporary)
+            try Self.sync(temporary)
+            try replace(by: temporary)
+            try System.syncDirectory(folder)
+        } catch {
+            try? FileManager.default.removeItem(atPath: temporary)
+            throw error
+        }
+    }
+
+    /// Removes what a save that was killed left behind.
+    func removeLeftovers() {
+        for number in 0..<Self.attempts {
+            let path = temporary(number)
+            guard let lock = try? System.open(path, O_RDONLY | O_NOFOLLOW) else { continue }
+            defer { System.close(lock) }
+            if flock(lock, LOCK_EX | LOCK_NB) == 0 { try? FileManager.default.removeItem(atPath: path) }
+        }
+    }
+
+    private static let attempts = 8
+
+    private func temporary(_ number: Int) -> String {
+        let suffix = ".cove-save-\(number)"
+        var stem = name[...]
+        while stem.utf8.count + suffix.utf8.count + 1 > FileName.maximumLength { stem.removeLast() }
+        return "\(folder)/.\(stem)\(suffix)"
+    }
+
+    /// Makes an empty file or directory that only this save uses.
+    private func makeTemporary(_ isPackage: Bool) throws(Errno) -> (path: String, lock: Int32) {
+        removeLeftovers()
+        for number in 0..<Self.attempts {
+            let path = temporary(number)
+            do throws(Errno) {
+                if isPackage { try System.mkdir(path, 0o777) }
+                let flags = isPackage ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT | O_EXCL
+                let file = try System.open(path, flags, 0o666)
+                if flock(file, LOCK_EX | LOCK_NB) == 0 { return (path, file) }
+                System.close(file)
+            } catch {
+                guard error == .exists else { throw error }
+            }
+        }
+        throw .busy
+    }
+
+    /// Mode, owner and extended attributes of the old file go over to the new one; those given go before.
+    private func takeOver(_ attributes: DocumentAttributes, to temporary: String) throws {
+        let file = try System.open(temporary, O_RDONLY)
+        defer { System.close(file) }
+        if let old = try? System.lstat(target) {
+            try? System.fchown(file, user: old.st_uid, group: old.st_gid)
+            try System.fchmod(file, UInt16(old.st_mode & 0o7777))
+            let path = Array(target.utf8)
+            for name in (try? System.attributeNames(path)) ?? [] where name.starts(with: Array("user.".utf8)) {
+                guard let value = try? System.attribute(path, name) else { continue }
+                // A file system without them has none to lose.
+                try? System.setAttribute(file, name, value)
+            }
+        }
+        if let permissions = attributes.permissions { try System.fchmod(file, permissions) }
+        for (name, value) in attributes.extendedAttributes {
+            try System.setAttribute(file, Array("user.\(name)".utf8), Array(value))
+        }
+        if let date = attributes.modificationDate {
+            let seconds = date.timeIntervalSince1970.rounded(.down)
+            let rest = (date.timeIntervalSince1970 - seconds) * 1e9
+            try System.setModificationTime(file, Timestamp(seconds: Int64(seconds), nanoseconds: Int64(rest)))
+        }
+    }
+
+    /// Makes all of a file or a package durable.
+    private static func sync(_ path: String) throws {
+        let file = try System.open(path, O_RDONLY | O_NOFOLLOW)
+        defer { System.close(file) }
+        if try System.fstat(file).st_mode & S_IFMT == S_IFDIR {
+            for name in try System.names(in: path) { try sync("\(path)/\(name)") }
+        }
+        try System.fsync(file)
+    }
+
+    private func replace(by temporary: String) throws {
+        guard let old = try? System.lstat(target), old.st_mode & S_IFMT == S_IFDIR else {
+            return try System.rename(temporary, target)
+        }
+        // A directory that is not empty can't be replaced, but it can be exchanged.
+        try System.renameat(AT_FDCWD, Array(temporary.utf8), AT_FDCWD, Array(target.utf8), .exchange)
+        try FileManager.default.removeItem(atPath: temporary)
+    }
+}
+
+/// What a save gives a file besides its contents.
+public struct DocumentAttributes: Sendable {
+    /// Extended attributes, by their names without `user.`, such as `xdg.origin.url`.
+    public var extendedAttributes: [String: Data] = [:]
+    /// The lower twelve bits of the mode; nil keeps those of the file that is replaced.
+    public var permissions: UInt16?
+    /// The time of the last change; nil for now.
+    public var modificationDate: Date?
+
+    /// Changes nothing.
+    public init() {}
+}

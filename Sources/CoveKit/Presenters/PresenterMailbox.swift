@@ -1,0 +1,146 @@
+internal import CoveCore
+internal import Foundation
+internal import Synchronization
+
+/// What waits for one presenter: messages are handed over in order, and what it is told of is done before the next one.
+final class PresenterMailbox: Sendable {
+    /// A message on its way to the presenter.
+    struct Delivery: Sendable {
+        var kind: CoordinationInterface.MessageKind
+        /// The presented item, or the subitem.
+        var location: Location
+        /// Where it moved to.
+        var newLocation: Location?
+        /// The claim that asks, or that ended.
+        var claim: String?
+        var version: FileVersion?
+        var attributes: Set<String> = []
+    }
+
+    private struct State {
+        var location: Location?
+        var reacquirers: [String: FilePresenter.Reacquirer] = [:]
+    }
+
+    let presenter: any FilePresenter
+    /// One purpose for all coordinators of the presenter.
+    let purpose = UUID().uuidString
+    let messages: Set<FilePresenterMessage>
+    let observedAttributes: [String]
+    private let state: Mutex<State>
+    private let stream: AsyncStream<(Delivery, @Sendable (CoveError?) -> Void)>.Continuation
+
+    /// Where the presented item is; nil while it has no file.
+    var location: Location? {
+        get { state.withLock { $0.location } }
+        set { state.withLock { $0.location = newValue } }
+    }
+
+    /// The messages to be sent, by their names on the wire.
+    var wireMessages: [String] {
+        let wantsReacquire = messages.contains(.relinquishToReader) || messages.contains(.relinquishToWriter)
+        return messages.map(\.rawValue).sorted()
+            + (wantsReacquire ? [CoordinationInterface.MessageKind.reacquire.rawValue] : [])
+    }
+
+    init(_ presenter: any FilePresenter, at location: Location?) {
+        self.presenter = presenter
+        messages = presenter.implementedMessages
+        observedAttributes = presenter.observedPresentedItemUbiquityAttributes.sorted()
+        state = Mutex(State(location: location))
+        let (deliveries, continuation) = AsyncStream.makeStream(of: (Delivery, @Sendable (CoveError?) -> Void).self)
+        stream = continuation
+        Task { [weak self] in
+            for await (delivery, reply) in deliveries {
+                let mailbox = self
+                // A question is not waited for: its answer may need a claim of others, who ask this presenter too.
+                if delivery.kind.wantsReply {
+                    Task { reply(await mailbox?.handle(delivery) ?? nil) }
+                } else {
+                    reply(await mailbox?.handle(delivery) ?? nil)
+                }
+            }
+        }
+    }
+
+    deinit { stream.finish() }
+
+    /// Hands a message over after those before it; then calls the reply with the presenter's error.
+    func post(_ delivery: Delivery, reply: @escaping @Sendable (CoveError?) -> Void = { _ in }) {
+        if delivery.kind == .didMove, let newLocation = delivery.newLocation { location = newLocation }
+        if case .terminated = stream.yield((delivery, reply)) { reply(nil) }
+    }
+
+    private func handle(_ delivery: Delivery) async -> CoveError? {
+        if delivery.kind == .reacquire {
+            let reacquirer = state.withLock { state in
+                delivery.claim.flatMap { state.reacquirers.removeValue(forKey: $0) }
+            }
+            await reacquirer?()
+            return nil
+        }
+        guard let message = FilePresenterMessage(rawValue: delivery.kind.rawValue), messages.contains(message) else {
+            return nil
+        }
+        do {
+            try await send(message, delivery)
+            return nil
+        } catch {
+            return CoveError(error, url: delivery.location.url)
+        }
+    }
+
+    private func send(_ message: FilePresenterMessage, _ delivery: Delivery) async throws {
+        let url = delivery.location.url
+        switch message {
+        case .relinquishToReader: keep(await presenter.relinquishPresentedItemToReader(), delivery.claim)
+        case .relinquishToWriter: keep(await presenter.relinquishPresentedItemToWriter(), delivery.claim)
+        case .saveChanges: try await presenter.savePresentedItemChanges()
+        case .accommodateDeletion: try await presenter.accommodatePresentedItemDeletion()
+        case .accommodateSubitemDeletion: try await presenter.accommodatePresentedSubitemDeletion(at: url)
+        case .accommodateEviction: try await presenter.accommodatePresentedItemEviction()
+        case .didMove: await presenter.presentedItemDidMove(to: delivery.newLocation?.url ?? url)
+        case .didChange: await presenter.presentedItemDidChange()
+        case .didChangeAttributes: await presenter.presentedItemDidChangeUbiquityAttributes(delivery.attributes)
+        case .subitemDidAppear: await presenter.presentedSubitemDidAppear(at: url)
+        case .subitemDidMove:
+            await presenter.presentedSubitem(at: url, didMoveTo: delivery.newLocation?.url ?? url)
+        case .subitemDidChange: await presenter.presentedSubitemDidChange(at: url)
+        case .didGainVersion, .didLoseVersion, .didResolveVersion, .subitemDidGainVersion, .subitemDidLoseVersion,
+            .subitemDidResolveVersion:
+            if let version = delivery.version { await send(message, version, at: url) }
+        }
+    }
+
+    private func send(_ message: FilePresenterMessage, _ version: FileVersion, at url: URL) async {
+        switch message {
+        case .didGainVersion: await presenter.presentedItemDidGain(version)
+        case .didLoseVersion: await presenter.presentedItemDidLose(version)
+        case .didResolveVersion: await presenter.presentedItemDidResolveConflict(version)
+        case .subitemDidGainVersion: await presenter.presentedSubitem(at: url, didGain: version)
+        case .subitemDidLoseVersion: await presenter.presentedSubitem(at: url, didLose: version)
+        case .subitemDidResolveVersion: await presenter.presentedSubitem(at: url, didResolve: version)
+        default: break
+        }
+    }
+
+    private func keep(_ reacquirer: FilePresenter.Reacquirer?, _ claim: String?) {
+        guard let reacquirer, let claim else { return }
+        state.withLock { $0.reacquirers[claim] = reacquirer }
+    }
+}
+
+extension PresenterMailbox.Delivery {
+    /// Reads what a daemon sent; nil without a path where one is needed.
+    init?(_ message: CoordinationInterface.Message, _ kind: CoordinationInterface.MessageKind, in place: Location?) {
+        guard let place else { return nil }
+        let remote = (try? message.path.remotePath()) ?? nil
+        let newRemote = (try? message.newPath?.remotePath()) ?? nil
+        self.kind = kind
+        location = remote.map { place.sibling(at: $0) } ?? place
+        newLocation = newRemote.map { place.sibling(at: $0) }
+        claim = message.claim
+        version = message.version.map { FileVersion($0, of: location) }
+        attributes = Set(message.attributes)
+    }
+}

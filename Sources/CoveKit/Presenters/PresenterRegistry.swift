@@ -1,0 +1,55 @@
+internal import Foundation
+internal import Synchronization
+
+/// The presenters of this process.
+enum PresenterRegistry {
+    private struct Entry {
+        var mailbox: PresenterMailbox
+        var authority: (any Authority)?
+    }
+
+    private static let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+
+    static var presenters: [any FilePresenter] { entries.withLock { $0.values.map(\.mailbox.presenter) } }
+
+    /// The presenter's mailbox; nil for one that is not registered.
+    static func mailbox(of presenter: any FilePresenter) -> PresenterMailbox? {
+        entries.withLock { $0[ObjectIdentifier(presenter)]?.mailbox }
+    }
+
+    /// Adds a presenter, which stays until `remove`; a second time it changes nothing.
+    static func add(_ presenter: any FilePresenter) throws(CoveError) {
+        let place = try presenter.presentedItemURL.map { url throws(CoveError) in try Authorities.find(url) }
+        let mailbox = PresenterMailbox(presenter, at: place?.1)
+        let key = ObjectIdentifier(presenter)
+        let isNew = entries.withLock { entries in
+            guard entries[key] == nil else { return false }
+            entries[key] = Entry(mailbox: mailbox, authority: place?.0)
+            return true
+        }
+        guard isNew else { return }
+        do throws(CoveError) { try place?.0.add(mailbox) } catch {
+            entries.withLock { _ = $0.removeValue(forKey: key) }
+            throw error
+        }
+    }
+
+    static func remove(_ presenter: any FilePresenter) {
+        guard let entry = entries.withLock({ $0.removeValue(forKey: ObjectIdentifier(presenter)) }) else { return }
+        entry.authority?.remove(entry.mailbox)
+    }
+
+    /// The presenter's URL may be another one; it is asked.
+    static func update(_ presenter: any FilePresenter) throws(CoveError) {
+        let key = ObjectIdentifier(presenter)
+        guard let entry = entries.withLock({ $0[key] }) else { return }
+        guard presenter.presentedItemURL?.path != entry.mailbox.location?.path else { return }
+        let place = try presenter.presentedItemURL.map { url throws(CoveError) in try Authorities.find(url) }
+        guard place?.1 != entry.mailbox.location else { return }
+        entry.mailbox.location = place?.1
+        if let authority = entry.authority, authority === place?.0 { return try authority.move(entry.mailbox) }
+        entry.authority?.remove(entry.mailbox)
+        entries.withLock { $0[key]?.authority = place?.0 }
+        try place?.0.add(entry.mailbox)
+    }
+}

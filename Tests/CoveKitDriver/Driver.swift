@@ -1,0 +1,343 @@
+import CoveKit
+import Foundation
+import Glibc
+import Synchronization
+
+/// A program on CoveKit that does what its arguments say, one step after the other, and prints what happens.
+///
+/// Each argument is a verb and its words. A step that fails prints `failed: ERRNO MESSAGE`.
+@main @MainActor struct Driver {
+    static func main() async {
+        Document.autosaveOnTermination()
+        var driver = Driver()
+        for argument in CommandLine.arguments.dropFirst() {
+            let words = argument.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+            do { try await driver.run(words[0], Array(words.dropFirst())) } catch {
+                let error = CoveError(error)
+                say("failed: \(error.code.rawValue) \(error.message)")
+            }
+        }
+    }
+
+    private var presenter: SayingPresenter?
+    private var document: SayingDocument?
+    private var coordinator = FileCoordinator()
+
+    private mutating func run(_ verb: String, _ words: [String]) async throws {
+        switch verb {
+        case "say": say(words.joined(separator: " "))
+        case "gate": await gate(words[0])
+        case "coordinator": try newCoordinator(words)
+        case "present", "unpresent", "unsaved", "refuse", "presented": try await present(verb, words)
+        case "read", "write", "delete", "move", "hold", "nested", "race", "prepare", "upload", "cancel", "measure",
+            "lines":
+            try await coordinate(verb, words)
+        case "create", "open", "edit", "save", "autosave", "close", "revert", "state", "text", "url", "crash", "watch",
+            "append":
+            try await edit(verb, words)
+        case "versions", "choose", "resolve", "forget": try await version(verb, words)
+        default:
+            say("what is \(verb)?")
+            exit(2)
+        }
+    }
+
+    private mutating func newCoordinator(_ words: [String]) throws {
+        coordinator = FileCoordinator(filePresenter: words.first == "presenting" ? presenter : nil)
+        if let purpose = words.first, purpose != "presenting" { try coordinator.setPurposeIdentifier(purpose) }
+    }
+
+    // MARK: Presenters
+
+    private mutating func present(_ verb: String, _ words: [String]) async throws {
+        switch verb {
+        case "present":
+            let presenter = SayingPresenter(URL(fileURLWithPath: words[0]), Set(words.dropFirst()))
+            try await FileCoordinator.addFilePresenter(presenter)
+            self.presenter = presenter
+            say("presenting")
+        case "unpresent":
+            if let presenter { await FileCoordinator.removeFilePresenter(presenter) }
+            say("removed")
+        case "unsaved": presenter?.unsaved = words.joined(separator: " ")
+        case "refuse": presenter?.refusal = words.joined(separator: " ")
+        default: say("at \(presenter?.presentedItemURL?.path ?? "-")")
+        }
+    }
+
+    // MARK: Claims
+
+    private mutating func coordinate(_ verb: String, _ words: [String]) async throws {
+        let coordinator = coordinator
+        let urls = words.map { URL(fileURLWithPath: $0) }
+        switch verb {
+        case "read":
+            let options: FileCoordinator.ReadingOptions = words.contains("withoutChanges") ? .withoutChanges : []
+            let text = try await coordinator.coordinate(readingItemAt: urls[0], options: options) {
+                try String(contentsOf: $0, encoding: .utf8)
+            }
+            say("read: \(text)")
+        case "write":
+            let text = words.dropFirst().joined(separator: " ")
+            let url = try await coordinator.coordinate(writingItemAt: urls[0]) { url in
+                try text.write(to: url, atomically: true, encoding: .utf8)
+                return url
+            }
+            say("wrote \(url.path)")
+        case "delete":
+            try await coordinator.coordinate(writingItemAt: urls[0], options: .forDeleting) {
+                try FileManager.default.removeItem(at: $0)
+            }
+            say("deleted")
+        case "move":
+            let gate = words.dropFirst(2).first
+            try await coordinator.coordinate(
+                writingItemAt: urls[0],
+                options: .forMoving,
+                writingItemAt: urls[1],
+                options: .forReplacing
+            ) { from, to in
+                if let gate {
+                    say("holding")
+                    passGate(gate)
+                }
+                guard rename(from.path, to.path) == 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
+                try coordinator.item(at: from, didMoveTo: to)
+            }
+            say("moved")
+        case "hold": try await hold(words)
+        case "nested": try await nest(words)
+        case "race": try await race(urls.dropLast(), Int(words[words.count - 1]) ?? 0)
+        case "prepare": try await prepare(urls)
+        case "upload": try await upload(urls)
+        case "lines": try await lines(urls[0], Int(words[1]) ?? 0)
+        case "measure": measure(urls[0], Int(words[1]) ?? 0)
+        default: try await cancel(words)
+        }
+    }
+
+    /// `hold PATH GATE [OPTION]`: says where the item is, and holds it until the gate opens.
+    private func hold(_ words: [String]) async throws {
+        let options: [String: FileCoordinator.WritingOptions] = [
+            "forDeleting": .forDeleting, "forMoving": .forMoving, "forMerging": .forMerging,
+            "forReplacing": .forReplacing,
+        ]
+        let gate = words[1]
+        let option: FileCoordinator.WritingOptions =
+            words.dropFirst(2).first.flatMap { options[$0] } ?? []
+        try await coordinator.coordinate(writingItemAt: URL(fileURLWithPath: words[0]), options: option) { url in
+            say("holding \(url.path)")
+            passGate(gate)
+        }
+        say("released")
+    }
+
+    /// `cancel PATH GATE`: waits for a reading, until the gate opens and it is cancelled.
+    private func cancel(_ words: [String]) async throws {
+        let coordinator = coordinator
+        let (url, path) = (URL(fileURLWithPath: words[0]), words[1])
+        let reading = Task { try await coordinator.coordinate(readingItemAt: url) { _ in say("read") } }
+        await gate(path)
+        coordinator.cancel()
+        try await reading.value
+    }
+
+    /// `nested A B GATE`: holds A, then, once the gate is open, wants B too.
+    private func nest(_ words: [String]) async throws {
+        let coordinator = coordinator
+        let (first, second, gate) = (URL(fileURLWithPath: words[0]), URL(fileURLWithPath: words[1]), words[2])
+        try await coordinator.coordinate(writingItemAt: first) { _ in
+            say("holding")
+            passGate(gate)
+            try coordinator.coordinate(writingItemAt: second) { _ in say("both") }
+        }
+        say("released")
+    }
+
+    /// `race A B COUNT`: adds a line to both, so many times.
+    private func race(_ urls: ArraySlice<URL>, _ count: Int) async throws {
+        let line = "\(getpid())\n"
+        for _ in 0..<count {
+            let intents = urls.map { FileAccessIntent.writingIntent(with: $0) }
+            try await FileCoordinator().coordinate(with: intents) {
+                for intent in intents {
+                    let text = try String(contentsOf: intent.url, encoding: .utf8)
+                    try (text + line).write(to: intent.url, atomically: false, encoding: .utf8)
+                }
+            }
+        }
+        say("raced")
+    }
+
+    /// `lines PATH COUNT`: reads again and again until there are so many lines, each of which must be whole.
+    private func lines(_ url: URL, _ count: Int) async throws {
+        var seen = 0
+        while seen < count {
+            let text = try await coordinator.coordinate(readingItemAt: url) {
+                try String(contentsOf: $0, encoding: .utf8)
+            }
+            let lines = text.split(separator: "\n")
+            guard text.isEmpty || text.hasSuffix("\n"), lines.allSatisfy({ Int($0) != nil }), lines.count >= seen else {
+                return say("torn: \(text)")
+            }
+            seen = lines.count
+        }
+        say("whole")
+    }
+
+    /// `measure PATH COUNT`: how many claims a second one thread gets, each with its own coordinator.
+    private func measure(_ url: URL, _ count: Int) {
+        func claims() throws(CoveError) {
+            for _ in 0..<count { try FileCoordinator().coordinate(writingItemAt: url) { _ in } }
+        }
+        let clock = ContinuousClock()
+        let time = clock.measure { try? claims() }
+        say("\(Int(Double(count) / (time / .seconds(1)))) claims/s")
+    }
+
+    /// `prepare PATH…`: asks for all, then reads each without asking again.
+    private func prepare(_ urls: [URL]) async throws {
+        let coordinator = coordinator
+        try await coordinator.prepare(forReadingItemsAt: urls, writingItemsAt: []) {
+            say("prepared")
+            for url in urls {
+                try coordinator.coordinate(readingItemAt: url, options: .withoutChanges) {
+                    _ = try Data(contentsOf: $0)
+                }
+            }
+        }
+        say("read \(urls.count)")
+    }
+
+    /// `upload PATH PATH`: the two readings for uploading of the classic tutorial.
+    private func upload(_ urls: [URL]) async throws {
+        let intents = urls.map { FileAccessIntent.readingIntent(with: $0, options: .forUploading) }
+        let paths = try await coordinator.coordinate(with: intents) {
+            for intent in intents { say("snapshot: \(try String(contentsOf: intent.url, encoding: .utf8))") }
+            return intents.map(\.url.path)
+        }
+        say("left: \(paths.filter { FileManager.default.fileExists(atPath: $0) }.count)")
+    }
+
+    // MARK: Documents
+
+    private mutating func edit(_ verb: String, _ words: [String]) async throws {
+        if verb == "create" || verb == "open" {
+            let document = SayingDocument(fileURL: URL(fileURLWithPath: words[0]))
+            self.document = document
+            if verb == "open" {
+                try await document.open()
+            } else {
+                document.text = words.dropFirst().joined(separator: " ")
+                try await document.save(to: document.fileURL, for: .forCreating)
+            }
+            return say("open: \(document.text)")
+        }
+        if verb == "append" { return try await append(URL(fileURLWithPath: words[0]), Int(words[1]) ?? 0) }
+        guard let document else { return say("no document") }
+        switch verb {
+        case "edit":
+            document.text = words.joined(separator: " ")
+            document.updateChangeCount(.done)
+        case "save":
+            try await document.save(to: document.fileURL, for: .forOverwriting)
+            say("saved")
+        case "autosave": try await document.autosave()
+        case "close":
+            try await document.close()
+            say("closed")
+        case "revert":
+            try await document.revert()
+            say("reverted: \(document.text)")
+        case "state": say("state \(document.documentState.rawValue)")
+        case "text": say("text: \(document.text)")
+        case "url": say("url \(document.fileURL.path)")
+        case "crash": document.crashes.withLock { $0 = true }
+        default: await watch(document, until: words[0])
+        }
+    }
+
+    /// `append PATH COUNT`: opens a document, adds a line and saves, so many times; what others wrote meanwhile stays.
+    private func append(_ url: URL, _ count: Int) async throws {
+        for _ in 0..<count {
+            let document = SayingDocument(fileURL: url)
+            try await document.open()
+            while true {
+                document.text += "\(getpid())\n"
+                document.updateChangeCount(.done)
+                do throws(CoveError) {
+                    try await document.save(to: document.fileURL, for: .forOverwriting)
+                    break
+                } catch {
+                    guard error.code == .stale else { throw error }
+                    // A reader may have had the line saved already.
+                    if !document.hasUnsavedChanges { break }
+                    try await document.revert()
+                }
+            }
+            try await document.close()
+        }
+        say("appended")
+    }
+
+    /// `watch TEXT`: waits until the document is closed, in conflict, or has the text.
+    private func watch(_ document: SayingDocument, until wanted: String) async {
+        func isThere() -> Bool {
+            switch wanted {
+            case "closed": document.documentState.contains(.closed)
+            case "conflict": document.documentState.contains(.inConflict)
+            case "resolved": !document.documentState.contains(.inConflict)
+            default: document.text == wanted && !document.documentState.contains(.progressAvailable)
+            }
+        }
+        let changes = document.stateChanges
+        if !isThere() {
+            for await _ in changes where isThere() { break }
+        }
+        say("watched \(wanted)")
+    }
+
+    // MARK: Versions
+
+    private func version(_ verb: String, _ words: [String]) async throws {
+        let url = URL(fileURLWithPath: words[0])
+        let conflicts = try await FileVersion.unresolvedConflictVersionsOfItem(at: url)
+        switch verb {
+        case "versions":
+            for version in try await FileVersion.otherVersionsOfItem(at: url) {
+                let text = String(decoding: try await version.contents(), as: UTF8.self)
+                let device = version.localizedNameOfSavingComputer.map { _ in "device" } ?? "-"
+                say("version\(version.isConflict ? " conflict" : "") \(device): \(text)")
+            }
+            say("current \(try await FileVersion.currentVersionOfItem(at: url)?.size ?? -1)")
+        case "choose": for version in conflicts.prefix(1) { try await version.replaceItem() }
+        case "resolve": for version in conflicts { try await version.resolve() }
+        default: try await FileVersion.removeOtherVersionsOfItem(at: url)
+        }
+        say("done")
+    }
+}
+
+/// Writes a line at once.
+func say(_ line: String) {
+    var bytes = Array((line + "\n").utf8)
+    _ = Glibc.write(1, &bytes, bytes.count)
+}
+
+/// Waits until somebody opens a fifo for writing and closes it.
+func passGate(_ path: String) {
+    let file = Glibc.open(path, O_RDONLY)
+    var byte: UInt8 = 0
+    _ = Glibc.read(file, &byte, 1)
+    Glibc.close(file)
+}
+
+/// The same, off the main actor.
+func gate(_ path: String) async {
+    await withCheckedContinuation { continuation in
+        Thread.detachNewThread {
+            passGate(path)
+            continuation.resume()
+        }
+    }
+}

@@ -1,0 +1,230 @@
+import CoveTestSupport
+import Foundation
+import Testing
+
+@testable import CoveKit
+
+/// Who waits for whom, among the coordinators of one process; the numbers are those of the acceptance checklist.
+struct ClaimTests {
+    private let folder: Folder
+
+    init() throws { folder = try Folder() }
+
+    @Test func `4. readers run together, a writer waits for them`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let readers = [try Held(reading: file).begun(), try Held(reading: file).begun()]
+            let writer = try Held(writing: file).queued()
+            try readers[0].end()
+            #expect(Authorities.process.isWaiting(writer.coordinator.identity))
+            try readers[1].end()
+            let second = try Held(writing: file).queued()
+            try writer.begun().end()
+            try second.begun().end()
+        }
+    }
+
+    @Test func `5. a reader that comes after a waiting writer runs after it`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let reader = try Held(reading: file).begun()
+            let writer = try Held(writing: file).queued()
+            let later = try Held(reading: file).queued()
+            try reader.end()
+            _ = try writer.begun()
+            #expect(Authorities.process.isWaiting(later.coordinator.identity))
+            try writer.end()
+            try later.begun().end()
+        }
+    }
+
+    @Test(arguments: [FileCoordinator.WritingOptions.forDeleting, .forMoving, .forReplacing])
+    func `6, 7. a directory's users and those inside it wait only where it goes`(
+        options: FileCoordinator.WritingOptions
+    ) async throws {
+        try await blocking {
+            let file = try folder.make("d/f")
+            let directory = folder.url("d")
+            let reader = try Held(reading: directory).begun()
+            let inside = try Held(writing: file).begun()
+            try reader.end()
+            let going = try Held(writing: directory, options).queued()
+            try inside.end()
+            _ = try going.begun()
+            let later = try Held(reading: file).queued()
+            try going.end()
+            try later.begun().end()
+        }
+    }
+
+    @Test func `9. claims of one purpose never wait, and a purpose is set once`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let (one, other) = (FileCoordinator(), FileCoordinator())
+            for coordinator in [one, other] { try coordinator.setPurposeIdentifier("io.cove.test") }
+            let writer = try Held([.writingIntent(with: file)], by: one).begun()
+            try Held([.writingIntent(with: file)], by: other).begun().end()
+            try writer.end()
+            #expect(throws: CoveError.self) { try one.setPurposeIdentifier("again") }
+            #expect(throws: CoveError.self) { try FileCoordinator().setPurposeIdentifier("") }
+            let presenters = FileCoordinator(filePresenter: NotingPresenter(file))
+            #expect(throws: CoveError.self) { try presenters.setPurposeIdentifier("mine") }
+        }
+    }
+
+    @Test func `10. a waiting writer follows a moved file, unless it replaces what is there`() async throws {
+        try await blocking {
+            let (old, new) = (try folder.make("old"), folder.url("new"))
+            let mover = FileCoordinator()
+            let moving = try Held(
+                [.writingIntent(with: old, options: .forMoving), .writingIntent(with: new, options: .forReplacing)],
+                by: mover
+            ).begun()
+            let follower = try Held(writing: old).queued()
+            let replacer = try Held(writing: old, .forReplacing).queued()
+            try FileManager.default.moveItem(at: old, to: new)
+            try mover.item(at: old, didMoveTo: new)
+            try moving.end()
+            #expect(try follower.begun().urls == [new])
+            #expect(try replacer.begun().urls == [old])
+            try follower.end()
+            try replacer.end()
+        }
+    }
+
+    @Test func `20. cancel ends a waiting call and refuses later ones`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let writer = try Held(writing: file).begun()
+            let waiting = try Held(reading: file).queued()
+            waiting.coordinator.cancel()
+            #expect(try waiting.failure() == .cancelled)
+            try writer.end()
+            let refused = await #expect(throws: CoveError.self) {
+                try await waiting.coordinator.coordinate(readingItemAt: file) { _ in }
+            }
+            #expect(refused?.code == .cancelled)
+        }
+    }
+
+    @Test func `a cancelled task waits no longer`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let writer = try Held(writing: file).begun()
+            let coordinator = FileCoordinator()
+            let task = Task { try await coordinator.coordinate(readingItemAt: file) { _ in } }
+            try waitUntil("it waits") { Authorities.process.isWaiting(coordinator.identity) }
+            task.cancel()
+            let error = await #expect(throws: CoveError.self) { try await task.value }
+            #expect(error?.code == .cancelled)
+            try writer.end()
+        }
+    }
+
+    @Test func `38. with a queue the accessor runs there once, with an error or without`() async throws {
+        try await blocking {
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = 1
+            let events = Events()
+            let intent = FileAccessIntent.writingIntent(with: try folder.make("f"))
+            FileCoordinator().coordinate(with: [intent], queue: queue) { error in
+                events.add(error == nil && OperationQueue.current === queue ? "granted" : "wrong")
+            }
+            try events.wait(for: "granted")
+            let cancelled = FileCoordinator()
+            cancelled.cancel()
+            cancelled.coordinate(with: [intent], queue: queue) { error in
+                events.add(error?.code == .cancelled ? "cancelled" : "wrong")
+            }
+            try events.wait(for: "cancelled")
+            #expect(events.all == ["granted", "cancelled"])
+        }
+    }
+
+    @Test func `39. two intents of a move are one claim, and tell where the files are`() async throws {
+        try await blocking {
+            let (old, new) = (try folder.make("old"), folder.url("new"))
+            let coordinator = FileCoordinator()
+            try await coordinator.coordinate(
+                writingItemAt: old,
+                options: .forMoving,
+                writingItemAt: new,
+                options: .forReplacing
+            ) { from, to in
+                try FileManager.default.moveItem(at: from, to: to)
+                try coordinator.item(at: from, didMoveTo: to)
+            }
+            #expect(try text(new) == "text")
+        }
+    }
+
+    @Test func `40. claims on A and B and on B and A never wait for each other for ever`() async throws {
+        try await blocking {
+            let files = [try folder.make("a"), try folder.make("b")]
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for order in [files, files.reversed()] {
+                    group.addTask {
+                        for _ in 0..<1000 {
+                            let intents = order.map { FileAccessIntent.writingIntent(with: $0) }
+                            try await FileCoordinator().coordinate(with: intents, timeout: .seconds(60)) {}
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    @Test func `41. two readings for uploading give two snapshots, or say what is missing`() async throws {
+        try await blocking {
+            let first = FileAccessIntent.readingIntent(with: try folder.make("one", "1"), options: .forUploading)
+            let missing = FileAccessIntent.readingIntent(with: folder.url("two"), options: .forUploading)
+            let error = await #expect(throws: CoveError.self) {
+                try await FileCoordinator().coordinate(with: [first, missing]) {}
+            }
+            #expect(error?.code == .noSuchFile && error?.url?.lastPathComponent == "two")
+            let second = FileAccessIntent.readingIntent(with: try folder.make("two", "2"), options: .forUploading)
+            let snapshots = try await FileCoordinator().coordinate(with: [first, second]) {
+                // The claim ended with the making of the snapshots.
+                try FileCoordinator().perform([.writingIntent(with: folder.url("one"))]) {
+                    try "new".write(to: folder.url("one"), atomically: true, encoding: .utf8)
+                }
+                #expect(try text(first.url) == "1" && text(second.url) == "2")
+                return [first.url, second.url]
+            }
+            #expect(snapshots.allSatisfy { !FileManager.default.fileExists(atPath: $0.path) })
+            #expect(try text(folder.url("one")) == "new")
+        }
+    }
+
+    @Test func `42. nested claims that wait for each other fail instead`() async throws {
+        try await blocking {
+            let (one, two) = (try folder.make("one"), try folder.make("two"))
+            let first = try Held(writing: one).begun()
+            let second = try Held(writing: two).begun()
+            let nested = try Held([.readingIntent(with: two)], by: first.coordinator).queued()
+            let closing = Held([.readingIntent(with: one)], by: second.coordinator)
+            #expect(try closing.failure() == .deadlock)
+            try second.end()
+            try nested.begun().end()
+            try first.end()
+        }
+    }
+
+    @Test func `bad calls are refused`() async throws {
+        let file = try folder.make("f")
+        for bad in [[], [FileAccessIntent.writingIntent(with: file, options: [.forMoving, .forMerging])]] {
+            let error = await #expect(throws: CoveError.self) { try await FileCoordinator().coordinate(with: bad) {} }
+            #expect(error?.code == .invalidArgument)
+        }
+        let web = try #require(URL(string: "https://example.org/f"))
+        let error = await #expect(throws: CoveError.self) {
+            try await FileCoordinator().coordinate(readingItemAt: web) { _ in }
+        }
+        #expect(error?.code == .invalidArgument)
+        let own = await #expect(throws: CoveError.self) {
+            try await FileCoordinator().coordinate(readingItemAt: folder.url("none")) { try text($0) }
+        }
+        #expect(own?.code == .noSuchFile && own?.cause is CocoaError)
+    }
+}

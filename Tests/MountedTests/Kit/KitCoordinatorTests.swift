@@ -1,0 +1,228 @@
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Coordinators and presenters of several processes; the numbers are those of the acceptance checklist.
+    struct KitCoordinatorTests {
+        @Test func `10. a waiting writer follows a moved file, unless it replaces what is there`() async throws {
+            try await mounted { source in
+                try source.save("old", Array("text".utf8))
+            } _: { account in
+                let (old, new) = (account.path("old"), account.path("new"))
+                let gates = try ["one", "two", "three"].map { try account.gate($0) }
+                let mover = try account.driver("move \(old) \(new) \(gates[0])")
+                try mover.says("holding")
+                let follower = try account.driver("hold \(old) \(gates[1])")
+                try account.waitForClaims(1)
+                let replacer = try account.driver("hold \(old) \(gates[2]) forReplacing")
+                try account.waitForClaims(2)
+                try account.open(gates[0])
+                try follower.says("holding \(new)")
+                try account.open(gates[1])
+                try replacer.says("holding \(old)")
+                try account.open(gates[2])
+                #expect(try mover.finish().last == "moved")
+                _ = try (follower.finish(), replacer.finish())
+                try account.expectSame()
+            }
+        }
+
+        @Test func `11, 13. a reader has another process save, which does not wait for the reader`() async throws {
+            try await mounted { source in
+                try source.save("f", Array("old".utf8))
+            } _: { account in
+                let (file, gate) = (account.path("f"), try account.gate("go"))
+                let presenter = try account.driver("present \(file)", "unsaved saved", "gate \(gate)", "unpresent")
+                try presenter.says("presenting")
+                #expect(try account.driver("read \(file)").finish() == ["read: saved"])
+                #expect(try account.driver("read \(file) withoutChanges").finish() == ["read: saved"])
+                try waitUntil("it has the file again") { presenter.lines.filter { $0 == "> reacquired" }.count == 2 }
+                #expect(
+                    presenter.lines.filter { $0.hasPrefix("> re") || $0 == "> save" }
+                        == ["> reader", "> save", "> reacquired", "> reader", "> reacquired"]
+                )
+                try account.open(gate)
+                #expect(try presenter.finish().last == "removed")
+            }
+        }
+
+        @Test func `12. a presenter hears nothing of its own writing, others do`() async throws {
+            try await mounted { source in
+                try source.save("f", Array("old".utf8))
+            } _: { account in
+                let (file, gate) = (account.path("f"), try account.gate("go"))
+                let other = try account.driver("present \(file)", "gate \(gate)")
+                try other.says("presenting")
+                let own = try account.driver(
+                    "present \(file) relinquishToWriter didChange",
+                    "coordinator presenting",
+                    "write \(file) own"
+                )
+                #expect(try own.finish() == ["presenting", "wrote \(file)"])
+                try other.says("> changed")
+                #expect(
+                    other.lines.filter { !$0.contains("gained") }.prefix(4)
+                        == ["presenting", "> writer", "> reacquired", "> changed"]
+                )
+                try account.open(gate)
+            }
+        }
+
+        @Test func `14. a presenter that can't save fails the reader`() async throws {
+            try await mounted { source in
+                try source.save("f", Array("old".utf8))
+            } _: { account in
+                let (file, gate) = (account.path("f"), try account.gate("go"))
+                let presenter = try account.driver("present \(file)", "refuse no room left", "gate \(gate)")
+                try presenter.says("presenting")
+                #expect(try account.driver("read \(file)").finish() == ["failed: 28 no room left"])
+                try account.open(gate)
+            }
+        }
+
+        @Test func `15, 16. a deletion and a move are told to those inside and above`() async throws {
+            try await mounted { source in
+                try source.makeDirectory("top")
+                try source.makeDirectory("top/old")
+                try source.save("top/old/f", Array("text".utf8))
+            } _: { account in
+                try account.shell("find . > $tmp/all")
+                let gates = try ["one", "two", "three"].map { try account.gate($0) }
+                let inside = try account.driver(
+                    "present \(account.path("top/old/f"))",
+                    "gate \(gates[0])",
+                    "presented"
+                )
+                let moved = try account.driver("present \(account.path("top/old")) didMove", "gate \(gates[1])")
+                let above = try account.driver(
+                    "present \(account.path("top")) subitemDidMove accommodateSubitemDeletion",
+                    "gate \(gates[2])"
+                )
+                for presenter in [inside, moved, above] { try presenter.says("presenting") }
+                let mover = try account.driver("move \(account.path("top/old")) \(account.path("top/new"))")
+                #expect(try mover.finish() == ["moved"])
+                try inside.says("> moved \(account.path("top/new/f"))")
+                try moved.says("> moved \(account.path("top/new"))")
+                try above.says("> subitem moved old new")
+                #expect(try account.driver("delete \(account.path("top/new/f"))").finish() == ["deleted"])
+                try inside.says("> deletion")
+                try above.says("> subitem deletion f")
+                for gate in gates { try account.open(gate) }
+                #expect(try inside.finish().contains("at \(account.path("top/new/f"))"))
+                try account.expectSame()
+            }
+        }
+
+        @Test func `17. who let a writer in has the file again first, and then hears of the change`() async throws {
+            try await mounted { source in
+                try source.makeDirectory("d")
+                try source.save("d/f", Array("old".utf8))
+            } _: { account in
+                try account.shell("cat d/f")
+                let gates = try ["one", "two"].map { try account.gate($0) }
+                let presenter = try account.driver("present \(account.path("d/f"))", "gate \(gates[0])")
+                let above = try account.driver("present \(account.path("d")) subitemDidAppear", "gate \(gates[1])")
+                for one in [presenter, above] { try one.says("presenting") }
+                _ = try account.driver("write \(account.path("d/f")) new", "write \(account.path("d/g")) made").finish()
+                try presenter.says("> changed")
+                #expect(
+                    presenter.lines.filter { !$0.contains("gained") }
+                        == ["presenting", "> writer", "> reacquired", "> changed"]
+                )
+                try above.says("> appeared g")
+                for gate in gates { try account.open(gate) }
+                try account.expectSame()
+            }
+        }
+
+        @Test func `20. cancel ends a waiting call, and later ones do nothing`() async throws {
+            try await mounted { source in
+                try source.save("f", Array("text".utf8))
+            } _: { account in
+                let (file, gates) = (account.path("f"), try ["one", "two"].map { try account.gate($0) })
+                let holder = try account.driver("hold \(file) \(gates[0])")
+                try holder.says("holding \(file)")
+                let waiting = try account.driver("cancel \(file) \(gates[1])", "read \(file)")
+                try account.waitForClaims(1)
+                try account.open(gates[1])
+                #expect(try waiting.finish().map { $0.prefix(11) } == ["failed: 125", "failed: 125"])
+                try account.waitForClaims(0)
+                try account.open(gates[0])
+                #expect(try holder.finish().last == "released")
+            }
+        }
+
+        @Test func `21. prepare asks once for a hundred files`() async throws {
+            try await mounted { source in
+                try source.makeDirectory("d")
+                for number in 0..<100 { try source.save("d/\(number)", Array("text".utf8)) }
+            } _: { account in
+                try account.shell("cat d/* > $tmp/all")
+                let gate = try account.gate("go")
+                let presenter = try account.driver("present \(account.path("d/7"))", "gate \(gate)")
+                try presenter.says("presenting")
+                let paths = (0..<100).map { account.path("d/\($0)") }.joined(separator: " ")
+                let reader = try account.driver("prepare \(paths)")
+                #expect(try reader.finish() == ["prepared", "read 100"])
+                try waitUntil("it has the file again") { presenter.lines.contains("> reacquired") }
+                #expect(presenter.lines.filter { $0 == "> save" }.count == 1)
+                try account.open(gate)
+            }
+        }
+
+        @Test func `39. a coordinated move moves`() async throws {
+            try await mounted { source in
+                try source.save("old", Array("text".utf8))
+            } _: { account in
+                let mover = try account.driver("move \(account.path("old")) \(account.path("new"))")
+                #expect(try mover.finish() == ["moved"])
+                #expect(try account.shell("ls; cat new") == "new\ntext")
+                try account.expectSame()
+            }
+        }
+
+        @Test func `40. processes that want A and B, and B and A, lose no update`() async throws {
+            try await mounted { source in
+                for name in ["a", "b"] { try source.save(name, []) }
+            } _: { account in
+                let (a, b) = (account.path("a"), account.path("b"))
+                let racers = try [account.driver("race \(a) \(b) 200"), account.driver("race \(b) \(a) 200")]
+                for racer in racers { #expect(try racer.finish() == ["raced"]) }
+                #expect(try account.shell("sort a | uniq -c | awk '{print $1}'; cmp a b") == "200\n200\n")
+                try account.expectSame()
+            }
+        }
+
+        @Test func `41. the tutorial's two readings for uploading`() async throws {
+            try await mounted { source in
+                try source.save("one", Array("1".utf8))
+            } _: { account in
+                let (one, two) = (account.path("one"), account.path("two"))
+                let missing = try account.driver("upload \(one) \(two)").finish()
+                #expect(missing.count == 1 && missing[0].hasPrefix("failed: 2 "))
+                try account.shell("printf 2 > two")
+                let both = try account.driver("upload \(one) \(two)").finish()
+                #expect(both == ["snapshot: 1", "snapshot: 2", "left: 0"])
+            }
+        }
+
+        @Test func `42. nested claims of two processes that wait for each other fail`() async throws {
+            try await mounted { source in
+                for name in ["a", "b"] { try source.save(name, []) }
+            } _: { account in
+                let (a, b) = (account.path("a"), account.path("b"))
+                let gates = try ["one", "two"].map { try account.gate($0) }
+                let first = try account.driver("nested \(a) \(b) \(gates[0])")
+                let second = try account.driver("nested \(b) \(a) \(gates[1])")
+                for one in [first, second] { try one.says("holding") }
+                try account.open(gates[0])
+                try account.waitForClaims(1)
+                try account.open(gates[1])
+                let failed = try second.finish()
+                #expect(failed.first == "holding" && failed.last?.hasPrefix("failed: 35 ") == true)
+                #expect(try first.finish() == ["holding", "both", "released"])
+            }
+        }
+    }
+}

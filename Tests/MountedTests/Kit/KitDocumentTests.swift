@@ -1,0 +1,155 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Documents of several processes on a mount; the numbers are those of the acceptance checklist.
+    struct KitDocumentTests {
+        @Test func `28, 29. what one process saves another opens`() async throws {
+            try await mounted { account in
+                let file = account.path("Grüße.txt")
+                let writer = try account.driver("create \(file) Zażółć 🌊", "state", "close", "state")
+                #expect(try writer.finish() == ["open: Zażółć 🌊", "state 0", "closed", "state 1"])
+                #expect(try account.driver("open \(file)", "state").finish() == ["open: Zażółć 🌊", "state 0"])
+                let missing = try account.driver("open \(account.path("none"))", "state").finish()
+                #expect(missing.first?.hasPrefix("failed: 2 ") == true && missing.last == "state 1")
+                try account.expectSame()
+            }
+        }
+
+        @Test func `30. a process that dies in a save leaves the old contents and nothing to see`() async throws {
+            try await mounted { account in
+                let file = account.path("doc")
+                let dying = try account.driver("create \(file) old", "crash", "edit new", "save").wait(deadline: 60)
+                #expect(dying.status == 137)
+                #expect(try account.shell("cat doc; ls") == "olddoc\n")
+                try account.crash()
+                try account.start()
+                #expect(try account.shell("cat doc; ls") == "olddoc\n")
+                #expect(try account.driver("open \(file)", "edit newer", "close").finish() == ["open: old", "closed"])
+                #expect(try account.shell("cat doc; ls -A") == "newerdoc\n")
+                // What was left behind never went to the cloud.
+                try account.settle()
+                #expect(try account.shell("ls -A $src | grep -v '^.cove'") == "doc\n")
+                try account.expectSame()
+            }
+        }
+
+        @Test func `33. an open document stays here, a closed one may go`() async throws {
+            try await mounted { source in
+                try source.save("doc", Array("text".utf8))
+            } _: { account in
+                let (file, gate) = (account.path("doc"), try account.gate("go"))
+                let program = try account.driver("open \(file)", "gate \(gate)", "edit more", "close", "gate \(gate)")
+                try program.says("open: text")
+                let refused = try account.start("$COVE evict doc").wait(deadline: 60)
+                #expect(refused.status == 1 && refused.error.hasPrefix("cove: doc: "))
+                try account.open(gate)
+                try program.says("closed")
+                try account.settle()
+                try account.shell("$COVE evict doc")
+                #expect(try account.info("doc").state == "dataless")
+                #expect(try account.shell("cat doc") == "more")
+                try account.open(gate)
+                try account.expectSame()
+            }
+        }
+
+        @Test func `34. a document follows what other programs write`() async throws {
+            try await mounted { source in
+                try source.save("doc", Array("old".utf8))
+            } _: { account in
+                let file = account.path("doc")
+                let program = try account.driver(
+                    "open \(file)",
+                    "watch theirs",
+                    "watch plain",
+                    "watch elsewhere",
+                    "edit mine",
+                    "say edited",
+                    "gate \(try account.gate("go"))",
+                    "autosave",
+                    "revert"
+                )
+                try program.says("open: old")
+                _ = try account.driver("write \(file) theirs").finish()
+                try program.says("watched theirs")
+                try account.shell("printf plain > doc")
+                try program.says("watched plain")
+                try account.settle()
+                try account.source.save("doc", Array("elsewhere".utf8))
+                try account.settle()
+                try program.says("edited")
+                _ = try account.driver("read \(file)").finish()
+                try account.open(account.scratch.appending("go"))
+                #expect(try program.finish().last == "reverted: mine")
+                #expect(try account.shell("cat doc") == "mine")
+                try account.expectSame()
+            }
+        }
+
+        @Test func `35. a document follows its file, and closes when that is deleted`() async throws {
+            try await mounted { source in
+                try source.save("doc", Array("old".utf8))
+            } _: { account in
+                let (file, new) = (account.path("doc"), account.path("d/new"))
+                try account.shell("mkdir d")
+                let gate = try account.gate("go")
+                let program = try account.driver(
+                    "open \(file)",
+                    "gate \(gate)",
+                    "url",
+                    "edit more",
+                    "save",
+                    "watch closed",
+                    "state"
+                )
+                try program.says("open: old")
+                #expect(try account.driver("move \(file) \(new)", "read \(new)").finish() == ["moved", "read: old"])
+                try account.open(gate)
+                try program.says("saved")
+                #expect(program.lines.contains("url \(new)"))
+                #expect(try account.shell("cat d/new; ls") == "mored\n")
+                try account.shell("rm d/new")
+                #expect(try program.finish().suffix(2) == ["watched closed", "state 1"])
+                try account.expectSame()
+            }
+        }
+
+        @Test func `37. on a disk that is full or read-only a save fails, and the document stays unsaved`() async throws
+        {
+            try await mounted(options: "ro") { source in
+                try source.save("doc", Array("old".utf8))
+            } _: { account in
+                let file = account.path("doc")
+                let program = try account.driver("open \(file)", "edit new", "save", "state", "autosave", "text")
+                let lines = try program.finish()
+                #expect(lines.count == 5 && lines[0] == "open: old" && lines[1].hasPrefix("failed: 30 "))
+                #expect(lines[2] == "state 4" && lines[3].hasPrefix("failed: 30 ") && lines[4] == "text: new")
+            }
+        }
+
+        @Test func `the sample finds or makes its document, edits it and watches it`() async throws {
+            try await mounted { account in
+                let sample = try Command.built("TextDocument")
+                let first = try Command(sample, [account.mount])
+                try first.says("watching test.txt")
+                #expect(first.lines == ["created: (default value)", "watching test.txt"])
+                let second = try Command(sample, [account.mount, "more"])
+                try second.says("watching test.txt")
+                #expect(second.lines.first == "opened: (default value)")
+                try first.says("changed: (default value)")
+                try first.says("more")
+                try account.shell("printf plain > test.txt")
+                for program in [first, second] { try program.says("changed: plain") }
+                try account.shell("rm test.txt")
+                for program in [first, second] { #expect(try program.finish().last == "closed") }
+                try account.shell("mkdir d; touch test.txt d/test.txt")
+                let refused = try Command(sample, [account.mount]).wait(deadline: 60)
+                #expect(refused.status == 1 && refused.output == "there are 2 files test.txt; nothing is opened\n")
+                try account.expectSame()
+            }
+        }
+    }
+}

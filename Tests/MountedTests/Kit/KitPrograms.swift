@@ -1,0 +1,34 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+
+// Programs on CoveKit, each a process of its own.
+extension MountedAccount {
+    /// The path of something in the mount.
+    func path(_ name: String) -> String { "\(mount)/\(name)" }
+
+    /// Starts the driver, which lies beside the tests, with one step for each argument.
+    func driver(_ steps: String...) throws -> Command { try Command(Command.built("CoveKitDriver"), steps) }
+
+    /// Makes a fifo that a driver waits at.
+    func gate(_ name: String) throws -> String {
+        let path = scratch.appending(name)
+        guard mkfifo(path, 0o600) == 0 else { throw Errno.current }
+        return path
+    }
+
+    /// Lets a driver pass.
+    func open(_ gate: String) throws { try Command.run("bash", ["-c", "echo > '\(gate)'"]) }
+
+    /// The claims that wait for others.
+    func waitingClaims() throws -> Int {
+        let client = try VarlinkClient(path: scratch.appending("state/cove.sock"))
+        let list: CoordinationInterface.ListReply = try client.call("\(CoordinationInterface.name).List")
+        return list.claims.filter { $0.state == "waiting" }.count
+    }
+
+    /// Waits until so many claims wait.
+    func waitForClaims(_ count: Int) throws {
+        try waitUntil("\(count) claims wait") { try waitingClaims() == count }
+    }
+}

@@ -1,0 +1,34 @@
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Many programs on the same files, and daemons that end under them.
+    struct KitSharingTests {
+        @Test func `a claim and a presenter outlive the daemon`() async throws {
+            try await mounted { source in
+                try source.save("f", Array("old".utf8))
+            } _: { account in
+                let (file, gates) = (account.path("f"), try ["one", "two"].map { try account.gate($0) })
+                let presenter = try account.driver("present \(file) didChange", "gate \(gates[0])", "unpresent")
+                try presenter.says("presenting")
+                let holder = try account.driver("hold \(file) \(gates[1])", "read \(file)")
+                try holder.says("holding \(file)")
+                let waiting = try account.driver("write \(file) new")
+                try account.waitForClaims(1)
+                try account.killDaemon()
+                try account.waitForClaims(1)
+                #expect(waiting.lines.isEmpty && holder.lines == ["holding \(file)"])
+                try account.open(gates[1])
+                let lines = try holder.finish()
+                #expect(lines[1] == "released" && lines[2].hasPrefix("read: "))
+                #expect(try waiting.finish() == ["wrote \(file)"])
+                try presenter.says("> changed")
+                try account.open(gates[0])
+                #expect(try presenter.finish().last == "removed")
+                #expect(try account.shell("cat f") == "new")
+                try account.expectSame()
+            }
+        }
+    }
+}
