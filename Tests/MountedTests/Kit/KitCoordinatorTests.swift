@@ -5,6 +5,25 @@ import Testing
 extension Mounted {
     /// Coordinators and presenters of several processes; the numbers are those of the acceptance checklist.
     struct KitCoordinatorTests {
+        @Test func `9. processes of one purpose do not wait for each other`() async throws {
+            try await mounted { source in
+                try source.save("f", Array("text".utf8))
+            } _: { account in
+                let (file, gate) = (account.path("f"), try account.gate("go"))
+                let holder = try account.driver("coordinator io.cove.test", "hold \(file) \(gate)")
+                try holder.says("holding \(file)")
+                let friend = try account.driver("coordinator io.cove.test", "write \(file) two", "coordinator again")
+                #expect(try friend.finish().first == "wrote \(file)")
+                let other = try account.driver("write \(file) three")
+                try account.waitForClaims(1)
+                #expect(try account.driver("coordinator").finish().isEmpty)
+                try account.open(gate)
+                #expect(try holder.finish().last == "released")
+                #expect(try other.finish() == ["wrote \(file)"])
+                #expect(try account.shell("cat f") == "three")
+            }
+        }
+
         @Test func `10. a waiting writer follows a moved file, unless it replaces what is there`() async throws {
             try await mounted { source in
                 try source.save("old", Array("text".utf8))

@@ -117,6 +117,27 @@ extension Mounted {
             }
         }
 
+        @Test func `36. a conflict is seen, told apart and dealt with`() async throws {
+            try await mounted { source in
+                try source.save("doc", Array("base".utf8))
+            } _: { account in
+                let file = account.path("doc")
+                let program = try account.driver("open \(file)", "watch conflict", "watch resolved")
+                try program.says("open: base")
+                try account.shell("$COVE pause --state $STATE; printf here > doc")
+                try account.source.save("doc", Array("elsewhere".utf8))
+                try account.shell("$COVE resume --state $STATE")
+                try account.settle()
+                try program.says("watched conflict")
+                let listed = try account.driver("versions \(file)").finish()
+                #expect(listed.contains("version conflict device: here"), "\(listed)")
+                #expect(try account.driver("choose \(file)", "resolve \(file)").finish() == ["done", "done"])
+                #expect(try program.finish().last == "watched resolved")
+                #expect(try account.shell("cat doc") == "here")
+                try account.expectSame()
+            }
+        }
+
         @Test func `37. on a disk that is full or read-only a save fails, and the document stays unsaved`() async throws
         {
             try await mounted(options: "ro") { source in

@@ -5,6 +5,32 @@ import Testing
 extension Mounted {
     /// Many programs on the same files, and daemons that end under them.
     struct KitSharingTests {
+        @Test func `documents, coordinators and readers on the same files lose no line and see no half of one`()
+            async throws
+        {
+            try await mounted { source in
+                for name in ["a", "b"] { try source.save(name, []) }
+            } _: { account in
+                let (a, b) = (account.path("a"), account.path("b"))
+                var programs: [Command] = []
+                for file in [a, b, a, b] { programs.append(try account.driver("append \(file) 25")) }
+                for files in ["\(a) \(b)", "\(b) \(a)"] { programs.append(try account.driver("race \(files) 25")) }
+                let reader = try account.driver(
+                    "gate \(try account.gate("go"))",
+                    "lines \(a) 100",
+                    "lines \(b) 100"
+                )
+                try account.open(account.scratch.appending("go"))
+                for program in programs {
+                    let lines = try program.finish()
+                    #expect(lines == ["appended"] || lines == ["raced"], "\(lines)")
+                }
+                #expect(try reader.finish() == ["whole", "whole"])
+                #expect(try account.shell("wc -l < a; wc -l < b; sort -u a | wc -l") == "100\n100\n4\n")
+                try account.expectSame()
+            }
+        }
+
         @Test func `a claim and a presenter outlive the daemon`() async throws {
             try await mounted { source in
                 try source.save("f", Array("old".utf8))
