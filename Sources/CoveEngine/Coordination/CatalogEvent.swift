@@ -1,0 +1,30 @@
+internal import CoveCore
+
+/// Where a path is in the catalog.
+struct CatalogPlace: Sendable {
+    var steps: [PathStep]
+    /// The row of its entry and its item; nil where nothing is there.
+    var entry: Int64?
+    var item: ItemID?
+    var document: DocumentID?
+    var kind: ItemKind?
+    var isWhole = true
+
+    var path: RemotePath { RemotePath(steps.map(\.name)) }
+}
+
+/// What a commit did to an entry, for those who claim or present something.
+struct CatalogEvent: Sendable {
+    var kind: ChangeKind
+    var entry: Int64
+    var item: ItemID
+    var steps: [PathStep]
+    /// Where it was, when it moved.
+    var from: RemotePath?
+    /// True for names that stay on this device: nobody is told of them.
+    var isScratch: Bool
+    /// What happened to its versions, and not to itself.
+    var version: VersionChange?
+
+    var path: RemotePath { RemotePath(steps.map(\.name)) }
+}
