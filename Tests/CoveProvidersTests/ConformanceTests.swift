@@ -543,7 +543,8 @@ struct ConformanceTests {
     func `names that Cove keeps for itself are neither made nor seen`(kind: SourceKind, name: String) async throws {
         let devices = try await TwoDevices(kind)
         await #expect(throws: ProviderError.self) { _ = try await devices.here.make(name) }
-        try await devices.source.put("x", name)
+        // A server that keeps keys as folders of a disk may have this one yet, from the devices' first look at it.
+        try await devices.source.put("x", name == ".cove" ? ".cove/x" : name)
         #expect(try await devices.here.names() == [])
         await #expect(throws: ProviderError.noSuchItem) { try await devices.here.find(name) }
     }
