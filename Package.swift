@@ -123,7 +123,7 @@ let package = Package(
         .testTarget(
             name: "MountedTests",
             dependencies: ["CoveCore", "CoveTestSupport", "CLinux"],
-            exclude: ["clock.c"],
+            exclude: ["Clouds/clock.c"],
             swiftSettings: settings
         ),
     ],
