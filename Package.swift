@@ -142,7 +142,7 @@ let package = Package(
         .testTarget(
             name: "MountedTests",
             dependencies: ["CoveCore", "CoveKitDriver", "TextDocument", "CoveTestSupport", "CLinux"],
-            exclude: ["clock.c"],
+            exclude: ["Clouds/clock.c"],
             swiftSettings: settings
         ),
     ],

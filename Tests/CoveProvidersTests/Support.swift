@@ -26,7 +26,10 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
                 let cloud = try ScriptedCloud()
                 return TestSource(
                     provider: { try ProviderFactory.make(source: cloud.source, access: testAccess) },
-                    put: { text, name in cloud.put(name, Array(text.utf8)) },
+                    put: { text, path in
+                        if let end = path.lastIndex(of: "/") { cloud.makeFolder(String(path[..<end])) }
+                        cloud.put(path, Array(text.utf8))
+                    },
                     names: { cloud.names() }
                 )
             },
@@ -61,8 +64,8 @@ let testAccess = ProviderFactory.Access { testCredentials }
 struct TestSource: Sendable {
     /// Makes a provider of it.
     let provider: @Sendable () throws -> any Provider
-    /// Puts a text under a name at the root.
-    let put: @Sendable (_ text: String, _ name: String) async throws -> Void
+    /// Puts a text at a path.
+    let put: @Sendable (_ text: String, _ path: String) async throws -> Void
     /// The names at the root, Cove's own included.
     let names: @Sendable () async throws -> [String]
 }
@@ -72,7 +75,14 @@ extension TestSource {
     init(_ folder: TemporaryDirectory, _ provider: @escaping @Sendable () throws -> any Provider) {
         self.init(
             provider: provider,
-            put: { try CoveProvidersTests.put($0, folder.appending($1)) },
+            put: { text, path in
+                let url = URL(fileURLWithPath: folder.appending(path))
+                try FileManager.default.createDirectory(
+                    at: url.deletingLastPathComponent(),
+                    withIntermediateDirectories: true
+                )
+                try CoveProvidersTests.put(text, url.path)
+            },
             names: { try rawNames(folder.path) }
         )
     }

@@ -17,7 +17,7 @@ extension Mounted {
         }
 
         private static let top = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent().path
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
 
         @Test func `mount and unmount tell programs what they did`() async throws {
             try await blocking {

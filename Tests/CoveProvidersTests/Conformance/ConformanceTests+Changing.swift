@@ -1,0 +1,232 @@
+import CoveCore
+import CoveProviders
+import CoveTestSupport
+import Testing
+
+extension ConformanceTests {
+    @Test(arguments: SourceKind.all)
+    func `a name that is taken is never overwritten`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        let first = try await devices.there.make("name", "first")
+        let other = try await devices.here.make("other", "other")
+        await expectCollision(first) { _ = try await devices.here.make("name", "second") }
+        await expectCollision(first) { try await devices.here.makeDirectory("name") }
+        let name = try #require(FileName("name"))
+        await expectCollision(first) {
+            _ = try await devices.here.move(
+                devices.here.reference("other", other),
+                base: other.contentVersion,
+                to: .root,
+                name: name
+            )
+        }
+        if devices.here.capabilities.serverSideCopy {
+            await expectCollision(first) {
+                _ = try await devices.here.copy(
+                    devices.here.reference("other", other),
+                    version: other.contentVersion,
+                    to: .root,
+                    name: name
+                )
+            }
+        }
+        #expect(try await devices.here.text("name") == "first")
+        #expect(try await devices.here.text("other") == "other")
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `new bytes on the base replace it`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        let first = try await devices.here.make("file", "first")
+        let second = try await devices.here.modify(
+            devices.here.reference("file", first),
+            base: first.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("the second")
+        )
+        #expect(second.contentVersion != first.contentVersion)
+        #expect(second.size == 10)
+        #expect(try await devices.there.find("file").contentVersion == second.contentVersion)
+        #expect(try await devices.there.text("file", second.contentVersion) == "the second")
+        #expect(try await devices.there.names() == ["file"])
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `nothing is changed on an old base`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        let first = try await devices.here.make("file", "first")
+        let old = devices.here.reference("file", first)
+        let base = first.contentVersion
+        let second = try await devices.there.modify(
+            old,
+            base: base,
+            metadata: ItemMetadata(),
+            content: MemorySource("second")
+        )
+        let name = try #require(FileName("elsewhere"))
+        await expectConflict(second) {
+            _ = try await devices.here.modify(
+                old,
+                base: base,
+                metadata: ItemMetadata(),
+                content: MemorySource("third")
+            )
+        }
+        await expectConflict(second) {
+            _ = try await devices.here.modify(
+                old,
+                base: base,
+                metadata: ItemMetadata(permissions: 0o600),
+                content: nil
+            )
+        }
+        await expectConflict(second) { _ = try await devices.here.move(old, base: base, to: .root, name: name) }
+        await expectConflict(second) { try await devices.here.delete(old, base: base) }
+        if devices.here.capabilities.trash {
+            await expectConflict(second) { _ = try await devices.here.trash(old, base: base, as: "token") }
+        }
+        if devices.here.capabilities.serverSideCopy {
+            await expectConflict(second) {
+                _ = try await devices.here.copy(old, version: base, to: .root, name: name)
+            }
+        }
+        #expect(try await devices.here.names() == ["file"])
+        #expect(try await devices.here.text("file") == "second")
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `what is gone can't be changed, but is deleted already`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        let item = try await devices.here.make("file", "bytes")
+        let reference = devices.here.reference("file", item)
+        try await devices.there.delete(reference, base: item.contentVersion)
+        let name = try #require(FileName("name"))
+        await #expect(throws: ProviderError.noSuchItem) {
+            try await devices.here.modify(
+                reference,
+                base: item.contentVersion,
+                metadata: ItemMetadata(),
+                content: MemorySource("new")
+            )
+        }
+        await #expect(throws: ProviderError.noSuchItem) {
+            try await devices.here.move(reference, base: item.contentVersion, to: .root, name: name)
+        }
+        await #expect(throws: ProviderError.noSuchItem) {
+            _ = try await devices.here.make("no directory/file")
+        }
+        try await devices.here.delete(reference, base: item.contentVersion)
+        try await devices.here.delete(devices.here.reference("no directory/file"), base: nil)
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `files and directories move with all they are`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        try await devices.here.makeDirectory("from")
+        try await devices.here.makeDirectory("to")
+        let file = try await devices.here.make("from/file", "bytes")
+        let to = devices.here.reference("to")
+        let moved = try await devices.here.move(
+            devices.here.reference("from/file", file),
+            base: file.contentVersion,
+            to: to,
+            name: #require(FileName("renamed"))
+        )
+        #expect(moved.name == Array("renamed".utf8))
+        if devices.here.capabilities.stableIDs { #expect(moved.id == file.id) }
+        #expect(try await devices.there.text("to/renamed") == "bytes")
+        let directory = try await devices.here.find("to")
+        _ = try await devices.here.move(
+            devices.here.reference("to", directory),
+            base: nil,
+            to: devices.here.reference("from"),
+            name: #require(FileName("inner"))
+        )
+        #expect(try await devices.there.names() == ["from"])
+        #expect(try await devices.there.text("from/inner/renamed") == "bytes")
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `a directory does not go into itself`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        let directory = try await devices.here.makeDirectory("directory")
+        try await devices.here.makeDirectory("directory/inner")
+        let error = await #expect(throws: ProviderError.self) {
+            try await devices.here.move(
+                devices.here.reference("directory", directory),
+                base: nil,
+                to: devices.here.reference("directory/inner"),
+                name: #require(FileName("again"))
+            )
+        }
+        guard case .notPermitted = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `only an empty directory is deleted`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        let directory = try await devices.here.makeDirectory("directory")
+        let file = try await devices.there.make("directory/file")
+        let reference = devices.here.reference("directory", directory)
+        await #expect(throws: ProviderError.directoryNotEmpty) {
+            try await devices.here.delete(reference, base: nil)
+        }
+        try await devices.here.delete(devices.here.reference("directory/file", file), base: file.contentVersion)
+        try await devices.here.delete(reference, base: nil)
+        #expect(try await devices.there.names() == [])
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `a copy at the source has the bytes and a life of its own`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        guard devices.here.capabilities.serverSideCopy else { return }
+        let file = try await devices.here.make("file", "bytes")
+        let copy = try await devices.here.copy(
+            devices.here.reference("file", file),
+            version: file.contentVersion,
+            to: .root,
+            name: #require(FileName("copy"))
+        )
+        #expect(copy.id != file.id)
+        #expect(try await devices.there.text("copy", copy.contentVersion) == "bytes")
+        try await devices.here.delete(devices.here.reference("file", file), base: file.contentVersion)
+        #expect(try await devices.there.text("copy") == "bytes")
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `what is in the trash is not listed, and comes back`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        guard devices.here.capabilities.trash else { return }
+        let file = try await devices.here.make("file", "bytes")
+        let reference = devices.here.reference("file", file)
+        let kept = try #require(
+            try await devices.here.trash(reference, base: file.contentVersion, as: "token")
+        )
+        #expect(try await devices.there.names() == [])
+        let again = try await devices.here.trash(reference, base: file.contentVersion, as: "token")
+        #expect(again?.id == kept.id)
+        let trashed = devices.here.reference(".cove/trash/token", kept)
+        let back = try await devices.here.move(
+            trashed,
+            base: kept.contentVersion,
+            to: .root,
+            name: #require(FileName("back"))
+        )
+        #expect(back.contentVersion == file.contentVersion)
+        #expect(try await devices.there.text("back") == "bytes")
+        let gone = try #require(
+            try await devices.here.trash(
+                devices.here.reference("back", back),
+                base: back.contentVersion,
+                as: "token"
+            )
+        )
+        try await devices.here.delete(devices.here.reference(".cove/trash/token", gone), base: nil)
+        await #expect(throws: ProviderError.noSuchItem) {
+            try await devices.here.move(trashed, base: nil, to: .root, name: #require(FileName("back")))
+        }
+    }
+}
