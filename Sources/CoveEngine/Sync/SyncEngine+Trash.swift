@@ -99,9 +99,12 @@ extension SyncEngine {
         do throws(ProviderError) {
             let base = row.kind == .file ? row.remoteVersion : nil
             if row.kind == .file, row.item == nil, engine.provider.capabilities.trash {
-                let kept = try await engine.provider.trash(reference, base: base, as: row.document.description)
+                // A document may be deleted, go on as the file that takes its name, and be deleted again.
+                let token = "\(row.document)-\(row.deleted)"
+                let kept = try await engine.provider.trash(reference, base: base, as: token)
                 engine.counters.deletions.add(1, ordering: .relaxed)
-                return try await endDeletion(id, place: kept.map { _ in Array(row.document.description.utf8) })
+                guard kept != nil else { return try await endDeletion(id, place: nil) }
+                return try await endDeletion(id, place: Array(token.utf8), of: row)
             }
             if row.kind == .file, let item = row.item {
                 // From here on these bytes are the only ones.
@@ -127,11 +130,24 @@ extension SyncEngine {
     }
 
     /// The provider knows: documents stay in the trash for a while, directories and refused deletions do not.
-    private func endDeletion(_ id: Int64, place: [UInt8]?, forget: Bool = false) async throws(ProviderError) {
+    func endDeletion(
+        _ id: Int64,
+        place: [UInt8]?,
+        of sent: TrashRow? = nil,
+        forget: Bool = false
+    ) async throws(ProviderError) {
         let engine = engine
         let orphan = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) -> ItemID? in
-                guard var row = try database.trash(id: id) else { return nil }
+                guard var row = try database.trash(id: id) else {
+                    guard var sent, let place else { return nil }
+                    // A file took the name and goes on as the document meanwhile: what went is another one now.
+                    sent.document = .random()
+                    sent.isPending = false
+                    sent.place = place
+                    try database.insert(sent)
+                    return nil
+                }
                 if forget || row.kind == .directory || row.item == nil && place == nil {
                     try database.deleteTrash(id)
                     return row.item

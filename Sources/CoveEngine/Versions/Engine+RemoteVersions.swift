@@ -18,6 +18,8 @@ extension Engine {
         }
         var known = Set(local.filter { !$0.isConflict }.compactMap(\.contentVersion))
         if let current = entry.remoteVersion { known.insert("\(current)") }
+        // Where a source names no version of the contents that it keeps, size and second tell what is here too.
+        let here = Set(local.filter { !$0.isConflict }.map { [$0.size, Int64($0.modificationTime.rounded(.down))] })
         // A content is replaced when the next is written.
         var replaced = row.modificationTime
         var remote: [VersionStatus] = []
@@ -25,7 +27,10 @@ extension Engine {
             for version in try await remoteVersions(of: path) {
                 defer { replaced = version.modificationTime }
                 let content = version.contentVersion.map { "\($0)" }
-                guard content.map({ known.insert($0).inserted }) ?? true else { continue }
+                let second = Int64((Double(version.modificationTime.rawValue) / 1e9).rounded(.down))
+                guard content.map({ known.insert($0).inserted }) ?? !here.contains([version.size, second]) else {
+                    continue
+                }
                 remote.append(
                     VersionStatus(
                         id: Engine.remoteMark + version.id,

@@ -33,6 +33,41 @@ import Testing
         }
     }
 
+    @Test func `a document deleted twice without its bytes here is in the trash twice`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.save("doc", text("first"))
+            let path = RemotePath(unchecked: text("doc"))
+            #expect(try account.tree.list("").keys.sorted() == ["doc"])
+            let document = try account.engine.item(at: path).documentID
+            // The deletion is on its way when a file takes the name, and goes on as the document.
+            try await account.setOffline(true)
+            try account.tree.unlink("doc")
+            let (engine, tree) = (account.engine, account.tree)
+            let row = try #require(
+                try engine.catalog.read { database throws(Errno) in try database.trash(pending: true) }.first
+            )
+            try tree.write("doc", text("second"))
+            #expect(try engine.item(at: path).documentID == document)
+            try source.makeDirectory(".cove")
+            try source.makeDirectory(".cove/trash")
+            try source.rename("doc", ".cove/trash/\(document)")
+            try await engine.sync?.endDeletion(row.id, place: text(document), of: row)
+            try await account.setOffline(false)
+            try await account.settle()
+            #expect(try source.snapshot() == ["doc": text("second")])
+            #expect(await account.evict("doc"))
+            try tree.unlink("doc")
+            try await account.settle()
+            #expect(try source.snapshot() == [:])
+            #expect(engine.trash().map(\.size).sorted() == [5, 6])
+            #expect(await engine.emptyTrash(olderThan: nil) == 2)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: account.source + "/.cove/trash") == [])
+            await account.stop()
+        }
+    }
+
     @Test func `the children of a folder renamed here and deleted there go to the trash`() async throws {
         try await blocking {
             let account = try EngineAccount()
