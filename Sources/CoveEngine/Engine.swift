@@ -227,7 +227,7 @@ public final class Engine: Sendable {
         }
         lookups.expire(before: now)
         expireRemoteClaims()
-        for claim in truncations.expire(before: now) { end(claim) }
+        expireTruncations(before: now)
         tombstones.expire(before: now)
     }
 

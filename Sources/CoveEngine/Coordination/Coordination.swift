@@ -297,6 +297,18 @@ final class Coordination: Sendable {
         }
     }
 
+    /// After a move: what is kept is kept where it is now.
+    func keepMoved(to path: RemotePath, _ state: inout State) {
+        guard let node = state.table.existingNode(at: path), node.intentsBelow > 0 || !node.intents.isEmpty else {
+            return
+        }
+        var moved: Set<Int> = []
+        node.eachNode { node in
+            for intent in node.intents where intent.claim.isGranted { moved.insert(intent.claim.number) }
+        }
+        for number in moved { keep(number, &state) }
+    }
+
     private func keep(_ number: Int, _ state: inout State) {
         guard let claim = state.table.claims[number], claim.request.manner == .explicit,
             let holder = state.holders[claim.session], let token = holder.token
@@ -361,6 +373,7 @@ final class Coordination: Sendable {
                 return state.table.changed(from, .changed)
             }
             state.table.moved(from, to: event.steps, now: now)
+            keepMoved(to: event.path, &state)
             bind(event, &state)
         }
     }

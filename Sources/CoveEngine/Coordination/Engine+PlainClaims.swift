@@ -34,9 +34,9 @@ extension Engine {
         guard !isUncoordinated, caller.thread > 0, announcer.withLock({ $0 })?.isAnnouncer(caller.thread) != true,
             mayConcern(use)
         else { return nil }
-        if let id = use.cutItem, let claim = truncations.takeGranted(caller.thread, id) {
+        if let id = use.truncatedItem, let outcome = truncations.takeOutcome(caller.thread, id) {
             let pending = Pending<PlainClaim>()
-            pending.fulfill(.success(claim))
+            pending.fulfill(.success(try outcome.get()))
             return pending
         }
         guard let items = try items(of: use), !items.isEmpty, concerns(items) else { return nil }
@@ -138,13 +138,6 @@ extension Engine.PlainUse {
         switch self {
         case .open, .cut: true
         case .change, .create, .remove, .rename: false
-        }
-    }
-
-    fileprivate var cutItem: ItemID? {
-        switch self {
-        case .open(let id, _), .cut(let id): id
-        case .change, .create, .remove, .rename: nil
         }
     }
 

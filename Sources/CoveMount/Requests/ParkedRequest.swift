@@ -63,7 +63,7 @@ extension Request {
         let engine = connection.engine
         do throws(Errno) {
             guard let pending = try engine.plainClaim(use, caller) else { return body(self) }
-            if engine.defersTruncation(pending, use, caller) { return fail(.stale) }
+            if try engine.defersTruncation(pending, use, caller) { return fail(.stale) }
             park(on: pending) { request, result in
                 switch result {
                 case .success(let claim):

@@ -37,12 +37,10 @@ extension Request {
     ) {
         let engine = connection.engine
         park(on: pending) { request, result in
-            switch result {
-            case .success(let claim):
-                if let id = attributes?.id { engine.allowTruncation(id, caller, claim) }
-                request.reply(entry: attributes, isCached: isCached)
-            case .failure(let error): request.fail(error)
-            }
+            // A look-up that failed would be sent again: the call itself is told of the end of its wait.
+            if case .failure(.interrupted) = result { return request.fail(.interrupted) }
+            if let id = attributes?.id { engine.endTruncationWait(id, caller, result) }
+            request.reply(entry: attributes, isCached: isCached)
         }
     }
 

@@ -91,6 +91,33 @@ import Testing
         #expect(!driver.isGranted(foreign))
     }
 
+    @Test func `9. programs of a process that holds a claim wait for no other of its purpose`() {
+        let (one, two, plain) = (driver.session(), driver.session(), driver.session(.isTrusted))
+        driver.claim(one, [("f", write), ("g", write)], purpose: "sync")
+        driver.claim(two, [("f", write)], purpose: "sync")
+        let own = driver.claim(plain, [("f", write)], manner: .plain, inside: [two])
+        // It holds nothing there.
+        let beside = driver.claim(plain, [("g", write)], manner: .plain, inside: [two])
+        let stranger = driver.claim(plain, [("f", write)], manner: .plain)
+        #expect(driver.isGranted(own))
+        #expect(!driver.isGranted(beside))
+        #expect(!driver.isGranted(stranger))
+    }
+
+    @Test func `what moves onto a path where others wait already is one with it, down to its last name`() {
+        let session = driver.session()
+        let held = driver.claim(session, [("d/in/f", write)])
+        let waiting = driver.claim(session, [("e/in/f", write)])
+        driver.act { table in
+            if let node = table.existingNode(at: TableDriver.path("d/in/f")) { table.setEntry(7, of: node) }
+            table.moved(TableDriver.path("d"), to: TableDriver.steps("e"), now: 0)
+        }
+        #expect(driver.paths(of: held) == ["e/in/f"])
+        #expect(driver.path(ofEntry: 7) == "e/in/f")
+        for claim in [held, waiting] { driver.release(claim) }
+        #expect(driver.isEmpty)
+    }
+
     @Test func `10. a waiting writer goes with a moved item, a replacing one stays`() {
         let session = driver.session()
         let mover = driver.claim(session, [("f", .write(.forMoving)), ("g", .write(.forReplacing))])
