@@ -174,8 +174,8 @@ import Testing
 
         /// Why a claim should not have failed.
         private func judge(_ number: Int) -> String? {
-            guard driver.failed[number]?.errno == .deadlock else { return "\(number): \(driver.failed[number]!)" }
-            guard let claim = known[number] else { return nil }
+            guard let claim = known[number], let failure = driver.failed[number] else { return nil }
+            guard failure.errno == .deadlock else { return "\(number): \(failure)" }
             var able: Set<Int> = []
             while true {
                 let more = driver.numbers.filter { !able.contains($0) && canEnd($0, able, without: number) }
