@@ -29,6 +29,7 @@ public final class Engine: Sendable {
     let incoming = IncomingTable()
     /// Claims and presenters.
     let coordination: Coordination
+    let observedAttributes = ObservedAttributes()
     let remoteClaims = RemoteClaims()
     /// Programs that wait to cut a file.
     let truncations = Truncations()

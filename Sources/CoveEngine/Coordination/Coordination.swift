@@ -63,6 +63,8 @@ final class Coordination: Sendable {
     let state: Mutex<State>
     /// True while anybody claims or presents anything: what others look at first.
     let isActive = Atomic(false)
+    /// True once a presenter observes attributes.
+    let hasObservers = Atomic(false)
     /// True once another daemon goes on.
     private let isHandedOver = Atomic(false)
     /// What commits have changed, in their order.
@@ -344,7 +346,9 @@ final class Coordination: Sendable {
     private static let vacancy: Int64 = 15_000_000_000
 
     private func take(_ event: CatalogEvent, before next: CatalogEvent?, _ state: inout State, _ now: Int64) {
-        if let version = event.version { return state.table.versionChanged(event.path, version, nil) }
+        if let version = event.version {
+            return state.table.versionChanged(event.path, version.change, version.status)
+        }
         switch event.kind {
         case .created:
             let isSame = (state.vacated.removeValue(forKey: event.path) ?? 0) > now

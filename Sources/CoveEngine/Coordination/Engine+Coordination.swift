@@ -89,6 +89,7 @@ extension Engine {
     /// What a commit changed, on the writer's connection: kept for the table, with the paths as they are now.
     private func follow(_ changes: [CatalogChange], _ database: Database) {
         guard !isUncoordinated else { return }
+        lookAtObservedAttributes()
         var parents: [ItemID: [PathStep]] = [:]
         var events = changes.compactMap { try? event(of: $0, &parents, database) }
         for note in database.versionNotes {
@@ -99,7 +100,7 @@ extension Engine {
                     database
                 )
             else { continue }
-            event.version = note.change
+            event.version = (note.change, (try? status(of: note, database)) ?? nil)
             events.append(event)
         }
         guard !events.isEmpty else { return }
