@@ -256,6 +256,40 @@ import Testing
         #expect(!driver.isGranted(waiting))
     }
 
+    /// What a client may be in the middle of when it is killed.
+    enum Moment: CaseIterable {
+        case queued, asking, saving, settling, held, pinged, cancelled, answering, alone
+    }
+
+    @Test(arguments: Moment.allCases) func `18. a client may die at any moment`(moment: Moment) {
+        let (dying, first, next, owner) = (driver.session(), driver.session(), driver.session(), driver.session())
+        let presenter = driver.present(moment == .answering ? dying : owner, "f")
+        if moment == .queued { driver.claim(first, [("f", write)]) }
+        driver.settlesAtOnce = moment != .settling
+        let claim = driver.claim(moment == .answering ? first : dying, [("f", read)], coordinator: "c")
+        if moment != .asking, moment != .queued { driver.reply(presenter, .relinquishToReader) }
+        if ![.asking, .queued, .saving, .answering].contains(moment) { driver.reply(presenter, .saveChanges) }
+        #expect(driver.settling.isEmpty == (moment != .settling))
+        driver.settlesAtOnce = true
+        if moment == .alone { driver.act { $0.endSession(owner, now: 0) } }
+        let waiting = driver.claim(next, [("f", write)])
+        if moment == .pinged { driver.act { $0.tick(now: 5_000_000_000) } }
+        if moment == .cancelled { driver.act { $0.cancel("c", session: dying, now: 0) } }
+        driver.act { $0.endSession(dying, now: 0) }
+        for session in moment == .queued || moment == .answering ? [first] : [] {
+            driver.replyAll(presenter)
+            driver.act { $0.endSession(session, now: 0) }
+        }
+        // Nothing but the presenter's word stands in the way, and no time passes.
+        driver.replyAll(presenter)
+        driver.replyAll(presenter)
+        #expect(driver.isGranted(waiting))
+        driver.act { $0.settled(claim, existed: [], now: 0) }
+        driver.release(waiting)
+        for session in [next, owner] { driver.act { $0.endSession(session, now: 0) } }
+        #expect(driver.isEmpty)
+    }
+
     @Test func `a holder that does not answer loses what others wait for`() {
         let (one, two) = (driver.session(), driver.session())
         let held = driver.claim(one, [("f", write)])
