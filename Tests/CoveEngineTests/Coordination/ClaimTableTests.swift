@@ -187,6 +187,18 @@ import Testing
         #expect(driver.failed[cycle]?.errno == .deadlock)
     }
 
+    @Test func `42. two tasks of one coordinator close no cycle`() {
+        let (one, two) = (driver.session(), driver.session())
+        let holder = driver.claim(one, [("a", write)], coordinator: "x")
+        let waiting = driver.claim(two, [("a", write)], coordinator: "y")
+        let beside = driver.claim(two, [("b", write)], coordinator: "y")
+        let nested = driver.claim(one, [("b", write)], coordinator: "x")
+        #expect(driver.failed.isEmpty)
+        driver.release(beside)
+        for claim in [nested, holder] { driver.release(claim) }
+        #expect(driver.granted == [holder, beside, nested, waiting])
+    }
+
     @Test func `42. a connection that waits for itself is told so`() {
         let session = driver.session(.isProbed)
         driver.claim(session, [("a", write)])
