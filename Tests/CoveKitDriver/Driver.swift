@@ -324,12 +324,16 @@ func say(_ line: String) {
     _ = Glibc.write(1, &bytes, bytes.count)
 }
 
-/// Waits until somebody opens a fifo for writing and closes it.
+/// Waits until somebody writes a byte to a fifo.
 func passGate(_ path: String) {
-    let file = Glibc.open(path, O_RDONLY)
     var byte: UInt8 = 0
-    _ = Glibc.read(file, &byte, 1)
-    Glibc.close(file)
+    while true {
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        // Without a byte it was the writer of the last time, who had not closed the fifo yet.
+        let count = Glibc.read(file, &byte, 1)
+        Glibc.close(file)
+        if count == 1 { return }
+    }
 }
 
 /// The same, off the main actor.

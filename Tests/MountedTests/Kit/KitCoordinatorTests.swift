@@ -17,7 +17,7 @@ extension Mounted {
                 let other = try account.driver("write \(file) three")
                 try account.waitForClaims(1)
                 #expect(try account.driver("coordinator").finish().isEmpty)
-                try account.open(gate)
+                try gate.open(for: holder)
                 #expect(try holder.finish().last == "released")
                 #expect(try other.finish() == ["wrote \(file)"])
                 #expect(try account.shell("cat f") == "three")
@@ -36,11 +36,11 @@ extension Mounted {
                 try account.waitForClaims(1)
                 let replacer = try account.driver("hold \(old) \(gates[2]) forReplacing")
                 try account.waitForClaims(2)
-                try account.open(gates[0])
+                try gates[0].open(for: mover)
                 try follower.says("holding \(new)")
-                try account.open(gates[1])
+                try gates[1].open(for: follower)
                 try replacer.says("holding \(old)")
-                try account.open(gates[2])
+                try gates[2].open(for: replacer)
                 #expect(try mover.finish().last == "moved")
                 _ = try (follower.finish(), replacer.finish())
                 try account.expectSame()
@@ -61,7 +61,7 @@ extension Mounted {
                     presenter.lines.filter { $0.hasPrefix("> re") || $0 == "> save" }
                         == ["> reader", "> save", "> reacquired", "> reader", "> reacquired"]
                 )
-                try account.open(gate)
+                try gate.open(for: presenter)
                 #expect(try presenter.finish().last == "removed")
             }
         }
@@ -84,7 +84,7 @@ extension Mounted {
                     other.lines.filter { !$0.contains("gained") }.prefix(4)
                         == ["presenting", "> writer", "> reacquired", "> changed"]
                 )
-                try account.open(gate)
+                try gate.open(for: other)
             }
         }
 
@@ -96,7 +96,7 @@ extension Mounted {
                 let presenter = try account.driver("present \(file)", "refuse no room left", "gate \(gate)")
                 try presenter.says("presenting")
                 #expect(try account.driver("read \(file)").finish() == ["failed: 28 no room left"])
-                try account.open(gate)
+                try gate.open(for: presenter)
             }
         }
 
@@ -127,7 +127,7 @@ extension Mounted {
                 #expect(try account.driver("delete \(account.path("top/new/f"))").finish() == ["deleted"])
                 try inside.says("> deletion")
                 try above.says("> subitem deletion f")
-                for gate in gates { try account.open(gate) }
+                for (gate, one) in zip(gates, [inside, moved, above]) { try gate.open(for: one) }
                 #expect(try inside.finish().contains("at \(account.path("top/new/f"))"))
                 try account.expectSame()
             }
@@ -150,7 +150,7 @@ extension Mounted {
                         == ["presenting", "> writer", "> reacquired", "> changed"]
                 )
                 try above.says("> appeared g")
-                for gate in gates { try account.open(gate) }
+                for (gate, one) in zip(gates, [presenter, above]) { try gate.open(for: one) }
                 try account.expectSame()
             }
         }
@@ -164,10 +164,10 @@ extension Mounted {
                 try holder.says("holding \(file)")
                 let waiting = try account.driver("cancel \(file) \(gates[1])", "read \(file)")
                 try account.waitForClaims(1)
-                try account.open(gates[1])
+                try gates[1].open(for: waiting)
                 #expect(try waiting.finish().map { $0.prefix(11) } == ["failed: 125", "failed: 125"])
                 try account.waitForClaims(0)
-                try account.open(gates[0])
+                try gates[0].open(for: holder)
                 #expect(try holder.finish().last == "released")
             }
         }
@@ -186,7 +186,7 @@ extension Mounted {
                 #expect(try reader.finish() == ["prepared", "read 100"])
                 try waitUntil("it has the file again") { presenter.lines.contains("> reacquired") }
                 #expect(presenter.lines.filter { $0 == "> save" }.count == 1)
-                try account.open(gate)
+                try gate.open(for: presenter)
             }
         }
 
@@ -235,9 +235,9 @@ extension Mounted {
                 let first = try account.driver("nested \(a) \(b) \(gates[0])")
                 let second = try account.driver("nested \(b) \(a) \(gates[1])")
                 for one in [first, second] { try one.says("holding") }
-                try account.open(gates[0])
+                try gates[0].open(for: first)
                 try account.waitForClaims(1)
-                try account.open(gates[1])
+                try gates[1].open(for: second)
                 let failed = try second.finish()
                 #expect(failed.first == "holding" && failed.last?.hasPrefix("failed: 35 ") == true)
                 #expect(try first.finish() == ["holding", "both", "released"])

@@ -45,13 +45,13 @@ extension Mounted {
                 try program.says("open: text")
                 let refused = try account.start("$COVE evict doc").wait(deadline: 60)
                 #expect(refused.status == 1 && refused.error.hasPrefix("cove: doc: "))
-                try account.open(gate)
+                try gate.open(for: program)
                 try program.says("closed")
                 try account.settle()
                 try account.shell("$COVE evict doc")
                 #expect(try account.info("doc").state == "dataless")
                 #expect(try account.shell("cat doc") == "more")
-                try account.open(gate)
+                try gate.open(for: program)
                 try account.expectSame()
             }
         }
@@ -61,6 +61,7 @@ extension Mounted {
                 try source.save("doc", Array("old".utf8))
             } _: { account in
                 let file = account.path("doc")
+                let gate = try account.gate("go")
                 let program = try account.driver(
                     "open \(file)",
                     "watch theirs",
@@ -68,7 +69,7 @@ extension Mounted {
                     "watch elsewhere",
                     "edit mine",
                     "say edited",
-                    "gate \(try account.gate("go"))",
+                    "gate \(gate)",
                     "autosave",
                     "revert"
                 )
@@ -82,7 +83,7 @@ extension Mounted {
                 try account.settle()
                 try program.says("edited")
                 _ = try account.driver("read \(file)").finish()
-                try account.open(account.scratch.appending("go"))
+                try gate.open(for: program)
                 #expect(try program.finish().last == "reverted: mine")
                 #expect(try account.shell("cat doc") == "mine")
                 try account.expectSame()
@@ -107,7 +108,7 @@ extension Mounted {
                 )
                 try program.says("open: old")
                 #expect(try account.driver("move \(file) \(new)", "read \(new)").finish() == ["moved", "read: old"])
-                try account.open(gate)
+                try gate.open(for: program)
                 try program.says("saved")
                 #expect(program.lines.contains("url \(new)"))
                 #expect(try account.shell("cat d/new; ls") == "mored\n")
