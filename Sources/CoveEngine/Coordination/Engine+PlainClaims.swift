@@ -31,14 +31,15 @@ extension Engine {
     ///
     /// An open waits for as long as the claim's holder lives and `openTimeout`, other calls a second, then `EBUSY`.
     public func plainClaim(_ use: PlainUse, _ caller: Caller) throws(Errno) -> Pending<PlainClaim>? {
-        guard !isUncoordinated, caller.thread > 0, announcer.withLock({ $0 })?.isAnnouncer(caller.thread) != true,
-            mayConcern(use)
-        else { return nil }
-        if let id = use.truncatedItem, let outcome = truncations.takeOutcome(caller.thread, id) {
+        // Before all else: nobody else ends the claim of a call that comes again.
+        if let id = use.awaitedItem, let outcome = truncations.takeOutcome(caller.thread, id) {
             let pending = Pending<PlainClaim>()
             pending.fulfill(.success(try outcome.get()))
             return pending
         }
+        guard !isUncoordinated, caller.thread > 0, announcer.withLock({ $0 })?.isAnnouncer(caller.thread) != true,
+            mayConcern(use)
+        else { return nil }
         guard let items = try items(of: use), !items.isEmpty, concerns(items) else { return nil }
         let process = ProcessTree.process(of: caller.thread)
         let above = ProcessTree.ancestors(of: process) + [process]
@@ -138,6 +139,14 @@ extension Engine.PlainUse {
         switch self {
         case .open, .cut: true
         case .change, .create, .remove, .rename: false
+        }
+    }
+
+    /// The item of a call that may come again after a look-up.
+    fileprivate var awaitedItem: ItemID? {
+        switch self {
+        case .open(let id, _), .cut(let id): id
+        case .change, .create, .remove, .rename: nil
         }
     }
 

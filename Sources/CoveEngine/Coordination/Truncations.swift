@@ -105,6 +105,23 @@ extension Engine {
         throw .busy
     }
 
+    /// True for an open that is to be answered `ESTALE`: while it waited, a save has put another file in the old one's place.
+    ///
+    /// What it read there would be out of date, and what it wrote lost. The look-up that follows finds the new one, and the
+    /// call that comes again finds the claim.
+    public func isOutOfDate(_ use: PlainUse, _ claim: PlainClaim, _ caller: Caller) -> Bool {
+        guard case .open(let id, let flags) = use, flags & O_TRUNC == 0 else { return false }
+        let paths = coordination.act { state, _ in state.table.paths(of: claim.number) }
+        let items = try? catalog.glance { database throws(Errno) -> [ItemID] in
+            var items: [ItemID] = []
+            for path in paths { if let entry = try database.entry(atPath: path) { items.append(entry.item) } }
+            return items
+        }
+        guard let items, let item = items.first, !items.contains(id) else { return false }
+        endTruncationWait(item, caller, .success(claim))
+        return true
+    }
+
     /// What a look-up is to wait for first; nil nearly always.
     public func deferredTruncation(_ item: ItemID, _ caller: Caller) -> Pending<PlainClaim>? {
         truncations.isEmpty ? nil : truncations.takeWaiting(caller.thread, item)

@@ -67,6 +67,7 @@ extension Request {
             park(on: pending) { request, result in
                 switch result {
                 case .success(let claim):
+                    if engine.isOutOfDate(use, claim, caller) { return request.fail(.stale) }
                     body(request)
                     engine.end(claim)
                 case .failure(let error): request.fail(error)
