@@ -52,6 +52,14 @@ import Testing
             if states.count == 4 { break }
         }
         #expect(states == [[.closed, .progressAvailable], .progressAvailable, .normal, .closed])
+        let closed = await #expect(throws: CoveError.self) {
+            try await document.save(to: document.fileURL, for: .forOverwriting)
+        }
+        #expect(closed?.code == .invalidArgument && document.documentState == .closed)
+        try await document.open()
+        let again = await #expect(throws: CoveError.self) { try await document.open() }
+        #expect(again?.code == .invalidArgument && document.documentState == .normal)
+        try await document.close()
         let missing = TextDocument(fileURL: folder.url("none"))
         let absent = await #expect(throws: CoveError.self) { try await missing.open() }
         #expect(absent?.code == .noSuchFile)

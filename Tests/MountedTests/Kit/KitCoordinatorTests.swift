@@ -70,21 +70,26 @@ extension Mounted {
             try await mounted { source in
                 try source.save("f", Array("old".utf8))
             } _: { account in
-                let (file, gate) = (account.path("f"), try account.gate("go"))
-                let other = try account.driver("present \(file)", "gate \(gate)")
+                let (file, gates) = (account.path("f"), try ["one", "two"].map { try account.gate($0) })
+                // Only what is here can be kept as a version.
+                try account.shell("cat f")
+                let other = try account.driver("present \(file)", "gate \(gates[1])")
                 try other.says("presenting")
                 let own = try account.driver(
-                    "present \(file) relinquishToWriter didChange",
+                    "present \(file) relinquishToWriter didChange didGainVersion",
                     "coordinator presenting",
-                    "write \(file) own"
+                    "write \(file) own",
+                    "gate \(gates[0])"
                 )
-                #expect(try own.finish() == ["presenting", "wrote \(file)"])
+                try own.says("> gained")
+                try gates[0].open(for: own)
+                #expect(try own.finish().sorted() == ["> gained", "presenting", "wrote \(file)"])
                 try other.says("> changed")
                 #expect(
                     other.lines.filter { !$0.contains("gained") }.prefix(4)
                         == ["presenting", "> writer", "> reacquired", "> changed"]
                 )
-                try gate.open(for: other)
+                try gates[1].open(for: other)
             }
         }
 
