@@ -107,6 +107,29 @@ extension Mounted {
             }
         }
 
+        @Test func `opens that wait while a file is saved by a new one open that one`() async throws {
+            try await mounted { account in
+                try account.shell("for n in f g h; do echo old > $n; done")
+                let holder = try account.start(
+                    """
+                    exec $COVE coordinate --writing f --writing g --writing h -- sh -c 'touch $tmp/held
+                    until [ -e $tmp/go ]; do sleep 0.01; done
+                    for n in f g h; do echo new > n; mv n $n; done'
+                    """
+                )
+                try waitUntil("it is held") { try account.shell("ls $tmp").contains("held") }
+                let waiting = try ["echo more >> f", "cat g", "echo over > h"].map { try account.start($0) }
+                try account.waitForClaims(3)
+                try account.shell("touch $tmp/go")
+                #expect(try holder.wait(deadline: 60).status == 0)
+                let results = try waiting.map { try $0.wait(deadline: 60) }
+                #expect(results.map(\.status) == [0, 0, 0] && results[1].output == "new\n")
+                #expect(try account.shell("cat f g h") == "new\nmore\nnew\nover\n")
+                try account.waitForClaims(0)
+                try account.expectSame()
+            }
+        }
+
         @Test func `25. shells that append and a program on CoveKit lose no line, and a reader sees no part`()
             async throws
         {
