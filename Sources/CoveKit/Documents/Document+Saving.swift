@@ -131,27 +131,4 @@ extension Document {
             self.scheduleAutosave()
         }
     }
-
-    /// Saves all open documents when the process is asked to end by SIGTERM, then ends it.
-    public static func autosaveOnTermination() {
-        guard termination == nil else { return }
-        signal(SIGTERM, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .main)
-        source.setEventHandler {
-            Task { @MainActor in
-                for case let document as Document in FileCoordinator.filePresenters { try? await document.autosave() }
-                signal(SIGTERM, SIG_DFL)
-                // Dispatch's threads block signals.
-                var signals = sigset_t()
-                sigemptyset(&signals)
-                sigaddset(&signals, SIGTERM)
-                pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-                raise(SIGTERM)
-            }
-        }
-        source.resume()
-        termination = source
-    }
-
-    private static var termination: (any DispatchSourceSignal)?
 }
