@@ -29,6 +29,7 @@ public final class Engine: Sendable {
     let incoming = IncomingTable()
     /// Claims and presenters.
     let coordination: Coordination
+    let observedAttributes = ObservedAttributes()
     let remoteClaims = RemoteClaims()
     /// Programs that wait to cut a file.
     let truncations = Truncations()
@@ -227,7 +228,7 @@ public final class Engine: Sendable {
         }
         lookups.expire(before: now)
         expireRemoteClaims()
-        for claim in truncations.expire(before: now) { end(claim) }
+        expireTruncations(before: now)
         tombstones.expire(before: now)
     }
 

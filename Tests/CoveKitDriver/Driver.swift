@@ -29,11 +29,12 @@ import Synchronization
         case "gate": await gate(words[0])
         case "coordinator": try newCoordinator(words)
         case "present", "unpresent", "unsaved", "refuse", "presented": try await present(verb, words)
-        case "read", "write", "delete", "move", "hold", "nested", "race", "prepare", "upload", "cancel", "measure",
+        case "read", "write", "delete", "move", "hold", "nested", "race", "prepare", "upload", "cancel", "keep", "zip",
+            "measure",
             "lines":
             try await coordinate(verb, words)
         case "create", "open", "edit", "save", "autosave", "close", "revert", "state", "text", "url", "crash", "watch",
-            "append":
+            "append", "count", "follow":
             try await edit(verb, words)
         case "versions", "choose", "resolve", "forget": try await version(verb, words)
         default:
@@ -107,10 +108,23 @@ import Synchronization
             say("moved")
         case "hold": try await hold(words)
         case "nested": try await nest(words)
-        case "race": try await race(urls.dropLast(), Int(words[words.count - 1]) ?? 0)
+        case "race": try await Crowd.race(Array(urls.dropLast()), Int(words[words.count - 1]) ?? 0)
         case "prepare": try await prepare(urls)
         case "upload": try await upload(urls)
-        case "lines": try await lines(urls[0], Int(words[1]) ?? 0)
+        case "keep":
+            let gate = words[1]
+            try await coordinator.coordinate(readingItemAt: urls[0]) { _ in
+                say("keeping")
+                passGate(gate)
+            }
+        case "zip":
+            let place = try await coordinator.coordinate(readingItemAt: urls[0], options: .forUploading) { url in
+                try FileManager.default.copyItem(at: url, to: urls[1])
+                say(url.pathExtension)
+                return url
+            }
+            say("left: \(FileManager.default.fileExists(atPath: place.path) ? 1 : 0)")
+        case "lines": try await Crowd.lines(urls[0], Int(words[1]) ?? 0)
         case "measure": measure(urls[0], Int(words[1]) ?? 0)
         default: try await cancel(words)
         }
@@ -152,37 +166,6 @@ import Synchronization
             try coordinator.coordinate(writingItemAt: second) { _ in say("both") }
         }
         say("released")
-    }
-
-    /// `race A B COUNT`: adds a line to both, so many times.
-    private func race(_ urls: ArraySlice<URL>, _ count: Int) async throws {
-        let line = "\(getpid())\n"
-        for _ in 0..<count {
-            let intents = urls.map { FileAccessIntent.writingIntent(with: $0) }
-            try await FileCoordinator().coordinate(with: intents) {
-                for intent in intents {
-                    let text = try String(contentsOf: intent.url, encoding: .utf8)
-                    try (text + line).write(to: intent.url, atomically: false, encoding: .utf8)
-                }
-            }
-        }
-        say("raced")
-    }
-
-    /// `lines PATH COUNT`: reads again and again until there are so many lines, each of which must be whole.
-    private func lines(_ url: URL, _ count: Int) async throws {
-        var seen = 0
-        while seen < count {
-            let text = try await coordinator.coordinate(readingItemAt: url) {
-                try String(contentsOf: $0, encoding: .utf8)
-            }
-            let lines = text.split(separator: "\n")
-            guard text.isEmpty || text.hasSuffix("\n"), lines.allSatisfy({ Int($0) != nil }), lines.count >= seen else {
-                return say("torn: \(text)")
-            }
-            seen = lines.count
-        }
-        say("whole")
     }
 
     /// `measure PATH COUNT`: how many claims a second one thread gets, each with its own coordinator.
@@ -233,7 +216,12 @@ import Synchronization
             }
             return say("open: \(document.text)")
         }
-        if verb == "append" { return try await append(URL(fileURLWithPath: words[0]), Int(words[1]) ?? 0) }
+        switch verb {
+        case "append": return try await Crowd.append(URL(fileURLWithPath: words[0]), Int(words[1]) ?? 0)
+        case "count": return try await Crowd.count(words.dropFirst().map { URL(fileURLWithPath: $0) }, until: words[0])
+        case "follow": return try await Crowd.follow(URL(fileURLWithPath: words[1]), until: words[0])
+        default: break
+        }
         guard let document else { return say("no document") }
         switch verb {
         case "edit":
@@ -255,29 +243,6 @@ import Synchronization
         case "crash": document.crashes.withLock { $0 = true }
         default: await watch(document, until: words[0])
         }
-    }
-
-    /// `append PATH COUNT`: opens a document, adds a line and saves, so many times; what others wrote meanwhile stays.
-    private func append(_ url: URL, _ count: Int) async throws {
-        for _ in 0..<count {
-            let document = SayingDocument(fileURL: url)
-            try await document.open()
-            while true {
-                document.text += "\(getpid())\n"
-                document.updateChangeCount(.done)
-                do throws(CoveError) {
-                    try await document.save(to: document.fileURL, for: .forOverwriting)
-                    break
-                } catch {
-                    guard error.code == .stale else { throw error }
-                    // A reader may have had the line saved already.
-                    if !document.hasUnsavedChanges { break }
-                    try await document.revert()
-                }
-            }
-            try await document.close()
-        }
-        say("appended")
     }
 
     /// `watch TEXT`: waits until the document is closed, in conflict, or has the text.
@@ -306,8 +271,9 @@ import Synchronization
         case "versions":
             for version in try await FileVersion.otherVersionsOfItem(at: url) {
                 let text = String(decoding: try await version.contents(), as: UTF8.self)
-                let device = version.localizedNameOfSavingComputer.map { _ in "device" } ?? "-"
-                say("version\(version.isConflict ? " conflict" : "") \(device): \(text)")
+                let isNew = version.modificationDate.timeIntervalSinceNow > -3600
+                let origin = "\(version.localizedNameOfSavingComputer ?? "-") \(isNew ? "today" : "once")"
+                say("version\(version.isConflict ? " conflict" : "") \(origin): \(text)")
             }
             say("current \(try await FileVersion.currentVersionOfItem(at: url)?.size ?? -1)")
         case "choose": for version in conflicts.prefix(1) { try await version.replaceItem() }
@@ -324,12 +290,16 @@ func say(_ line: String) {
     _ = Glibc.write(1, &bytes, bytes.count)
 }
 
-/// Waits until somebody opens a fifo for writing and closes it.
+/// Waits until somebody writes a byte to a fifo.
 func passGate(_ path: String) {
-    let file = Glibc.open(path, O_RDONLY)
     var byte: UInt8 = 0
-    _ = Glibc.read(file, &byte, 1)
-    Glibc.close(file)
+    while true {
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        // Without a byte it was the writer of the last time, who had not closed the fifo yet.
+        let count = Glibc.read(file, &byte, 1)
+        Glibc.close(file)
+        if count == 1 { return }
+    }
 }
 
 /// The same, off the main actor.

@@ -71,9 +71,11 @@ final class SayingPresenter: FilePresenter {
         say("> subitem moved \(oldURL.lastPathComponent) \(newURL.lastPathComponent)")
     }
     func presentedSubitemDidChange(at url: URL) async { say("> subitem changed \(url.lastPathComponent)") }
-    func presentedItemDidGain(_ version: FileVersion) async { say("> gained\(version.isConflict ? " conflict" : "")") }
-    func presentedItemDidLose(_ version: FileVersion) async { say("> lost") }
-    func presentedItemDidResolveConflict(_ version: FileVersion) async { say("> resolved") }
+    func presentedItemDidGain(_ version: FileVersion?) async {
+        say("> gained\(version?.isConflict == true ? " conflict" : "")")
+    }
+    func presentedItemDidLose(_ version: FileVersion?) async { say("> lost") }
+    func presentedItemDidResolveConflict(_ version: FileVersion?) async { say("> resolved") }
 }
 
 /// A document of text that can die in the middle of a save.

@@ -5,95 +5,6 @@ import Testing
 
 @testable import CoveKit
 
-/// A document of text whose parts a test can make fail.
-final class TextDocument: Document {
-    var text = "new"
-    var loads = 0
-    var errors: [CoveError.Code] = []
-    var isBroken = false
-    /// Runs in the middle of a save, before the new file takes the old one's place.
-    nonisolated let whileWriting = Mutex<(@Sendable () throws -> Void)?>(nil)
-
-    override func contents(forType type: String) throws -> FileContents { .file(Data(text.utf8)) }
-
-    override func load(fromContents contents: FileContents, ofType type: String) throws {
-        guard !isBroken, let data = contents.data, let text = String(data: data, encoding: .utf8) else {
-            throw CocoaError(.fileReadCorruptFile)
-        }
-        self.text = text
-        loads += 1
-    }
-
-    override func handleError(_ error: CoveError) { errors.append(error.code) }
-
-    nonisolated override func writeContents(
-        _ contents: FileContents,
-        to url: URL,
-        for operation: SaveOperation,
-        originalContentsURL: URL?
-    ) throws {
-        try super.writeContents(contents, to: url, for: operation, originalContentsURL: originalContentsURL)
-        try whileWriting.withLock { $0 }?()
-    }
-
-    func edit(_ text: String) {
-        self.text = text
-        updateChangeCount(.done)
-    }
-
-    /// Waits for a state, which may be there already.
-    func wait(for isRight: @escaping @Sendable (State) -> Bool) async {
-        let changes = stateChanges
-        if isRight(documentState) { return }
-        for await state in changes where isRight(state) { return }
-    }
-}
-
-/// Time that passes when a test says so.
-final class ManualClock: Clock, Sendable {
-    struct Instant: InstantProtocol {
-        var offset: Duration
-        func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
-        func duration(to other: Instant) -> Duration { other.offset - offset }
-        static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
-    }
-
-    private struct State {
-        var now = Instant(offset: .zero)
-        var sleepers: [(Instant, CheckedContinuation<Void, Never>)] = []
-    }
-
-    private let state = Mutex(State())
-
-    var now: Instant { state.withLock { $0.now } }
-    var minimumResolution: Duration { .nanoseconds(1) }
-    /// How many sleep.
-    var sleepers: Int { state.withLock { $0.sleepers.count } }
-
-    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                guard deadline > state.now else { return true }
-                state.sleepers.append((deadline, continuation))
-                return false
-            }
-            if isOver { continuation.resume() }
-        }
-    }
-
-    /// Lets time pass.
-    func advance(by duration: Duration) {
-        let awake = state.withLock { state in
-            state.now = state.now.advanced(by: duration)
-            let now = state.now
-            let awake = state.sleepers.filter { $0.0 <= now }
-            state.sleepers.removeAll { $0.0 <= now }
-            return awake
-        }
-        for sleeper in awake { sleeper.1.resume() }
-    }
-}
-
 /// Documents in an ordinary folder; the numbers are those of the acceptance checklist.
 @MainActor struct DocumentTests {
     private let folder: Folder
@@ -141,6 +52,14 @@ final class ManualClock: Clock, Sendable {
             if states.count == 4 { break }
         }
         #expect(states == [[.closed, .progressAvailable], .progressAvailable, .normal, .closed])
+        let closed = await #expect(throws: CoveError.self) {
+            try await document.save(to: document.fileURL, for: .forOverwriting)
+        }
+        #expect(closed?.code == .invalidArgument && document.documentState == .closed)
+        try await document.open()
+        let again = await #expect(throws: CoveError.self) { try await document.open() }
+        #expect(again?.code == .invalidArgument && document.documentState == .normal)
+        try await document.close()
         let missing = TextDocument(fileURL: folder.url("none"))
         let absent = await #expect(throws: CoveError.self) { try await missing.open() }
         #expect(absent?.code == .noSuchFile)
@@ -340,55 +259,5 @@ final class ManualClock: Clock, Sendable {
         for await state in changes where state == .normal { break }
         #expect(document.text == "theirs")
         try await document.close()
-    }
-
-    @Test func `packages are saved and read as one`() async throws {
-        let url = folder.url("p.rtfd")
-        let old = FileContents.package(["a": .file(Data("1".utf8)), "d": .package(["b": .file(Data("2".utf8))])])
-        let new = FileContents.package(["a": .file(Data("3".utf8))])
-        for contents in [old, new] {
-            try SafeSave(url).run(isPackage: true, DocumentAttributes()) { try contents.write(to: $0) }
-            #expect(try FileContents(contentsOf: url) == contents)
-        }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.directory.path) == ["p.rtfd"])
-        let bad = FileContents.package(["../x": .file(Data())])
-        #expect(throws: (any Error).self) {
-            try SafeSave(url).run(isPackage: true, DocumentAttributes()) { try bad.write(to: $0) }
-        }
-        #expect(try FileContents(contentsOf: url) == new)
-    }
-
-    @Test func `a save keeps attributes, and what a symbolic link points at is saved in its place`() async throws {
-        let file = try folder.make("real")
-        let link = folder.url("link")
-        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
-        let document = AttributedDocument(fileURL: link)
-        try await document.open()
-        document.edit("through the link")
-        try await document.save(to: link, for: .forOverwriting)
-        #expect(try text(file) == "through the link")
-        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link.path) == file.path)
-        try await document.close()
-        let values = try FileContents(contentsOf: file)
-        #expect(values == .file(Data("through the link".utf8)))
-        let mode = try FileManager.default.attributesOfItem(atPath: file.path)
-        #expect(mode[.posixPermissions] as? Int == 0o604)
-        #expect(mode[.modificationDate] as? Date == Date(timeIntervalSince1970: 1_700_000_000))
-    }
-
-    private final class AttributedDocument: Document {
-        private var text = ""
-        override func contents(forType type: String) throws -> FileContents { .file(Data(text.utf8)) }
-        override func load(fromContents contents: FileContents, ofType type: String) throws {}
-        func edit(_ text: String) {
-            self.text = text
-            updateChangeCount(.done)
-        }
-        override func fileAttributesToWrite(to url: URL, for operation: SaveOperation) throws -> DocumentAttributes {
-            var attributes = DocumentAttributes()
-            attributes.permissions = 0o604
-            attributes.modificationDate = Date(timeIntervalSince1970: 1_700_000_000)
-            return attributes
-        }
     }
 }

@@ -72,6 +72,41 @@ struct PresenterTests {
         }
     }
 
+    @Test func `13. presenters that save for two readers do not wait for each other's`() async throws {
+        try await blocking {
+            let files = [try folder.make("e"), try folder.make("f")]
+            let mayGoOn = DispatchSemaphore(value: 0)
+            let events = Events()
+            let presenters = files.map { file in
+                NotingPresenter(
+                    file,
+                    events,
+                    messages: [.saveChanges],
+                    onSave: { presenter in
+                        await FileThreads.run { mayGoOn.wait() }
+                        try await FileCoordinator(filePresenter: presenter).coordinate(writingItemAt: file) { _ in }
+                    }
+                )
+            }
+            for presenter in presenters { try await FileCoordinator.addFilePresenter(presenter) }
+            // Each reader has one of them save, and keeps the other from writing.
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for saved in files {
+                    group.addTask {
+                        let intents = files.map { file in
+                            FileAccessIntent.readingIntent(with: file, options: file == saved ? [] : .withoutChanges)
+                        }
+                        try await FileCoordinator().coordinate(with: intents) {}
+                    }
+                }
+                try waitUntil("both have asked") { events.all == ["save", "save"] }
+                for _ in files { mayGoOn.signal() }
+                try await group.waitForAll()
+            }
+            for presenter in presenters { await FileCoordinator.removeFilePresenter(presenter) }
+        }
+    }
+
     @Test func `13. a presenter that waits to save when it is asked to waits no longer`() async throws {
         try await blocking {
             let file = try folder.make("f")

@@ -12,11 +12,7 @@ struct ProgramTests {
 
     private func driver(_ steps: String...) throws -> Command { try Command(Command.built("CoveKitDriver"), steps) }
 
-    private func gate() throws -> String {
-        let path = folder.directory.appending("gate")
-        guard mkfifo(path, 0o600) == 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
-        return path
-    }
+    private func gate() throws -> Gate { try Gate(folder.directory.appending("gate")) }
 
     @Test func `30. a process that is killed in a save leaves the old contents, and the next save clears up`()
         async throws
@@ -69,12 +65,12 @@ struct ProgramTests {
             )
             try program.says("open: \(large)")
             _ = try Command.run("dd", ["if=/dev/zero", "of=\(filler)", "bs=4k"], mayFail: true)
-            try Command.run("bash", ["-c", "echo > '\(gate)'"])
+            try gate.open(for: program)
             try program.says("state 4")
             #expect(program.lines.contains { $0.hasPrefix("failed: \(ENOSPC) ") })
             #expect(try text(file) == large)
             try FileManager.default.removeItem(atPath: filler)
-            try Command.run("bash", ["-c", "echo > '\(gate)'"])
+            try gate.open(for: program)
             #expect(try program.finish().suffix(2) == ["saved", "state 0"])
             #expect(try text(file) == "new\(large)")
             try disk.unmount()

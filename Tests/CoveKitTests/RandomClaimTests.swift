@@ -28,22 +28,31 @@ struct RandomClaimTests {
 
     /// Who is inside.
     private final class Ledger: Sendable {
-        private let state = Mutex((inside: [Int: [Access]](), count: 0))
+        private let state = Mutex((inside: [(worker: Int, accesses: [Access])](), count: 0))
 
         var count: Int { state.withLock { $0.count } }
 
-        /// Notes one who comes in; false when another one should have kept it out.
-        func enter(_ worker: Int, _ accesses: [Access]) -> Bool {
+        /// Notes one who comes in; the others who should have kept it out.
+        ///
+        /// A presenter that saves for two readers at once is one party with itself.
+        func enter(_ worker: Int, _ accesses: [Access]) -> [Int] {
             state.withLock { state in
-                let others = state.inside.values.joined()
-                let isFree = !others.contains { other in accesses.contains { Access.exclude($0, other) } }
-                state.inside[worker] = accesses
+                let wrong = state.inside.filter { inside in
+                    inside.worker != worker
+                        && inside.accesses.contains { other in accesses.contains { Access.exclude($0, other) } }
+                }
+                state.inside.append((worker, accesses))
                 state.count += 1
-                return isFree
+                return wrong.map(\.worker)
             }
         }
 
-        func leave(_ worker: Int) { state.withLock { $0.inside[worker] = nil } }
+        func leave(_ worker: Int) {
+            state.withLock { state in
+                guard let index = state.inside.firstIndex(where: { $0.worker == worker }) else { return }
+                state.inside.remove(at: index)
+            }
+        }
     }
 
     @Test func `no two that exclude each other are inside, and all come in`() async throws {
@@ -63,7 +72,7 @@ struct RandomClaimTests {
                     let worker = 100 + index
                     try await FileCoordinator(filePresenter: presenter).coordinate(writingItemAt: folder.url(path)) {
                         _ in
-                        #expect(ledger.enter(worker, [access]), "seed \(seed)")
+                        #expect(ledger.enter(worker, [access]).isEmpty, "seed \(seed)")
                         ledger.leave(worker)
                     }
                 }
@@ -85,7 +94,7 @@ struct RandomClaimTests {
         for _ in 0..<200 {
             let (intents, accesses) = wanted(folder, &generator)
             try await FileCoordinator().coordinate(with: intents, timeout: .seconds(60)) {
-                #expect(ledger.enter(worker, accesses), "seed \(seed)")
+                #expect(ledger.enter(worker, accesses).isEmpty, "seed \(seed)")
                 sched_yield()
                 ledger.leave(worker)
             }

@@ -176,5 +176,5 @@ final class NotingPresenter: FilePresenter {
         events.add("subitem moved \(oldURL.lastPathComponent) \(newURL.lastPathComponent)")
     }
     func presentedSubitemDidChange(at url: URL) async { events.add("subitem changed \(url.lastPathComponent)") }
-    func presentedItemDidGain(_ version: FileVersion) async { events.add("gained \(version.id)") }
+    func presentedItemDidGain(_ version: FileVersion?) async { events.add("gained \(version?.id ?? "-")") }
 }

@@ -12,9 +12,16 @@ extension Command {
     /// The lines it has printed so far.
     public var lines: [String] { output.split(separator: "\n").map(String.init) }
 
-    /// Waits until it has printed a line.
+    /// Waits until it has printed a line; throws when it ends without.
     public func says(_ line: String) throws {
-        try waitUntil("\(line), not only \(lines) \(error)") { lines.contains(line) }
+        let end = ContinuousClock.now + .seconds(60)
+        while true {
+            let hasEnded = hasEnded(within: 0.01)
+            if lines.contains(line) { return }
+            guard !hasEnded, ContinuousClock.now < end else {
+                throw CommandFailure("\(hasEnded ? "ended" : "waits") without \(line): \(lines) \(error)")
+            }
+        }
     }
 
     /// Waits for its good end; the lines it printed.

@@ -295,6 +295,19 @@ struct CatalogChange {
 
 /// What a transaction did to a document's versions, for those who follow commits.
 struct VersionNote {
-    var document: DocumentID
+    /// What came, went or was dealt with.
+    enum Subject {
+        case kept(VersionRow)
+        case conflict(ConflictRow)
+    }
+
     var change: VersionChange
+    var subject: Subject
+
+    var document: DocumentID {
+        switch subject {
+        case .kept(let version): version.document
+        case .conflict(let conflict): conflict.document
+        }
+    }
 }

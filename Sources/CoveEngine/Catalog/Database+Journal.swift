@@ -297,6 +297,7 @@ extension Database {
             .text(host),
             .int(milliseconds)
         )
-        versionNotes.append(VersionNote(document: document, change: .gained))
+        let conflict = ConflictRow(document: document, copy: copy, host: host, found: milliseconds)
+        versionNotes.append(VersionNote(change: .gained, subject: .conflict(conflict)))
     }
 }

@@ -29,6 +29,25 @@ extension VersionRow {
     }
 }
 
+/// One row of `conflicts`: a file that has another side of a document's conflict.
+struct ConflictRow {
+    var document: DocumentID
+    var copy: DocumentID
+    /// The device that found it.
+    var host: String
+    /// Milliseconds since 1970.
+    var found: Int64
+}
+
+extension ConflictRow {
+    init(_ row: Row) {
+        copy = row.document(0)
+        document = row.document(1)
+        host = row.text(2)
+        found = row.int(3)
+    }
+}
+
 /// Reading and writing rows of `versions`, in the order of the schema's columns.
 extension Database {
     /// Adds a version as the document's newest; the same bytes are its version only once.
@@ -46,7 +65,9 @@ extension Database {
             .optional(version.host),
             .optional(version.version?.bytes)
         )
-        versionNotes.append(VersionNote(document: version.document, change: .gained))
+        var inserted = version
+        inserted.id = lastInsertID
+        versionNotes.append(VersionNote(change: .gained, subject: .kept(inserted)))
     }
 
     /// The versions of a document, newest first.

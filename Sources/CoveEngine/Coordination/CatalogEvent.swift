@@ -24,7 +24,7 @@ struct CatalogEvent: Sendable {
     /// True for names that stay on this device: nobody is told of them.
     var isScratch: Bool
     /// What happened to its versions, and not to itself.
-    var version: VersionChange?
+    var version: (change: VersionChange, status: VersionStatus?)?
 
     var path: RemotePath { RemotePath(steps.map(\.name)) }
 }

@@ -63,6 +63,8 @@ final class Coordination: Sendable {
     let state: Mutex<State>
     /// True while anybody claims or presents anything: what others look at first.
     let isActive = Atomic(false)
+    /// True once a presenter observes attributes.
+    let hasObservers = Atomic(false)
     /// True once another daemon goes on.
     private let isHandedOver = Atomic(false)
     /// What commits have changed, in their order.
@@ -297,6 +299,18 @@ final class Coordination: Sendable {
         }
     }
 
+    /// After a move: what is kept is kept where it is now.
+    func keepMoved(to path: RemotePath, _ state: inout State) {
+        guard let node = state.table.existingNode(at: path), node.intentsBelow > 0 || !node.intents.isEmpty else {
+            return
+        }
+        var moved: Set<Int> = []
+        node.eachNode { node in
+            for intent in node.intents where intent.claim.isGranted { moved.insert(intent.claim.number) }
+        }
+        for number in moved { keep(number, &state) }
+    }
+
     private func keep(_ number: Int, _ state: inout State) {
         guard let claim = state.table.claims[number], claim.request.manner == .explicit,
             let holder = state.holders[claim.session], let token = holder.token
@@ -332,7 +346,9 @@ final class Coordination: Sendable {
     private static let vacancy: Int64 = 15_000_000_000
 
     private func take(_ event: CatalogEvent, before next: CatalogEvent?, _ state: inout State, _ now: Int64) {
-        if let version = event.version { return state.table.versionChanged(event.path, version, nil) }
+        if let version = event.version {
+            return state.table.versionChanged(event.path, version.change, version.status)
+        }
         switch event.kind {
         case .created:
             let isSame = (state.vacated.removeValue(forKey: event.path) ?? 0) > now
@@ -361,6 +377,7 @@ final class Coordination: Sendable {
                 return state.table.changed(from, .changed)
             }
             state.table.moved(from, to: event.steps, now: now)
+            keepMoved(to: event.path, &state)
             bind(event, &state)
         }
     }

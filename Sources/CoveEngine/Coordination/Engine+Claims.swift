@@ -87,6 +87,7 @@ extension Engine {
             // What moved through the mount is known already.
             guard state.table.existingNode(at: path) != nil else { return true }
             state.table.moved(path, to: place.steps, by: number, now: now)
+            coordination.keepMoved(to: newPath, &state)
             if let node = state.table.existingNode(at: newPath) { coordination.watch(node, place, &state) }
             return true
         }

@@ -39,7 +39,7 @@ extension Engine {
     private func goOn(with kept: [ClaimStore.Kept]) {
         guard !kept.isEmpty else { return }
         var requests: [(ClaimStore.Kept, [WantedItem], [CatalogPlace])] = []
-        for claim in kept where ProcessTree.start(of: claim.process) == claim.began {
+        for claim in kept where ProcessTree.isAlive(claim.process, began: claim.began) {
             var items: [WantedItem] = []
             var places: [CatalogPlace] = []
             for intent in claim.intents {
@@ -89,6 +89,7 @@ extension Engine {
     /// What a commit changed, on the writer's connection: kept for the table, with the paths as they are now.
     private func follow(_ changes: [CatalogChange], _ database: Database) {
         guard !isUncoordinated else { return }
+        lookAtObservedAttributes()
         var parents: [ItemID: [PathStep]] = [:]
         var events = changes.compactMap { try? event(of: $0, &parents, database) }
         for note in database.versionNotes {
@@ -99,7 +100,7 @@ extension Engine {
                     database
                 )
             else { continue }
-            event.version = note.change
+            event.version = (note.change, (try? status(of: note, database)) ?? nil)
             events.append(event)
         }
         guard !events.isEmpty else { return }
@@ -139,11 +140,25 @@ extension Engine {
 }
 
 extension Coordination {
-    /// Ends the sessions that have not come back.
+    /// How often a daemon that took over looks whether those who are to come back still live.
+    private static let look: Int64 = 200_000_000
+
+    /// Ends the sessions that have not come back within a time, and those whose process is gone before.
     fileprivate func endLater(_ sessions: Set<Int>, after time: Int64) {
-        clock.asyncAfter(deadline: .now() + .nanoseconds(Int(time))) { [weak self] in
+        clock.asyncAfter(deadline: .now() + .nanoseconds(Int(Self.look))) { [weak self] in
             guard let self else { return }
-            for session in sessions where state.withLock({ $0.holders[session]?.grace != nil }) { endSession(session) }
+            let left = time - Self.look
+            var waiting: Set<Int> = []
+            for session in sessions {
+                let holder = state.withLock { $0.holders[session] }
+                guard let holder, holder.grace != nil else { continue }
+                if left > 0, ProcessTree.isAlive(holder.process, began: holder.began) {
+                    waiting.insert(session)
+                } else {
+                    endSession(session)
+                }
+            }
+            if !waiting.isEmpty { endLater(waiting, after: left) }
         }
     }
 

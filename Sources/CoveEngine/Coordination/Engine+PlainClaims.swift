@@ -31,14 +31,15 @@ extension Engine {
     ///
     /// An open waits for as long as the claim's holder lives and `openTimeout`, other calls a second, then `EBUSY`.
     public func plainClaim(_ use: PlainUse, _ caller: Caller) throws(Errno) -> Pending<PlainClaim>? {
+        // Before all else: nobody else ends the claim of a call that comes again.
+        if let id = use.awaitedItem, let outcome = truncations.takeOutcome(caller.thread, id) {
+            let pending = Pending<PlainClaim>()
+            pending.fulfill(.success(try outcome.get()))
+            return pending
+        }
         guard !isUncoordinated, caller.thread > 0, announcer.withLock({ $0 })?.isAnnouncer(caller.thread) != true,
             mayConcern(use)
         else { return nil }
-        if let id = use.cutItem, let claim = truncations.takeGranted(caller.thread, id) {
-            let pending = Pending<PlainClaim>()
-            pending.fulfill(.success(claim))
-            return pending
-        }
         guard let items = try items(of: use), !items.isEmpty, concerns(items) else { return nil }
         let process = ProcessTree.process(of: caller.thread)
         let above = ProcessTree.ancestors(of: process) + [process]
@@ -141,7 +142,8 @@ extension Engine.PlainUse {
         }
     }
 
-    fileprivate var cutItem: ItemID? {
+    /// The item of a call that may come again after a look-up.
+    fileprivate var awaitedItem: ItemID? {
         switch self {
         case .open(let id, _), .cut(let id): id
         case .change, .create, .remove, .rename: nil

@@ -32,6 +32,10 @@ extension Engine {
             return number
         }
         guard let number else { throw ClaimFailure(Errno(EUSERS), "the session has ended, or too many presenters") }
+        if !observes.isEmpty {
+            coordination.hasObservers.store(true, ordering: .relaxed)
+            if let found { beginObserving(Array(observes.prefix(100)), of: found) }
+        }
         return Token.presenter(number)
     }
 
@@ -40,10 +44,13 @@ extension Engine {
         var place: CatalogPlace?
         if let path { place = try self.place(at: path) }
         let found = place
+        var observes: [String] = []
         try changePresenter(token, session) { state, number, _ in
             state.table.movePresenter(number, to: found?.steps)
             if let found, let node = state.table.presenters[number]?.node { coordination.watch(node, found, &state) }
+            observes = Array(state.table.presenters[number]?.observes ?? [])
         }
+        if let found { beginObserving(observes, of: found) }
     }
 
     /// A presenter is gone.

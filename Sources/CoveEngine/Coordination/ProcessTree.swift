@@ -30,6 +30,12 @@ enum ProcessTree {
         return UInt64(fields[19])
     }
 
+    /// True for the process of that number that began then, unless it is dead and only not waited for.
+    static func isAlive(_ process: Int32, began: UInt64) -> Bool {
+        guard let fields = fields(of: process), fields.count > 19, UInt64(fields[19]) == began else { return false }
+        return !["Z", "X", "x"].contains(fields[0])
+    }
+
     /// False for one that is stopped, dead or gone.
     static func isRunning(_ process: Int32) -> Bool {
         guard let state = fields(of: process)?.first else { return false }

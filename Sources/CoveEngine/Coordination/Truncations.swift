@@ -10,17 +10,18 @@ final class Truncations: Sendable {
     private struct Waiting {
         let item: ItemID
         let pending: Pending<Engine.PlainClaim>
+        let expires: Int64
     }
 
-    private struct Granted {
+    private struct Outcome {
         let item: ItemID
-        let claim: Engine.PlainClaim
+        let result: Result<Engine.PlainClaim, Errno>
         let expires: Int64
     }
 
     private struct State {
         var waiting: [Int32: Waiting] = [:]
-        var granted: [Int32: Granted] = [:]
+        var outcomes: [Int32: Outcome] = [:]
     }
 
     /// How long the kernel may take to come back.
@@ -31,17 +32,16 @@ final class Truncations: Sendable {
 
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// A thread's call is about to be answered `ESTALE`.
-    func expect(_ thread: Int32, _ item: ItemID, _ pending: Pending<Engine.PlainClaim>) {
-        let former = state.withLock { state in
-            defer { state.waiting[thread] = Waiting(item: item, pending: pending) }
-            return state.waiting[thread]
-        }
-        count.add(1, ordering: .relaxed)
-        if let former {
-            count.subtract(1, ordering: .relaxed)
-            former.pending.cancel()
-        }
+    /// Notes that a thread's call is about to be answered `ESTALE`; what the thread has not come back for, if it has not.
+    func expect(
+        _ thread: Int32,
+        _ item: ItemID,
+        _ pending: Pending<Engine.PlainClaim>
+    ) -> (item: ItemID, pending: Pending<Engine.PlainClaim>)? {
+        let waiting = Waiting(item: item, pending: pending, expires: System.monotonic() + Self.patience)
+        let former = state.withLock { $0.waiting.updateValue(waiting, forKey: thread) }
+        if former == nil { count.add(1, ordering: .relaxed) }
+        return former.map { ($0.item, $0.pending) }
     }
 
     /// What a thread's look-up of the item is to wait for.
@@ -54,47 +54,71 @@ final class Truncations: Sendable {
         return waiting?.pending
     }
 
-    /// The look-up is about to be answered: the claim waits for the thread's call.
-    func grant(_ thread: Int32, _ item: ItemID, _ claim: Engine.PlainClaim) {
-        state.withLock { state in
-            state.granted[thread] = Granted(item: item, claim: claim, expires: System.monotonic() + Self.patience)
-        }
-        count.add(1, ordering: .relaxed)
+    /// Notes how a look-up's wait ended, for the thread's call; a claim that the thread did not come for, if there is one.
+    func note(_ thread: Int32, _ item: ItemID, _ result: Result<Engine.PlainClaim, Errno>) -> Engine.PlainClaim? {
+        let outcome = Outcome(item: item, result: result, expires: System.monotonic() + Self.patience)
+        let former = state.withLock { $0.outcomes.updateValue(outcome, forKey: thread) }
+        if former == nil { count.add(1, ordering: .relaxed) }
+        return try? former?.result.get()
     }
 
-    /// The claim that a thread's call finds.
-    func takeGranted(_ thread: Int32, _ item: ItemID) -> Engine.PlainClaim? {
+    /// How the wait ended for a thread whose call comes again.
+    func takeOutcome(_ thread: Int32, _ item: ItemID) -> Result<Engine.PlainClaim, Errno>? {
         if isEmpty { return nil }
-        let granted = state.withLock { state -> Granted? in
-            guard state.granted[thread]?.item == item else { return nil }
-            return state.granted.removeValue(forKey: thread)
+        let outcome = state.withLock { state -> Outcome? in
+            guard state.outcomes[thread]?.item == item else { return nil }
+            return state.outcomes.removeValue(forKey: thread)
         }
-        if granted != nil { count.subtract(1, ordering: .relaxed) }
-        return granted?.claim
+        if outcome != nil { count.subtract(1, ordering: .relaxed) }
+        return outcome?.result
     }
 
-    /// Claims whose threads did not come back; those that still wait leave the queue by themselves.
-    func expire(before now: Int64) -> [Engine.PlainClaim] {
-        if isEmpty { return [] }
-        let expired = state.withLock { state in
-            let expired = state.granted.filter { $0.value.expires < now }
-            for thread in expired.keys { state.granted[thread] = nil }
-            return expired.values.map(\.claim)
+    /// What the kernel did not come back for, because its program was killed or does without.
+    func expire(before now: Int64) -> (waits: [Pending<Engine.PlainClaim>], claims: [Engine.PlainClaim]) {
+        if isEmpty { return ([], []) }
+        let (waits, outcomes) = state.withLock { state in
+            let waits = state.waiting.filter { $0.value.expires < now }
+            for thread in waits.keys { state.waiting[thread] = nil }
+            let outcomes = state.outcomes.filter { $0.value.expires < now }
+            for thread in outcomes.keys { state.outcomes[thread] = nil }
+            return (waits.values.map(\.pending), outcomes.values.map(\.result))
         }
-        count.subtract(expired.count, ordering: .relaxed)
-        return expired
+        count.subtract(waits.count + outcomes.count, ordering: .relaxed)
+        return (waits, outcomes.compactMap { try? $0.get() })
     }
 }
 
 extension Engine {
     /// True for a call that is to be answered `ESTALE`, after which the look-up waits for the claim.
-    public func defersTruncation(_ pending: Pending<PlainClaim>, _ use: PlainUse, _ caller: Caller) -> Bool {
-        guard !pending.isDone else { return false }
-        switch use {
-        case .open(let id, let flags) where flags & O_TRUNC != 0: truncations.expect(caller.thread, id, pending)
-        case .cut(let id): truncations.expect(caller.thread, id, pending)
-        case .open, .change, .create, .remove, .rename: return false
+    ///
+    /// Throws `EBUSY` for one that comes again without a look-up, as through /proc: it would hold its lock.
+    public func defersTruncation(
+        _ pending: Pending<PlainClaim>,
+        _ use: PlainUse,
+        _ caller: Caller
+    ) throws(Errno) -> Bool {
+        guard !pending.isDone, let item = use.truncatedItem else { return false }
+        guard let former = truncations.expect(caller.thread, item, pending) else { return true }
+        abandon(former.pending)
+        guard former.item == item else { return true }
+        if let again = truncations.takeWaiting(caller.thread, item) { abandon(again) }
+        throw .busy
+    }
+
+    /// True for an open that is to be answered `ESTALE`: while it waited, a save has put another file in the old one's place.
+    ///
+    /// What it read there would be out of date, and what it wrote lost. The look-up that follows finds the new one, and the
+    /// call that comes again finds the claim.
+    public func isOutOfDate(_ use: PlainUse, _ claim: PlainClaim, _ caller: Caller) -> Bool {
+        guard case .open(let id, let flags) = use, flags & O_TRUNC == 0 else { return false }
+        let paths = coordination.act { state, _ in state.table.paths(of: claim.number) }
+        let items = try? catalog.glance { database throws(Errno) -> [ItemID] in
+            var items: [ItemID] = []
+            for path in paths { if let entry = try database.entry(atPath: path) { items.append(entry.item) } }
+            return items
         }
+        guard let items, let item = items.first, !items.contains(id) else { return false }
+        endTruncationWait(item, caller, .success(claim))
         return true
     }
 
@@ -103,8 +127,34 @@ extension Engine {
         truncations.isEmpty ? nil : truncations.takeWaiting(caller.thread, item)
     }
 
-    /// The look-up is about to be answered.
-    public func allowTruncation(_ item: ItemID, _ caller: Caller, _ claim: PlainClaim) {
-        truncations.grant(caller.thread, item, claim)
+    /// The look-up has waited and is about to be answered: the thread's call comes next, and ends as the wait did.
+    public func endTruncationWait(_ item: ItemID, _ caller: Caller, _ result: Result<PlainClaim, Errno>) {
+        if let left = truncations.note(caller.thread, item, result) { end(left) }
+    }
+
+    /// Calls that don't come back leave the queue, or give up what they got.
+    func expireTruncations(before now: Int64) {
+        let (waits, claims) = truncations.expire(before: now)
+        for pending in waits { abandon(pending) }
+        for claim in claims { end(claim) }
+    }
+
+    /// Nobody waits for it any more.
+    private func abandon(_ pending: Pending<PlainClaim>) {
+        pending.cancel()
+        pending.whenDone { [weak self] result in
+            if case .success(let claim) = result { self?.end(claim) }
+        }
+    }
+}
+
+extension Engine.PlainUse {
+    /// The item of a call that cuts it and holds a lock meanwhile.
+    var truncatedItem: ItemID? {
+        switch self {
+        case .open(let id, let flags): flags & O_TRUNC != 0 ? id : nil
+        case .cut(let id): id
+        case .change, .create, .remove, .rename: nil
+        }
     }
 }

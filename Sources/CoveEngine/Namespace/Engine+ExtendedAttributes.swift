@@ -113,7 +113,7 @@ extension Engine {
     }
 
     /// What `user.cove.*` says; nothing is fetched for it.
-    private func answer(_ id: ItemID, _ key: String) throws(Errno) -> [UInt8] {
+    func answer(_ id: ItemID, _ key: String) throws(Errno) -> [UInt8] {
         switch key {
         case "item-id": return Array(id.description.utf8)
         case "socket" where id == .root: return Array(configuration.socketPath.utf8)

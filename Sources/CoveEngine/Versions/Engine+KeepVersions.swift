@@ -105,7 +105,7 @@ extension Engine {
     /// Deletes a version's row; returns the item that may have to be dropped after the commit.
     private func forget(_ version: VersionRow, _ database: Database) throws(Errno) -> ItemID? {
         try database.deleteVersion(version.id)
-        database.versionNotes.append(VersionNote(document: version.document, change: .lost))
+        database.versionNotes.append(VersionNote(change: .lost, subject: .kept(version)))
         guard let item = version.item, let row = try database.item(item), row.linkCount <= 0 else { return nil }
         return item
     }

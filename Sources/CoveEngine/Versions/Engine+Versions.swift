@@ -15,48 +15,48 @@ extension Engine {
     public func versions(of path: RemotePath) throws(Errno) -> [VersionStatus] {
         try catalog.read { database throws(Errno) in
             let entry = try self.file(path, database)
-            let kept = try database.versions(of: entry.document).map { version in
-                VersionStatus(
-                    id: "\(version.id)",
-                    documentID: "\(entry.document)",
-                    size: version.size,
-                    modificationTime: Double(version.modificationTime.rawValue) / 1e9,
-                    replacedTime: Double(version.replaced) / 1000,
-                    host: version.host,
-                    contentVersion: version.version.map { "\($0)" },
-                    isLocal: version.item != nil
-                )
-            }
+            let kept = try database.versions(of: entry.document).map { VersionStatus($0) }
             return kept + (try self.conflictCopies(of: entry, database))
         }
     }
 
     private func conflictCopies(of entry: EntryRow, _ database: Database) throws(Errno) -> [VersionStatus] {
         let rows = try database.all(
-            "SELECT copy, host, found FROM conflicts WHERE document = ?1 AND copy <> ?1 ORDER BY found DESC",
+            "SELECT * FROM conflicts WHERE document = ?1 AND copy <> ?1 ORDER BY found DESC",
             .document(entry.document),
-            read: { ($0.document(0), $0.text(1), $0.int(2)) }
+            read: { ConflictRow($0) }
         )
         var copies: [VersionStatus] = []
-        for (document, host, found) in rows {
-            guard let copy = try database.entry(document: document) else { continue }
-            let row = try database.existingItem(copy.item)
-            copies.append(
-                VersionStatus(
-                    id: "\(document)",
-                    documentID: "\(entry.document)",
-                    size: row.size,
-                    modificationTime: Double(row.modificationTime.rawValue) / 1e9,
-                    replacedTime: Double(found) / 1000,
-                    host: host,
-                    contentVersion: copy.remoteVersion.map { "\($0)" },
-                    isLocal: row.residency == .whole,
-                    isConflict: true,
-                    conflictPath: try database.path(of: copy).description
-                )
-            )
+        for row in rows {
+            if let copy = try status(of: row, database) { copies.append(copy) }
         }
         return copies
+    }
+
+    /// The other side of a conflict; nil when its file is gone.
+    private func status(of conflict: ConflictRow, _ database: Database) throws(Errno) -> VersionStatus? {
+        guard let copy = try database.entry(document: conflict.copy) else { return nil }
+        let row = try database.existingItem(copy.item)
+        return VersionStatus(
+            id: "\(conflict.copy)",
+            documentID: "\(conflict.document)",
+            size: row.size,
+            modificationTime: Double(row.modificationTime.rawValue) / 1e9,
+            replacedTime: Double(conflict.found) / 1000,
+            host: conflict.host,
+            contentVersion: copy.remoteVersion.map { "\($0)" },
+            isLocal: row.residency == .whole,
+            isConflict: true,
+            conflictPath: try database.path(of: copy).description
+        )
+    }
+
+    /// What a note is of, as it travels.
+    func status(of note: VersionNote, _ database: Database) throws(Errno) -> VersionStatus? {
+        switch note.subject {
+        case .kept(let version): VersionStatus(version)
+        case .conflict(let conflict): try status(of: conflict, database)
+        }
     }
 
     func file(_ path: RemotePath, _ database: Database) throws(Errno) -> EntryRow {
@@ -237,15 +237,32 @@ extension Engine {
         return try catalog.write { database throws(Errno) in
             let entry = try self.file(path, database)
             let document = Database.Value.document(entry.document)
-            database.versionNotes.append(VersionNote(document: entry.document, change: .resolved))
-            guard let id else {
-                return try database.change("DELETE FROM conflicts WHERE document = ?1 OR copy = ?1", [document])
+            let resolved: [ConflictRow]
+            if let id {
+                guard let copy = DocumentID(id) else { throw .noData }
+                resolved = try database.all(
+                    "SELECT * FROM conflicts WHERE document = ? AND copy = ?",
+                    document,
+                    .document(copy),
+                    read: { ConflictRow($0) }
+                )
+                guard !resolved.isEmpty else { throw .noData }
+            } else {
+                resolved = try database.all(
+                    "SELECT * FROM conflicts WHERE document = ?1 OR copy = ?1",
+                    document,
+                    read: { ConflictRow($0) }
+                )
             }
-            guard let copy = DocumentID(id) else { throw .noData }
-            let sql = "DELETE FROM conflicts WHERE document = ? AND copy = ?"
-            let count = try database.change(sql, [document, .document(copy)])
-            guard count > 0 else { throw .noData }
-            return count
+            for row in resolved {
+                try database.run(
+                    "DELETE FROM conflicts WHERE document = ? AND copy = ?",
+                    .document(row.document),
+                    .document(row.copy)
+                )
+                database.versionNotes.append(VersionNote(change: .resolved, subject: .conflict(row)))
+            }
+            return resolved.count
         }
     }
 
@@ -304,5 +321,20 @@ public final class VersionContent: Sendable {
         }.get()
         bytes.removeSubrange(read...)
         return bytes
+    }
+}
+
+extension VersionStatus {
+    fileprivate init(_ version: VersionRow) {
+        self.init(
+            id: "\(version.id)",
+            documentID: "\(version.document)",
+            size: version.size,
+            modificationTime: Double(version.modificationTime.rawValue) / 1e9,
+            replacedTime: Double(version.replaced) / 1000,
+            host: version.host,
+            contentVersion: version.version.map { "\($0)" },
+            isLocal: version.item != nil
+        )
     }
 }

@@ -213,7 +213,7 @@ final class DaemonSession: Sendable {
     }
 
     private func begin(_ token: String, isResumed: Bool) {
-        let presenters = state.withLock { state in
+        let (presenters, isFirst) = state.withLock { state in
             state.generation += 1
             state.known = token
             state.token = token
@@ -224,11 +224,15 @@ final class DaemonSession: Sendable {
                 for claim in state.claims.keys { state.claims[claim] = true }
             }
             for key in state.presenters.keys { state.presenters[key]?.token = nil }
-            return state.presenters.values.map(\.mailbox)
+            return (state.presenters.values.map(\.mailbox), state.generation == 1)
         }
         guard isResumed || !presenters.isEmpty else { return }
         FileThreads.start { [self] in
-            for mailbox in presenters { try? announce(mailbox) }
+            for mailbox in presenters {
+                try? announce(mailbox)
+                // What happened while no daemon knew of the presenter nobody tells it.
+                if !isFirst, let place = mailbox.location { mailbox.post(.init(kind: .didChange, location: place)) }
+            }
             if isResumed { try? releaseUnknown() }
         }
     }

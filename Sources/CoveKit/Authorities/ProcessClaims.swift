@@ -56,15 +56,24 @@ struct ProcessClaims {
         guard !isOneParty(earlier, later), conflict(earlier, later) else { return false }
         guard let presenter = later.presenter else { return true }
         // What a presenter does before it answers must not wait for the one who asked, nor for who waits behind that one.
-        return !awaits(earlier, ObjectIdentifier(presenter))
+        var seen: Set<String> = []
+        return !awaits(earlier, ObjectIdentifier(presenter), &seen)
     }
 
     /// True when a claim can't be granted before a presenter has answered.
-    private func awaits(_ entry: Entry, _ presenter: ObjectIdentifier) -> Bool {
-        if entry.isAdmitted { return entry.asked[presenter] != nil }
+    private func awaits(_ entry: Entry, _ presenter: ObjectIdentifier, _ seen: inout Set<String>) -> Bool {
+        guard !entry.isGranted, seen.insert(entry.id).inserted else { return false }
+        if entry.isAdmitted {
+            if entry.asked[presenter] != nil { return true }
+            // Another presenter that was asked may want a claim of its own before it answers.
+            return entries.contains { other in
+                guard let own = other.presenter, entry.asked[ObjectIdentifier(own)] != nil else { return false }
+                return awaits(other, presenter, &seen)
+            }
+        }
         guard let place = entries.firstIndex(where: { $0.id == entry.id }) else { return false }
         return entries[..<place].contains { earlier in
-            !isOneParty(earlier, entry) && conflict(earlier, entry) && awaits(earlier, presenter)
+            !isOneParty(earlier, entry) && conflict(earlier, entry) && awaits(earlier, presenter, &seen)
         }
     }
 

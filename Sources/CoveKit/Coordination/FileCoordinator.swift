@@ -94,7 +94,10 @@ public final class FileCoordinator: Sendable {
                     try claim(request, from: authority, isFirst: held.isEmpty)
                 }
                 held.append(Holding(authority: authority, claim: grant.claim))
-                for (index, path) in zip(indexes, grant.paths) { intents[index].url = URL(fileURLWithPath: path) }
+                for (index, (intent, path)) in zip(indexes, zip(request.intents, grant.paths))
+                where path != intent.location.path || intent.reading.contains(.resolvesSymbolicLink) {
+                    intents[index].url = URL(fileURLWithPath: path)
+                }
             }
             return held
         } catch {

@@ -61,6 +61,8 @@ extension Document {
                 if isLoaded { try load(contents) } else { stamp = known }
             }
         } catch {
+            // The next save is not to take for its own what could not be loaded.
+            stamp = known
             change { $0.insert(.savingError) }
             throw error
         }
@@ -83,6 +85,7 @@ extension Document {
         let (known, url) = (stamp, fileURL)
         let found = await FileThreads.run { Stamp(url) }
         if found == nil { return await shut() }
+        await lookForConflict()
         // What is unsaved stays; the next save says that the file has changed.
         guard found != known, !hasUnsavedChanges else { return }
         // What other presenters have not saved comes with their own saves.
@@ -105,15 +108,9 @@ extension Document {
 
     /// Looks how many other sides of conflicts the file has, where a mount of Cove's tells.
     func lookForConflict() async {
-        guard !documentState.contains(.closed) else { return }
-        let path = Array(fileURL.path.utf8)
-        let count = await FileThreads.run {
-            (try? System.attribute(path, Array("user.cove.conflicts".utf8))).flatMap {
-                Int(String(decoding: $0, as: UTF8.self))
-            }
-        }
+        let count = await attribute("conflicts").flatMap { Int($0) } ?? 0
         change { state in
-            if count ?? 0 > 0 { state.insert(.inConflict) } else { state.remove(.inConflict) }
+            if count > 0, !state.contains(.closed) { state.insert(.inConflict) } else { state.remove(.inConflict) }
         }
     }
 
@@ -126,7 +123,11 @@ extension Document {
         _ options: FileCoordinator.ReadingOptions = [],
         isOpening: Bool = false
     ) async throws(CoveError) -> FileContents {
-        try await FileCoordinator(filePresenter: self).coordinate(readingItemAt: url, options: options) { [self] url in
+        let isOwn = url.path == fileURL.path
+        return try await FileCoordinator(filePresenter: self).coordinate(readingItemAt: url, options: options) {
+            [self] url in
+            // It may have moved while this waited.
+            if isOwn { fileURL = url }
             if isOpening {
                 SafeSave(url).removeLeftovers()
                 // Inside the claim: nobody can change the file between the reading and the registration.
@@ -135,7 +136,7 @@ extension Document {
             return try withFile {
                 let found = Stamp(url)
                 let contents = try read(from: url)
-                if isOpening || url.path == fileURL.path { stamp = found }
+                if isOwn { stamp = found }
                 return contents
             }
         }

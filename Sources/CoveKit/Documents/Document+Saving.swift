@@ -1,5 +1,6 @@
 internal import CoveCore
 public import Foundation
+internal import Glibc
 internal import Synchronization
 
 extension Document {
@@ -29,11 +30,21 @@ extension Document {
         }
         do throws(CoveError) {
             try await reporting { () async throws(CoveError) in
-                let token = changeCountToken()
-                let written = try explaining(url) { try contents(forType: Self.type(of: url)) }
-                let attributes = try explaining(url) { try fileAttributesToWrite(to: url, for: operation) }
-                try await writeCoordinated(written, attributes, to: url, for: operation)
-                updateChangeCount(withToken: token)
+                let token = changeCountToken(for: operation)
+                var target = url
+                if operation == .forOverwriting, url.path == fileURL.path, savingFileType != fileType {
+                    target.deletePathExtension()
+                    if !savingFileType.isEmpty { target.appendPathExtension(savingFileType) }
+                }
+                let written = try explaining(url) { [target] in try contents(forType: Self.type(of: target)) }
+                let attributes = try explaining(url) { [target] in
+                    try fileAttributesToWrite(to: target, for: operation)
+                }
+                try await writeCoordinated(
+                    Saved(contents: written, attributes: attributes, url: url, target: target),
+                    for: operation
+                )
+                updateChangeCount(withToken: token, for: operation)
             }
         } catch {
             change { $0.insert(.savingError) }
@@ -43,20 +54,25 @@ extension Document {
         scheduleAutosave()
     }
 
+    /// What a save writes.
+    private struct Saved: Sendable {
+        var contents: FileContents
+        var attributes: DocumentAttributes
+        /// Where the document is, or is to be.
+        var url: URL
+        /// The same, but for a document that gets another type.
+        var target: URL
+    }
+
     /// Asks for the file, anew when a presenter's message says so, and writes it.
-    private func writeCoordinated(
-        _ contents: FileContents,
-        _ attributes: DocumentAttributes,
-        to url: URL,
-        for operation: SaveOperation
-    ) async throws(CoveError) {
+    private func writeCoordinated(_ saved: Saved, for operation: SaveOperation) async throws(CoveError) {
         defer { waitingSave = nil }
         while true {
             asksAnew = false
             let coordinator = FileCoordinator(filePresenter: self)
             waitingSave = coordinator
             do throws(CoveError) {
-                return try await write(contents, attributes, to: url, for: operation, by: coordinator)
+                return try await write(saved, for: operation, by: coordinator)
             } catch {
                 guard error.code == .cancelled, asksAnew, !Task.isCancelled else { throw error }
             }
@@ -64,30 +80,43 @@ extension Document {
     }
 
     private func write(
-        _ contents: FileContents,
-        _ attributes: DocumentAttributes,
-        to url: URL,
+        _ saved: Saved,
         for operation: SaveOperation,
         by coordinator: FileCoordinator
     ) async throws(CoveError) {
         let isCreating = operation == .forCreating
-        try await coordinator.coordinate(writingItemAt: url, options: isCreating ? .forReplacing : []) { [self] url in
+        let isOwn = saved.url.path == fileURL.path
+        let isRetyped = saved.target != saved.url
+        let options: FileCoordinator.WritingOptions = isCreating ? .forReplacing : isRetyped ? .forMoving : []
+        var intents = [FileAccessIntent.writingIntent(with: saved.url, options: options)]
+        if isRetyped { intents.append(.writingIntent(with: saved.target, options: .forReplacing)) }
+        try await coordinator.coordinate(with: intents) { [self, intents] in
+            let (url, target) = (intents[0].url, intents[intents.count - 1].url)
             try withFile {
-                if !isCreating, url.path == fileURL.path, let found = Stamp(url), found != stamp {
+                if isOwn, !isCreating, let found = Stamp(url), found != stamp {
                     throw CoveError(.stale, "another program has changed the file", url: url)
                 }
-                let original = Stamp(url) == nil ? nil : url
                 // Only this document writes now: what is there afterwards is what it wrote, or what was there before.
-                defer { if !isCreating || fileURL == url { stamp = Stamp(url) } }
-                try SafeSave(url).run(isPackage: contents.data == nil, attributes) { temporary in
-                    try writeContents(contents, to: temporary, for: operation, originalContentsURL: original)
+                defer { if isOwn { stamp = Stamp(fileURL) } }
+                if isRetyped { try Self.rename(url, target) }
+                do {
+                    try writeContents(saved.contents, andAttributes: saved.attributes, safelyTo: target, for: operation)
+                } catch {
+                    if isRetyped { try? Self.rename(target, url) }
+                    throw error
                 }
-                guard isCreating else { return }
-                fileURL = url
-                stamp = Stamp(url)
+                if isRetyped { try coordinator.item(at: url, didMoveTo: target) }
+                guard isOwn || isCreating else { return }
+                fileURL = target
+                stamp = Stamp(target)
             }
             if isCreating { try FileCoordinator.addFilePresenter(self) }
         }
+    }
+
+    /// Throws EEXIST where the new name is taken.
+    nonisolated private static func rename(_ url: URL, _ new: URL) throws {
+        try System.renameat(AT_FDCWD, Array(url.path.utf8), AT_FDCWD, Array(new.path.utf8), .exclusive)
     }
 
     /// Has unsaved changes saved when they are old enough.
@@ -102,27 +131,4 @@ extension Document {
             self.scheduleAutosave()
         }
     }
-
-    /// Saves all open documents when the process is asked to end by SIGTERM, then ends it.
-    public static func autosaveOnTermination() {
-        guard termination == nil else { return }
-        signal(SIGTERM, SIG_IGN)
-        let source = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .main)
-        source.setEventHandler {
-            Task { @MainActor in
-                for case let document as Document in FileCoordinator.filePresenters { try? await document.autosave() }
-                signal(SIGTERM, SIG_DFL)
-                // Dispatch's threads block signals.
-                var signals = sigset_t()
-                sigemptyset(&signals)
-                sigaddset(&signals, SIGTERM)
-                pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-                raise(SIGTERM)
-            }
-        }
-        source.resume()
-        termination = source
-    }
-
-    private static var termination: (any DispatchSourceSignal)?
 }

@@ -44,9 +44,9 @@ extension Document {
         case cleared = 3
     }
 
-    /// What was unsaved at one time.
+    /// How a document was at one time.
     public struct ChangeToken: Sendable, Equatable {
-        let count: Int
+        let state: Int
     }
 
     /// What a file looked like when the document last read or wrote it.

@@ -22,8 +22,8 @@ internal import Synchronization
     var waitingSave: FileCoordinator?
     /// True when that save is to ask anew.
     var asksAnew = false
-    private var changeCount = 0
-    private var savedCount = 0
+    private var edits = EditHistory()
+    private var savedState = 0
     let autosaveInterval: Duration
     let clock: any Clock<Duration>
     var autosaveTask: Task<Void, Never>?
@@ -70,7 +70,22 @@ internal import Synchronization
     /// Reads the file; runs where it may block.
     nonisolated open func read(from url: URL) throws -> FileContents { try FileContents(contentsOf: url) }
 
+    /// Puts the contents and the attributes in place in one step, by the other `writeContents`; runs where it may block.
+    nonisolated open func writeContents(
+        _ contents: FileContents,
+        andAttributes attributes: DocumentAttributes,
+        safelyTo url: URL,
+        for operation: SaveOperation
+    ) throws {
+        let original = Stamp(url) == nil ? nil : url
+        try SafeSave(url).run(isPackage: contents.isPackage, attributes) { temporary in
+            try writeContents(contents, to: temporary, for: operation, originalContentsURL: original)
+        }
+    }
+
     /// Writes to an empty file, or into an empty directory for a package; runs where it may block.
+    ///
+    /// What is there already, and stays until all is written, is at `originalContentsURL`.
     nonisolated open func writeContents(
         _ contents: FileContents,
         to url: URL,
@@ -91,6 +106,9 @@ internal import Synchronization
     /// The file's type: the extension of its name, in lower case; empty without one.
     nonisolated open var fileType: String { Self.type(of: fileURL) }
 
+    /// What the next save makes of the file: another type than `fileType` gives it that one's extension.
+    open var savingFileType: String { fileType }
+
     /// The name for a person: that of the file, without the extension.
     nonisolated open var localizedName: String { fileURL.deletingPathExtension().lastPathComponent }
 
@@ -109,6 +127,20 @@ internal import Synchronization
         }
         shared.withLock { $0.watchers[key] = continuation }
         return stream
+    }
+
+    /// How much of the file is on this disk, from 0 to 1; nil when the document is at rest, or on an ordinary file system.
+    nonisolated public func progress() async -> Double? {
+        guard documentState.contains(.progressAvailable) else { return nil }
+        return await attribute("percent-downloaded").flatMap(Double.init).map { $0 / 100 }
+    }
+
+    /// What a mount of Cove's knows of the file.
+    nonisolated func attribute(_ name: String) async -> String? {
+        let path = Array(fileURL.path.utf8)
+        return await FileThreads.run {
+            (try? System.attribute(path, Array("user.cove.\(name)".utf8))).map { String(decoding: $0, as: UTF8.self) }
+        }
     }
 
     /// Runs the body where it may block, alone with the file as far as this document goes.
@@ -143,23 +175,20 @@ internal import Synchronization
     // MARK: Changes
 
     /// True when there is something to save.
-    open var hasUnsavedChanges: Bool { changeCount != savedCount }
+    open var hasUnsavedChanges: Bool { edits.state != savedState }
 
     /// Says that the document was edited, or that all is saved.
-    public func updateChangeCount(_ change: ChangeKind) {
-        switch change {
-        case .done, .redone: changeCount += 1
-        case .undone: changeCount -= 1
-        case .cleared: savedCount = changeCount
-        }
+    open func updateChangeCount(_ change: ChangeKind) {
+        edits.note(change)
+        if change == .cleared { savedState = edits.state }
         scheduleAutosave()
     }
 
-    /// What is unsaved now; to be taken before a save, for `updateChangeCount(withToken:)` after it.
-    public func changeCountToken() -> ChangeToken { ChangeToken(count: changeCount) }
+    /// How the document is now; to be taken before a save, for `updateChangeCount(withToken:for:)` after it.
+    open func changeCountToken(for operation: SaveOperation) -> ChangeToken { ChangeToken(state: edits.state) }
 
     /// Says that what a token stands for is saved; what was edited since is not.
-    public func updateChangeCount(withToken token: ChangeToken) { savedCount = token.count }
+    open func updateChangeCount(withToken token: ChangeToken, for operation: SaveOperation) { savedState = token.state }
 
     // MARK: FilePresenter
 
@@ -212,11 +241,11 @@ internal import Synchronization
     }
 
     /// Looks whether there is a conflict now.
-    open func presentedItemDidGain(_ version: FileVersion) async { await lookForConflict() }
+    open func presentedItemDidGain(_ version: FileVersion?) async { await lookForConflict() }
 
     /// Looks whether there still is a conflict.
-    open func presentedItemDidLose(_ version: FileVersion) async { await lookForConflict() }
+    open func presentedItemDidLose(_ version: FileVersion?) async { await lookForConflict() }
 
     /// Looks whether there still is a conflict.
-    open func presentedItemDidResolveConflict(_ version: FileVersion) async { await lookForConflict() }
+    open func presentedItemDidResolveConflict(_ version: FileVersion?) async { await lookForConflict() }
 }

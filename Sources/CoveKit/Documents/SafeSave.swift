@@ -71,9 +71,11 @@ struct SafeSave {
         for number in 0..<Self.attempts {
             let path = temporary(number)
             do throws(Errno) {
-                if isPackage { try System.mkdir(path, 0o777) }
+                // What replaces a file of its owner's alone is nobody else's to read meanwhile.
+                let mode: mode_t = (try? System.lstat(target)) == nil ? 0o777 : 0o700
+                if isPackage { try System.mkdir(path, mode) }
                 let flags = isPackage ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT | O_EXCL
-                let file = try System.open(path, flags, 0o666)
+                let file = try System.open(path, flags, mode & 0o666)
                 if flock(file, LOCK_EX | LOCK_NB) == 0 { return (path, file) }
                 System.close(file)
             } catch {
@@ -85,18 +87,9 @@ struct SafeSave {
 
     /// Mode, owner and extended attributes of the old file go over to the new one; those given go before.
     private func takeOver(_ attributes: DocumentAttributes, to temporary: String) throws {
+        try Self.takeOver(from: target, to: temporary)
         let file = try System.open(temporary, O_RDONLY)
         defer { System.close(file) }
-        if let old = try? System.lstat(target) {
-            try? System.fchown(file, user: old.st_uid, group: old.st_gid)
-            try System.fchmod(file, UInt16(old.st_mode & 0o7777))
-            let path = Array(target.utf8)
-            for name in (try? System.attributeNames(path)) ?? [] where name.starts(with: Array("user.".utf8)) {
-                guard let value = try? System.attribute(path, name) else { continue }
-                // A file system without them has none to lose.
-                try? System.setAttribute(file, name, value)
-            }
-        }
         if let permissions = attributes.permissions { try System.fchmod(file, permissions) }
         for (name, value) in attributes.extendedAttributes {
             try System.setAttribute(file, Array("user.\(name)".utf8), Array(value))
@@ -108,18 +101,46 @@ struct SafeSave {
         }
     }
 
+    /// The same for what is of one name in two packages.
+    private static func takeOver(from old: String, to new: String) throws {
+        let after = try System.lstat(new)
+        guard let before = try? System.lstat(old), after.st_mode & S_IFMT != S_IFLNK, before.st_mode & S_IFMT != S_IFLNK
+        else { return }
+        let file = try System.open(new, O_RDONLY | O_NOFOLLOW)
+        defer { System.close(file) }
+        let path = Array(old.utf8)
+        for name in (try? System.attributeNames(path)) ?? []
+        where name.starts(with: Array("user.".utf8)) || name == Array("system.posix_acl_access".utf8) {
+            guard let value = try? System.attribute(path, name) else { continue }
+            // A file system without them has none to lose.
+            try? System.setAttribute(file, name, value)
+        }
+        let (wasDirectory, isDirectory) = (before.st_mode & S_IFMT == S_IFDIR, after.st_mode & S_IFMT == S_IFDIR)
+        if wasDirectory, isDirectory {
+            for name in try System.names(in: new) { try takeOver(from: "\(old)/\(name)", to: "\(new)/\(name)") }
+        }
+        // Another owner's file does not run as that one's.
+        let isSameOwner = (try? System.fchown(file, user: before.st_uid, group: before.st_gid)) != nil
+        var mode = UInt16(before.st_mode & (isSameOwner ? 0o7777 : 0o1777))
+        if isDirectory, !wasDirectory { mode |= (mode & 0o444) >> 2 }
+        if wasDirectory, !isDirectory { mode &= 0o666 }
+        try System.fchmod(file, mode)
+    }
+
     /// Makes all of a file or a package durable.
     private static func sync(_ path: String) throws {
         let file = try System.open(path, O_RDONLY | O_NOFOLLOW)
         defer { System.close(file) }
         if try System.fstat(file).st_mode & S_IFMT == S_IFDIR {
-            for name in try System.names(in: path) { try sync("\(path)/\(name)") }
+            for name in try System.names(in: path)
+            where try System.lstat("\(path)/\(name)").st_mode & S_IFMT != S_IFLNK { try sync("\(path)/\(name)") }
         }
         try System.fsync(file)
     }
 
     private func replace(by temporary: String) throws {
-        guard let old = try? System.lstat(target), old.st_mode & S_IFMT == S_IFDIR else {
+        let isDirectory = { (path: String) in try System.lstat(path).st_mode & S_IFMT == S_IFDIR }
+        guard let wasDirectory = try? isDirectory(target), try wasDirectory || isDirectory(temporary) else {
             return try System.rename(temporary, target)
         }
         // A directory that is not empty can't be replaced, but it can be exchanged.

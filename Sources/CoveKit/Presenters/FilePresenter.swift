@@ -78,12 +78,12 @@ public protocol FilePresenter: AnyObject, Sendable {
     func presentedItemDidChange() async
     /// What the cloud knows of the item has changed.
     func presentedItemDidChangeUbiquityAttributes(_ attributes: Set<String>) async
-    /// The item has another version, maybe the other side of a conflict.
-    func presentedItemDidGain(_ version: FileVersion) async
+    /// The item has another version, maybe the other side of a conflict; nil where it is not known which.
+    func presentedItemDidGain(_ version: FileVersion?) async
     /// A version of the item is gone.
-    func presentedItemDidLose(_ version: FileVersion) async
+    func presentedItemDidLose(_ version: FileVersion?) async
     /// A conflict of the item is dealt with.
-    func presentedItemDidResolveConflict(_ version: FileVersion) async
+    func presentedItemDidResolveConflict(_ version: FileVersion?) async
     /// Something was made inside the item.
     func presentedSubitemDidAppear(at url: URL) async
     /// Something inside the item, or that was inside or is now, has moved.
@@ -91,11 +91,11 @@ public protocol FilePresenter: AnyObject, Sendable {
     /// Something inside the item has changed.
     func presentedSubitemDidChange(at url: URL) async
     /// Something inside the item has another version.
-    func presentedSubitem(at url: URL, didGain version: FileVersion) async
+    func presentedSubitem(at url: URL, didGain version: FileVersion?) async
     /// A version of something inside the item is gone.
-    func presentedSubitem(at url: URL, didLose version: FileVersion) async
+    func presentedSubitem(at url: URL, didLose version: FileVersion?) async
     /// A conflict of something inside the item is dealt with.
-    func presentedSubitem(at url: URL, didResolve version: FileVersion) async
+    func presentedSubitem(at url: URL, didResolve version: FileVersion?) async
 }
 
 // What is not in `implementedMessages` is never called: these let a type leave it out.
@@ -121,11 +121,11 @@ extension FilePresenter {
     /// Does nothing.
     public func presentedItemDidChangeUbiquityAttributes(_ attributes: Set<String>) async {}
     /// Does nothing.
-    public func presentedItemDidGain(_ version: FileVersion) async {}
+    public func presentedItemDidGain(_ version: FileVersion?) async {}
     /// Does nothing.
-    public func presentedItemDidLose(_ version: FileVersion) async {}
+    public func presentedItemDidLose(_ version: FileVersion?) async {}
     /// Does nothing.
-    public func presentedItemDidResolveConflict(_ version: FileVersion) async {}
+    public func presentedItemDidResolveConflict(_ version: FileVersion?) async {}
     /// Does nothing.
     public func presentedSubitemDidAppear(at url: URL) async {}
     /// Does nothing.
@@ -133,9 +133,9 @@ extension FilePresenter {
     /// Does nothing.
     public func presentedSubitemDidChange(at url: URL) async {}
     /// Does nothing.
-    public func presentedSubitem(at url: URL, didGain version: FileVersion) async {}
+    public func presentedSubitem(at url: URL, didGain version: FileVersion?) async {}
     /// Does nothing.
-    public func presentedSubitem(at url: URL, didLose version: FileVersion) async {}
+    public func presentedSubitem(at url: URL, didLose version: FileVersion?) async {}
     /// Does nothing.
-    public func presentedSubitem(at url: URL, didResolve version: FileVersion) async {}
+    public func presentedSubitem(at url: URL, didResolve version: FileVersion?) async {}
 }

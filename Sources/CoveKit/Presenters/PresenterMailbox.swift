@@ -108,11 +108,11 @@ final class PresenterMailbox: Sendable {
         case .subitemDidChange: await presenter.presentedSubitemDidChange(at: url)
         case .didGainVersion, .didLoseVersion, .didResolveVersion, .subitemDidGainVersion, .subitemDidLoseVersion,
             .subitemDidResolveVersion:
-            if let version = delivery.version { await send(message, version, at: url) }
+            await send(message, delivery.version, at: url)
         }
     }
 
-    private func send(_ message: FilePresenterMessage, _ version: FileVersion, at url: URL) async {
+    private func send(_ message: FilePresenterMessage, _ version: FileVersion?, at url: URL) async {
         switch message {
         case .didGainVersion: await presenter.presentedItemDidGain(version)
         case .didLoseVersion: await presenter.presentedItemDidLose(version)

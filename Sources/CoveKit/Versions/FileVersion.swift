@@ -134,29 +134,49 @@ public struct FileVersion: Sendable, Identifiable {
         }
     }
 
-    /// Gives the document the version's contents, as a save does; what it replaces becomes a version.
+    /// Gives the document, or another file, the version's contents, as a save does, under the name that it has.
     ///
-    /// To be called inside a coordinated write, as `remove` and `resolve`.
-    public func replaceItem(options: ReplacingOptions = []) async throws(CoveError) {
-        let _: VarlinkNothing = try await call("RestoreVersion")
+    /// What the document was becomes a version. To be called inside a coordinated write, as `remove` and `resolve`.
+    public func replaceItem(at url: URL? = nil, options: ReplacingOptions = []) async throws(CoveError) {
+        if let url, url.path != documentURL.path {
+            let contents = FileContents.file(try await contents())
+            try await FileThreads.run { () throws(CoveError) in
+                try explaining(url) {
+                    try SafeSave(url).run(isPackage: false, DocumentAttributes()) { try contents.write(to: $0) }
+                }
+            }
+        } else {
+            let _: VarlinkNothing = try await call("RestoreVersion")
+        }
         if options.contains(.byMoving) { try await remove() }
     }
 
     /// Deletes the version; never the current one.
     public func remove() async throws(CoveError) {
         guard !isCurrent else { throw CoveError(.invalidArgument, "the current version stays", url: documentURL) }
-        let _: ItemInterface.VersionCountReply = try await call("RemoveVersions")
+        guard isConflict, let url else {
+            let _: ItemInterface.VersionCountReply = try await call("RemoveVersions")
+            return
+        }
+        try await FileThreads.run { () throws(CoveError) in
+            try explaining(url) { try FileManager.default.removeItem(at: url) }
+        }
     }
 
-    /// Says that this side of a conflict is dealt with.
+    /// Says that this side of a conflict is dealt with; one that is gone is.
     ///
     /// Do this last, after the choice.
     public func resolve() async throws(CoveError) {
-        let _: ItemInterface.VersionCountReply = try await call("ResolveConflicts")
+        do throws(CoveError) {
+            let _: ItemInterface.VersionCountReply = try await call("ResolveConflicts")
+        } catch {
+            guard error.code.rawValue == ENODATA else { throw error }
+        }
     }
 
-    /// Deletes all versions but the current one.
+    /// Deletes all versions but the current one, and the other sides of conflicts.
     public static func removeOtherVersionsOfItem(at url: URL) async throws(CoveError) {
+        for version in try await unresolvedConflictVersionsOfItem(at: url) { try await version.remove() }
         let _: ItemInterface.VersionCountReply = try await call("RemoveVersions", url, nil)
     }
 

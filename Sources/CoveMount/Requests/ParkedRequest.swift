@@ -63,10 +63,11 @@ extension Request {
         let engine = connection.engine
         do throws(Errno) {
             guard let pending = try engine.plainClaim(use, caller) else { return body(self) }
-            if engine.defersTruncation(pending, use, caller) { return fail(.stale) }
+            if try engine.defersTruncation(pending, use, caller) { return fail(.stale) }
             park(on: pending) { request, result in
                 switch result {
                 case .success(let claim):
+                    if engine.isOutOfDate(use, claim, caller) { return request.fail(.stale) }
                     body(request)
                     engine.end(claim)
                 case .failure(let error): request.fail(error)

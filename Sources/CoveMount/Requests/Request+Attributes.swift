@@ -71,8 +71,19 @@ extension Request {
 
     consuming func setxattr(_ id: ItemID, _ name: [UInt8], _ value: UnsafeRawBufferPointer, flags: Int32) {
         let engine = begin()
+        let value = Array(value)
+        let caller = caller
+        guard engine.isUncoordinated else {
+            return whenAllowed(.change(id), caller) { $0.setxattrNow(id, name, value, flags: flags, caller) }
+        }
+        setxattrNow(id, name, value, flags: flags, caller)
+    }
+
+    private consuming func setxattrNow(_ id: ItemID, _ name: [UInt8], _ value: [UInt8], flags: Int32, _ caller: Caller)
+    {
+        let engine = connection.engine
         do throws(Errno) {
-            try engine.setExtendedAttribute(id, name, Array(value), flags: flags, caller)
+            try engine.setExtendedAttribute(id, name, value, flags: flags, caller)
             succeed()
         } catch {
             fail(error)
@@ -81,6 +92,15 @@ extension Request {
 
     consuming func removexattr(_ id: ItemID, _ name: [UInt8]) {
         let engine = begin()
+        let caller = caller
+        guard engine.isUncoordinated else {
+            return whenAllowed(.change(id), caller) { $0.removexattrNow(id, name, caller) }
+        }
+        removexattrNow(id, name, caller)
+    }
+
+    private consuming func removexattrNow(_ id: ItemID, _ name: [UInt8], _ caller: Caller) {
+        let engine = connection.engine
         do throws(Errno) {
             try engine.removeExtendedAttribute(id, name, caller)
             succeed()

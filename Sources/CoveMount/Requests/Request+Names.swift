@@ -12,7 +12,7 @@ extension Request {
             switch try engine.lookup(parent, name, caller) {
             case .now(let attributes):
                 if let id = attributes?.id, let pending = engine.deferredTruncation(id, caller) {
-                    return lookup(waitingFor: pending, attributes, caller, isCached: isCached)
+                    return lookup(parent, name, waitingFor: pending, attributes, caller, isCached: isCached)
                 }
                 reply(entry: attributes, isCached: isCached)
             case .later(let pending):
@@ -30,6 +30,8 @@ extension Request {
 
     /// Answers a look-up once a program may cut the file that it is of.
     private consuming func lookup(
+        _ parent: ItemID,
+        _ name: [UInt8],
         waitingFor pending: Pending<Engine.PlainClaim>,
         _ attributes: ItemAttributes?,
         _ caller: Caller,
@@ -37,12 +39,13 @@ extension Request {
     ) {
         let engine = connection.engine
         park(on: pending) { request, result in
-            switch result {
-            case .success(let claim):
-                if let id = attributes?.id { engine.allowTruncation(id, caller, claim) }
-                request.reply(entry: attributes, isCached: isCached)
-            case .failure(let error): request.fail(error)
-            }
+            // A look-up that failed would be sent again: the call itself is told of the end of its wait.
+            if case .failure(.interrupted) = result { return request.fail(.interrupted) }
+            var attributes = attributes
+            // A save may have put another file in its place meanwhile.
+            if case .now(let found?) = try? engine.lookup(parent, name, caller) { attributes = found }
+            if let id = attributes?.id { engine.endTruncationWait(id, caller, result) }
+            request.reply(entry: attributes, isCached: isCached)
         }
     }
 

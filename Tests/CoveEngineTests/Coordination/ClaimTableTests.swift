@@ -91,6 +91,33 @@ import Testing
         #expect(!driver.isGranted(foreign))
     }
 
+    @Test func `9. programs of a process that holds a claim wait for no other of its purpose`() {
+        let (one, two, plain) = (driver.session(), driver.session(), driver.session(.isTrusted))
+        driver.claim(one, [("f", write), ("g", write)], purpose: "sync")
+        driver.claim(two, [("f", write)], purpose: "sync")
+        let own = driver.claim(plain, [("f", write)], manner: .plain, inside: [two])
+        // It holds nothing there.
+        let beside = driver.claim(plain, [("g", write)], manner: .plain, inside: [two])
+        let stranger = driver.claim(plain, [("f", write)], manner: .plain)
+        #expect(driver.isGranted(own))
+        #expect(!driver.isGranted(beside))
+        #expect(!driver.isGranted(stranger))
+    }
+
+    @Test func `what moves onto a path where others wait already is one with it, down to its last name`() {
+        let session = driver.session()
+        let held = driver.claim(session, [("d/in/f", write)])
+        let waiting = driver.claim(session, [("e/in/f", write)])
+        driver.act { table in
+            if let node = table.existingNode(at: TableDriver.path("d/in/f")) { table.setEntry(7, of: node) }
+            table.moved(TableDriver.path("d"), to: TableDriver.steps("e"), now: 0)
+        }
+        #expect(driver.paths(of: held) == ["e/in/f"])
+        #expect(driver.path(ofEntry: 7) == "e/in/f")
+        for claim in [held, waiting] { driver.release(claim) }
+        #expect(driver.isEmpty)
+    }
+
     @Test func `10. a waiting writer goes with a moved item, a replacing one stays`() {
         let session = driver.session()
         let mover = driver.claim(session, [("f", .write(.forMoving)), ("g", .write(.forReplacing))])
@@ -160,6 +187,18 @@ import Testing
         #expect(driver.failed[cycle]?.errno == .deadlock)
     }
 
+    @Test func `42. two tasks of one coordinator close no cycle`() {
+        let (one, two) = (driver.session(), driver.session())
+        let holder = driver.claim(one, [("a", write)], coordinator: "x")
+        let waiting = driver.claim(two, [("a", write)], coordinator: "y")
+        let beside = driver.claim(two, [("b", write)], coordinator: "y")
+        let nested = driver.claim(one, [("b", write)], coordinator: "x")
+        #expect(driver.failed.isEmpty)
+        driver.release(beside)
+        for claim in [nested, holder] { driver.release(claim) }
+        #expect(driver.granted == [holder, beside, nested, waiting])
+    }
+
     @Test func `42. a connection that waits for itself is told so`() {
         let session = driver.session(.isProbed)
         driver.claim(session, [("a", write)])
@@ -227,6 +266,40 @@ import Testing
         driver.act { $0.endSession(one, now: 0) }
         #expect(driver.isGranted(other))
         #expect(!driver.isGranted(waiting))
+    }
+
+    /// What a client may be in the middle of when it is killed.
+    enum Moment: CaseIterable {
+        case queued, asking, saving, settling, held, pinged, cancelled, answering, alone
+    }
+
+    @Test(arguments: Moment.allCases) func `18. a client may die at any moment`(moment: Moment) {
+        let (dying, first, next, owner) = (driver.session(), driver.session(), driver.session(), driver.session())
+        let presenter = driver.present(moment == .answering ? dying : owner, "f")
+        if moment == .queued { driver.claim(first, [("f", write)]) }
+        driver.settlesAtOnce = moment != .settling
+        let claim = driver.claim(moment == .answering ? first : dying, [("f", read)], coordinator: "c")
+        if moment != .asking, moment != .queued { driver.reply(presenter, .relinquishToReader) }
+        if ![.asking, .queued, .saving, .answering].contains(moment) { driver.reply(presenter, .saveChanges) }
+        #expect(driver.settling.isEmpty == (moment != .settling))
+        driver.settlesAtOnce = true
+        if moment == .alone { driver.act { $0.endSession(owner, now: 0) } }
+        let waiting = driver.claim(next, [("f", write)])
+        if moment == .pinged { driver.act { $0.tick(now: 5_000_000_000) } }
+        if moment == .cancelled { driver.act { $0.cancel("c", session: dying, now: 0) } }
+        driver.act { $0.endSession(dying, now: 0) }
+        for session in moment == .queued || moment == .answering ? [first] : [] {
+            driver.replyAll(presenter)
+            driver.act { $0.endSession(session, now: 0) }
+        }
+        // Nothing but the presenter's word stands in the way, and no time passes.
+        driver.replyAll(presenter)
+        driver.replyAll(presenter)
+        #expect(driver.isGranted(waiting))
+        driver.act { $0.settled(claim, existed: [], now: 0) }
+        driver.release(waiting)
+        for session in [next, owner] { driver.act { $0.endSession(session, now: 0) } }
+        #expect(driver.isEmpty)
     }
 
     @Test func `a holder that does not answer loses what others wait for`() {

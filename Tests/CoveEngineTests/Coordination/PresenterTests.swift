@@ -63,6 +63,55 @@ import Testing
         #expect(driver.granted == [saver, reader, behind])
     }
 
+    @Test func `42. what a presenter has asked for before it was asked closes no cycle`() {
+        let (owner, other, third) = (driver.session(), driver.session(), driver.session())
+        let presenter = driver.present(owner, "f")
+        let holder = driver.claim(other, [("g", write)], coordinator: "x")
+        let own = driver.claim(owner, [("g", write)], presenter: presenter)
+        let reader = driver.claim(third, [("f", read)])
+        driver.reply(presenter, .relinquishToReader)
+        // The presenter can save for the reader, and then this one goes on.
+        let nested = driver.claim(other, [("f", write)], coordinator: "x")
+        #expect(driver.failed[nested] == nil)
+        driver.reply(presenter, .saveChanges)
+        driver.release(reader)
+        driver.reply(presenter, .relinquishToWriter)
+        for claim in [nested, holder] { driver.release(claim) }
+        #expect(driver.granted == [holder, reader, nested, own])
+    }
+
+    @Test func `42. what a presenter asks for to save closes a cycle`() {
+        let (owner, other, third) = (driver.session(), driver.session(), driver.session())
+        let presenter = driver.present(owner, "f")
+        let first = driver.claim(other, [("g", write)], coordinator: "x")
+        let second = driver.claim(third, [("h", write)], coordinator: "y")
+        let reader = driver.claim(third, [("f", read)], coordinator: "y")
+        driver.reply(presenter, .relinquishToReader)
+        let saver = driver.claim(owner, [("g", write)], presenter: presenter)
+        let nested = driver.claim(other, [("h", write)], coordinator: "x")
+        #expect(driver.failed[nested]?.errno == .deadlock)
+        driver.release(first)
+        driver.release(saver)
+        driver.reply(presenter, .saveChanges)
+        #expect(driver.granted == [first, second, saver, reader])
+    }
+
+    @Test func `a nested claim overtakes a reader that waits for a save that waits for its own side`() {
+        let (owner, other, third) = (driver.session(), driver.session(), driver.session())
+        let presenter = driver.present(owner, "f")
+        let holder = driver.claim(other, [("g", write)], coordinator: "x")
+        let reader = driver.claim(third, [("f", read)])
+        driver.reply(presenter, .relinquishToReader)
+        let saver = driver.claim(owner, [("g", write)], presenter: presenter)
+        let nested = driver.claim(other, [("f", write)], coordinator: "x")
+        driver.reply(presenter, .relinquishToWriter)
+        #expect(driver.granted == [holder, nested])
+        for claim in [nested, holder] { driver.release(claim) }
+        driver.release(saver)
+        driver.act { $0.reply(session: owner, message: 2, failure: nil, now: 0) }
+        #expect(driver.granted == [holder, nested, saver, reader])
+    }
+
     @Test func `14. a presenter's error is the reader's`() {
         let (owner, other) = (driver.session(), driver.session())
         let presenter = driver.present(owner, "f")

@@ -12,6 +12,7 @@ final class TableDriver {
         var kind: String
         var path: String
         var newPath: String?
+        var claim: String?
         var number: Int
         var session: Int
     }
@@ -108,7 +109,16 @@ final class TableDriver {
     /// True while a claim waits or is held.
     func holds(_ claim: Int) -> Bool { table.claims[claim] != nil }
 
+    /// The claims that wait or are held.
+    var numbers: [Int] { table.claims.keys.sorted() }
+
+    /// The claims that one waits for.
+    func waits(of claim: Int) -> [Int] { table.claims[claim]?.waitsFor.map(\.number) ?? [] }
+
     func paths(of claim: Int) -> [String] { table.paths(of: claim).map(\.description) }
+
+    /// Where the table has a row of the catalog.
+    func path(ofEntry entry: Int64) -> String? { table.entries[entry]?.path.description }
 
     /// True when neither claims nor presenters nor paths are left.
     var isEmpty: Bool {
@@ -139,6 +149,7 @@ final class TableDriver {
                             kind: message.kind,
                             path: message.path.path ?? "",
                             newPath: message.newPath?.path,
+                            claim: message.claim,
                             number: message.number,
                             session: session
                         )

@@ -110,8 +110,16 @@ extension Mounted {
                 func names(_ range: ClosedRange<Int>) -> String {
                     "NAMES = [\(range.map { "\"f\($0)\"" }.joined(separator: ", "))]\n"
                 }
-                let writers = try (0..<8).map { _ in try account.startPython(names(0...4) + Self.counting) }
-                var others = try (0..<10).map { _ in try account.startPython(names(0...9) + Self.checking) }
+                let stop = account.scratch.appending("enough")
+                let counted = (0...4).map { account.path("f\($0)") }
+                let documents = try (0..<3).map { _ in
+                    try account.driver("count \(stop) \(counted.joined(separator: " "))")
+                }
+                let followers = try (0..<2).map { number in
+                    try account.driver("follow \(account.scratch.appending("counted")) \(counted[number])")
+                }
+                let writers = try (0..<5).map { _ in try account.startPython(names(0...4) + Self.counting) } + documents
+                var others = try (0..<8).map { _ in try account.startPython(names(0...9) + Self.checking) }
                 let loop = "until [ -e $tmp/enough ]; do n=$((RANDOM % 5 + 5))"
                 for script in [
                     // As long as they only replace files, others see whole ones.
@@ -127,20 +135,29 @@ extension Mounted {
                 others += try (0..<4).map { _ in
                     try account.start("until [ -e $tmp/enough ]; do cat f? > /dev/null; done")
                 }
-                #expect(writers.count + others.count == 32)
+                #expect(writers.count + followers.count + others.count == 32)
                 // The time they have; nothing is waited for.
-                #expect(!others[0].hasEnded(within: 15))
+                let seconds = Double(ProcessInfo.processInfo.environment["COVE_LOAD_SECONDS"] ?? "") ?? 12
+                #expect(!others[0].hasEnded(within: seconds))
                 try account.shell("touch $tmp/enough")
                 var expected: [String: Int] = [:]
                 for writer in writers {
                     let result = try writer.wait(deadline: 60)
                     #expect(result.status == 0, "\(result.error)")
-                    let counts = try JSONDecoder().decode([String: Int].self, from: Data(result.output.utf8))
+                    guard let counts = try? JSONDecoder().decode([String: Int].self, from: Data(result.output.utf8))
+                    else {
+                        throw CommandFailure(result.output)
+                    }
                     expected.merge(counts) { $0 + $1 }
                 }
                 for other in others {
                     let result = try other.wait(deadline: 60)
                     #expect(result.status == 0, "\(result.error)")
+                }
+                try account.shell("touch $tmp/counted")
+                for (number, follower) in followers.enumerated() {
+                    let lines = try follower.finish()
+                    #expect(lines == ["followed to \(expected["f\(number)"] ?? 0)"], "\(lines)")
                 }
                 for (name, count) in expected {
                     #expect(try account.shell("cat \(name)") == "\(count) end\n")

@@ -73,6 +73,46 @@ extension Mounted {
             }
         }
 
+        @Test func `attributes are told to those who observe them, versions with what they are`() async throws {
+            try await Self.coordinated { account in
+                let script = """
+                    log = open(os.environ["tmp"] + "/heard", "w", buffering=1)
+
+                    def answer(message):
+                        if message["kind"] in ("didChangeAttributes", "didGainVersion"):
+                            version = message.get("version") or {}
+                            log.write(" ".join([message["kind"]] + message["attributes"] + [version.get("id", "")]) + "\\n")
+
+                    session = Session(socket_path, answer)
+                    session.calls.call("AddPresenter", session=session.token, path="F", observes=["is-uploaded"],
+                                       messages=["didChangeAttributes", "didGainVersion"])
+                    done("presents")
+                    until("stop")
+                    """
+                try account.settle()
+                let presenter = try account.startPython(script)
+                try waitUntil("it presents") { try account.shell("ls $tmp").contains("presents") }
+                func heard(_ kind: String) throws -> [String] {
+                    try account.shell("cat $tmp/heard").split(separator: "\n").map(String.init).filter {
+                        $0.hasPrefix(kind)
+                    }
+                }
+                try account.shell("$COVE pause --state $STATE; echo local > F")
+                try waitUntil("it is not sent") { try heard("didChangeAttributes").count == 1 }
+                try account.shell("$COVE resume --state $STATE")
+                try waitUntil("it is sent") { try heard("didChangeAttributes").count == 2 }
+                #expect(
+                    try heard("didChangeAttributes") == Array(repeating: "didChangeAttributes is-uploaded ", count: 2)
+                )
+                try account.shell("echo again > new; mv new F")
+                try waitUntil("the version is told") { try !heard("didGainVersion").isEmpty }
+                let id =
+                    try heard("didGainVersion").last.map { $0.split(separator: " ").last.map(String.init) ?? "" } ?? ""
+                #expect(try account.shell("$COVE versions ls F").contains(id) && Int(id) != nil, "\(id)")
+                presenter.signal(SIGTERM)
+            }
+        }
+
         @Test func `bytes that a program presents and needs are not evicted`() async throws {
             try await Self.coordinated { account in
                 let script = """

@@ -8,9 +8,10 @@ extension Mounted {
     /// The numbers are those of the acceptance checklist.
     struct CoordinationTests {
         private static func coordinated(
+            openTimeout: Int = 20,
             _ body: @escaping @Sendable (MountedAccount) throws -> Void
         ) async throws {
-            try await mounted(options: "presenter-timeout=3,open-timeout=20") { account in
+            try await mounted(options: "presenter-timeout=3,open-timeout=\(openTimeout)") { account in
                 try CoordinationScripts.prepare(account)
                 try account.shell("echo old > F; mkdir d; echo sibling > d/g; echo beside > G")
                 try body(account)
@@ -183,6 +184,65 @@ extension Mounted {
                 for cut in cuts { #expect(try cut.wait(deadline: 20).status == 0) }
                 #expect(try holder.wait(deadline: 20).status == 0)
                 try account.waitForWaiting(0)
+            }
+        }
+
+        @Test func `a cutting open that waits for too long times out, and leaves nothing behind`() async throws {
+            try await Self.coordinated(openTimeout: 2) { account in
+                let holder = try account.start(Self.holding)
+                try waitUntil("it is held") { try account.shell("ls $tmp").contains("held") }
+                for script in ["echo cut > F", "exec python3 -c 'import os; os.truncate(\"F\", 2)'"] {
+                    let result = try account.start(script).wait(deadline: 10)
+                    #expect(result.status != 0 && result.error.contains("timed out"), "\(result.error)")
+                }
+                try account.shell(
+                    """
+                    python3 - <<'END'
+                    import errno, os
+                    file = os.open("F", os.O_PATH)
+                    try: os.open(f"/proc/self/fd/{file}", os.O_WRONLY | os.O_TRUNC)
+                    except OSError as error: assert error.errno == errno.EBUSY, error
+                    else: raise SystemExit("it was opened")
+                    END
+                    """
+                )
+                try account.waitForWaiting(0)
+                let killed = try account.start("exec dd of=F if=/dev/null status=none")
+                try account.waitForWaiting(1)
+                killed.signal(SIGKILL)
+                try account.waitForWaiting(0)
+                try account.shell("touch $tmp/go")
+                #expect(try holder.wait(deadline: 20).status == 0)
+                let start = ContinuousClock.now
+                try account.shell("$COVE coordinate --writing F -- sh -c 'cat F; echo new > F'; echo more >> F; cat F")
+                #expect(ContinuousClock.now - start < .seconds(2))
+                #expect(try account.cove("claims --state $STATE").isEmpty)
+            }
+        }
+
+        @Test func `claims and presenters go where their items go, also for the next daemon`() async throws {
+            try await Self.coordinated { account in
+                let (presenter, log) = try account.startPresenter("d/g")
+                try account.shell("mkdir e; mv d e/d")
+                try waitUntil("the move is told") { try log().contains("didMove d/g e/d/g") }
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing e/d/g -- sh -c 'mv e/d e/f; mv e/f/g e/h; touch $tmp/held;
+                        while [ ! -e $tmp/go ]; do sleep 0.01; done; echo new > e/h'
+                    """
+                )
+                try waitUntil("it is held") { try account.shell("ls $tmp").contains("held") }
+                try waitUntil("the move is told") { try log().contains("didMove e/f/g e/h") }
+                let before = try account.cove("claims --state $STATE").split(separator: "\n").first
+                #expect(before?.hasSuffix("writing e/h") == true)
+                try account.killDaemon()
+                #expect(try account.cove("claims --state $STATE").split(separator: "\n").first == before)
+                let reader = try account.start("cat e/h")
+                try account.waitForWaiting(1)
+                try account.shell("touch $tmp/go")
+                #expect(try reader.wait(deadline: 20).output == "new\n")
+                #expect(try holder.wait(deadline: 20).status == 0)
+                presenter.signal(SIGTERM)
             }
         }
 

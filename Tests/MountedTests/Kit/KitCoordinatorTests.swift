@@ -17,7 +17,7 @@ extension Mounted {
                 let other = try account.driver("write \(file) three")
                 try account.waitForClaims(1)
                 #expect(try account.driver("coordinator").finish().isEmpty)
-                try account.open(gate)
+                try gate.open(for: holder)
                 #expect(try holder.finish().last == "released")
                 #expect(try other.finish() == ["wrote \(file)"])
                 #expect(try account.shell("cat f") == "three")
@@ -36,11 +36,11 @@ extension Mounted {
                 try account.waitForClaims(1)
                 let replacer = try account.driver("hold \(old) \(gates[2]) forReplacing")
                 try account.waitForClaims(2)
-                try account.open(gates[0])
+                try gates[0].open(for: mover)
                 try follower.says("holding \(new)")
-                try account.open(gates[1])
+                try gates[1].open(for: follower)
                 try replacer.says("holding \(old)")
-                try account.open(gates[2])
+                try gates[2].open(for: replacer)
                 #expect(try mover.finish().last == "moved")
                 _ = try (follower.finish(), replacer.finish())
                 try account.expectSame()
@@ -61,7 +61,7 @@ extension Mounted {
                     presenter.lines.filter { $0.hasPrefix("> re") || $0 == "> save" }
                         == ["> reader", "> save", "> reacquired", "> reader", "> reacquired"]
                 )
-                try account.open(gate)
+                try gate.open(for: presenter)
                 #expect(try presenter.finish().last == "removed")
             }
         }
@@ -70,21 +70,26 @@ extension Mounted {
             try await mounted { source in
                 try source.save("f", Array("old".utf8))
             } _: { account in
-                let (file, gate) = (account.path("f"), try account.gate("go"))
-                let other = try account.driver("present \(file)", "gate \(gate)")
+                let (file, gates) = (account.path("f"), try ["one", "two"].map { try account.gate($0) })
+                // Only what is here can be kept as a version.
+                try account.shell("cat f")
+                let other = try account.driver("present \(file)", "gate \(gates[1])")
                 try other.says("presenting")
                 let own = try account.driver(
-                    "present \(file) relinquishToWriter didChange",
+                    "present \(file) relinquishToWriter didChange didGainVersion",
                     "coordinator presenting",
-                    "write \(file) own"
+                    "write \(file) own",
+                    "gate \(gates[0])"
                 )
-                #expect(try own.finish() == ["presenting", "wrote \(file)"])
+                try own.says("> gained")
+                try gates[0].open(for: own)
+                #expect(try own.finish().sorted() == ["> gained", "presenting", "wrote \(file)"])
                 try other.says("> changed")
                 #expect(
                     other.lines.filter { !$0.contains("gained") }.prefix(4)
                         == ["presenting", "> writer", "> reacquired", "> changed"]
                 )
-                try account.open(gate)
+                try gates[1].open(for: other)
             }
         }
 
@@ -96,7 +101,7 @@ extension Mounted {
                 let presenter = try account.driver("present \(file)", "refuse no room left", "gate \(gate)")
                 try presenter.says("presenting")
                 #expect(try account.driver("read \(file)").finish() == ["failed: 28 no room left"])
-                try account.open(gate)
+                try gate.open(for: presenter)
             }
         }
 
@@ -127,7 +132,7 @@ extension Mounted {
                 #expect(try account.driver("delete \(account.path("top/new/f"))").finish() == ["deleted"])
                 try inside.says("> deletion")
                 try above.says("> subitem deletion f")
-                for gate in gates { try account.open(gate) }
+                for (gate, one) in zip(gates, [inside, moved, above]) { try gate.open(for: one) }
                 #expect(try inside.finish().contains("at \(account.path("top/new/f"))"))
                 try account.expectSame()
             }
@@ -150,7 +155,7 @@ extension Mounted {
                         == ["presenting", "> writer", "> reacquired", "> changed"]
                 )
                 try above.says("> appeared g")
-                for gate in gates { try account.open(gate) }
+                for (gate, one) in zip(gates, [presenter, above]) { try gate.open(for: one) }
                 try account.expectSame()
             }
         }
@@ -164,10 +169,10 @@ extension Mounted {
                 try holder.says("holding \(file)")
                 let waiting = try account.driver("cancel \(file) \(gates[1])", "read \(file)")
                 try account.waitForClaims(1)
-                try account.open(gates[1])
+                try gates[1].open(for: waiting)
                 #expect(try waiting.finish().map { $0.prefix(11) } == ["failed: 125", "failed: 125"])
                 try account.waitForClaims(0)
-                try account.open(gates[0])
+                try gates[0].open(for: holder)
                 #expect(try holder.finish().last == "released")
             }
         }
@@ -186,7 +191,7 @@ extension Mounted {
                 #expect(try reader.finish() == ["prepared", "read 100"])
                 try waitUntil("it has the file again") { presenter.lines.contains("> reacquired") }
                 #expect(presenter.lines.filter { $0 == "> save" }.count == 1)
-                try account.open(gate)
+                try gate.open(for: presenter)
             }
         }
 
@@ -235,9 +240,9 @@ extension Mounted {
                 let first = try account.driver("nested \(a) \(b) \(gates[0])")
                 let second = try account.driver("nested \(b) \(a) \(gates[1])")
                 for one in [first, second] { try one.says("holding") }
-                try account.open(gates[0])
+                try gates[0].open(for: first)
                 try account.waitForClaims(1)
-                try account.open(gates[1])
+                try gates[1].open(for: second)
                 let failed = try second.finish()
                 #expect(failed.first == "holding" && failed.last?.hasPrefix("failed: 35 ") == true)
                 #expect(try first.finish() == ["holding", "both", "released"])

@@ -45,13 +45,13 @@ extension Mounted {
                 try program.says("open: text")
                 let refused = try account.start("$COVE evict doc").wait(deadline: 60)
                 #expect(refused.status == 1 && refused.error.hasPrefix("cove: doc: "))
-                try account.open(gate)
+                try gate.open(for: program)
                 try program.says("closed")
                 try account.settle()
                 try account.shell("$COVE evict doc")
                 #expect(try account.info("doc").state == "dataless")
                 #expect(try account.shell("cat doc") == "more")
-                try account.open(gate)
+                try gate.open(for: program)
                 try account.expectSame()
             }
         }
@@ -61,6 +61,7 @@ extension Mounted {
                 try source.save("doc", Array("old".utf8))
             } _: { account in
                 let file = account.path("doc")
+                let gate = try account.gate("go")
                 let program = try account.driver(
                     "open \(file)",
                     "watch theirs",
@@ -68,7 +69,7 @@ extension Mounted {
                     "watch elsewhere",
                     "edit mine",
                     "say edited",
-                    "gate \(try account.gate("go"))",
+                    "gate \(gate)",
                     "autosave",
                     "revert"
                 )
@@ -82,7 +83,7 @@ extension Mounted {
                 try account.settle()
                 try program.says("edited")
                 _ = try account.driver("read \(file)").finish()
-                try account.open(account.scratch.appending("go"))
+                try gate.open(for: program)
                 #expect(try program.finish().last == "reverted: mine")
                 #expect(try account.shell("cat doc") == "mine")
                 try account.expectSame()
@@ -107,7 +108,7 @@ extension Mounted {
                 )
                 try program.says("open: old")
                 #expect(try account.driver("move \(file) \(new)", "read \(new)").finish() == ["moved", "read: old"])
-                try account.open(gate)
+                try gate.open(for: program)
                 try program.says("saved")
                 #expect(program.lines.contains("url \(new)"))
                 #expect(try account.shell("cat d/new; ls") == "mored\n")
@@ -117,29 +118,39 @@ extension Mounted {
             }
         }
 
-        @Test func `36. a conflict is seen, told apart and dealt with`() async throws {
+        @Test func `36. a conflict is seen, told apart and dealt with, for both devices`() async throws {
             try await mounted { source in
                 try source.save("doc", Array("base".utf8))
             } _: { account in
+                let second = try MountedAccount(address: "dir://\(account.source.path)")
+                try second.start()
                 let file = account.path("doc")
-                let program = try account.driver("open \(file)", "watch conflict", "watch resolved")
+                let program = try account.driver("open \(file)", "watch conflict", "watch resolved", "revert", "close")
                 try program.says("open: base")
                 try account.shell("$COVE pause --state $STATE; printf here > doc")
-                try account.source.save("doc", Array("elsewhere".utf8))
+                try second.shell("cat doc > $tmp/seen; printf elsewhere > doc")
+                try second.settle()
                 try account.shell("$COVE resume --state $STATE")
                 try account.settle()
                 try program.says("watched conflict")
+                let device = try account.shell("uname -n").dropLast()
                 let listed = try account.driver("versions \(file)").finish()
-                #expect(listed.contains("version conflict device: here"), "\(listed)")
-                #expect(try account.driver("choose \(file)", "resolve \(file)").finish() == ["done", "done"])
-                #expect(try program.finish().last == "watched resolved")
-                #expect(try account.shell("cat doc") == "here")
+                #expect(listed.contains("version conflict \(device) today: here"), "\(listed)")
+                let resolving = try account.driver("choose \(file)", "forget \(file)", "resolve \(file)")
+                #expect(try resolving.finish() == ["done", "done", "done"])
+                #expect(try program.finish().suffix(3) == ["watched resolved", "reverted: here", "closed"])
                 try account.expectSame()
+                try second.settle()
+                for one in [account, second] {
+                    #expect(
+                        try one.shell("ls; cat doc; getfattr -n user.cove.conflicts --only-values doc") == "doc\nhere0"
+                    )
+                }
+                try second.end()
             }
         }
 
-        @Test func `37. on a disk that is full or read-only a save fails, and the document stays unsaved`() async throws
-        {
+        @Test func `37. on a read-only mount a save fails, and the document stays unsaved`() async throws {
             try await mounted(options: "ro") { source in
                 try source.save("doc", Array("old".utf8))
             } _: { account in

@@ -11,14 +11,7 @@ extension MountedAccount {
     func driver(_ steps: String...) throws -> Command { try Command(Command.built("CoveKitDriver"), steps) }
 
     /// Makes a fifo that a driver waits at.
-    func gate(_ name: String) throws -> String {
-        let path = scratch.appending(name)
-        guard mkfifo(path, 0o600) == 0 else { throw Errno.current }
-        return path
-    }
-
-    /// Lets a driver pass.
-    func open(_ gate: String) throws { try Command.run("bash", ["-c", "echo > '\(gate)'"]) }
+    func gate(_ name: String) throws -> Gate { try Gate(scratch.appending(name)) }
 
     /// The claims that wait for others.
     func waitingClaims() throws -> Int {

@@ -15,12 +15,7 @@ extension Mounted {
                 var programs: [Command] = []
                 for file in [a, b, a, b] { programs.append(try account.driver("append \(file) 25")) }
                 for files in ["\(a) \(b)", "\(b) \(a)"] { programs.append(try account.driver("race \(files) 25")) }
-                let reader = try account.driver(
-                    "gate \(try account.gate("go"))",
-                    "lines \(a) 100",
-                    "lines \(b) 100"
-                )
-                try account.open(account.scratch.appending("go"))
+                let reader = try account.driver("lines \(a) 100", "lines \(b) 100")
                 for program in programs {
                     let lines = try program.finish()
                     #expect(lines == ["appended"] || lines == ["raced"], "\(lines)")
@@ -45,12 +40,12 @@ extension Mounted {
                 try account.killDaemon()
                 try account.waitForClaims(1)
                 #expect(waiting.lines.isEmpty && holder.lines == ["holding \(file)"])
-                try account.open(gates[1])
+                try gates[1].open(for: holder)
                 let lines = try holder.finish()
                 #expect(lines[1] == "released" && lines[2].hasPrefix("read: "))
                 #expect(try waiting.finish() == ["wrote \(file)"])
                 try presenter.says("> changed")
-                try account.open(gates[0])
+                try gates[0].open(for: presenter)
                 #expect(try presenter.finish().last == "removed")
                 #expect(try account.shell("cat f") == "new")
                 try account.expectSame()

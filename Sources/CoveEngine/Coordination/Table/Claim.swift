@@ -34,7 +34,7 @@ final class Claim {
     }
 
     let number: Int
-    let request: ClaimRequest
+    var request: ClaimRequest
     let since: Int64
     var state = State.waiting
     var intents: [ClaimIntent] = []
@@ -46,6 +46,10 @@ final class Claim {
     var script: [Int: [Step]] = [:]
     /// Presenters that let it in.
     var relinquished: [Int] = []
+    /// The last claim before the grant: what its holder asks for later, it may need before it ends this one.
+    var grantedAfter = 0
+    /// True while its session counts it as waiting.
+    var isCounted = false
     /// What changed inside while it was held.
     var changes: [RemotePath: ItemChange] = [:]
 
@@ -64,11 +68,15 @@ final class Claim {
     var session: Int { request.session }
     var isGranted: Bool { state == .granted }
 
+    /// True while it waits until a presenter has saved.
+    func isSaved(by presenter: Int) -> Bool { script[presenter]?.last?.kind == .saveChanges }
+
     /// True where the two are one coordinator's, have one purpose, or one runs below the other's holder.
     func isExempt(from other: Claim) -> Bool {
         let (one, two) = (request, other.request)
         if one.session == two.session, let coordinator = one.coordinator, coordinator == two.coordinator { return true }
-        if let purpose = one.purpose, purpose == two.purpose { return true }
+        if let purpose = one.purpose, purpose == two.purpose || two.purposes.contains(purpose) { return true }
+        if let purpose = two.purpose, one.purposes.contains(purpose) { return true }
         if !one.inside.isEmpty, one.inside.contains(two.session) { return true }
         return !two.inside.isEmpty && two.inside.contains(one.session)
     }

@@ -74,6 +74,8 @@ struct ClaimRequest {
     var items: [WantedItem]
     /// Sessions of the processes that the asking one runs below, itself too for a plain program.
     var inside: [Int] = []
+    /// Purposes of claims that a plain program's own side is granted on its items.
+    var purposes: Set<String> = []
     /// The process that asks, where its session does not tell.
     var process: Int32 = 0
     /// False when nothing is to be done between the presenters' replies and the grant.

@@ -189,12 +189,17 @@ extension ClaimTable {
             unplace(intent)
         }
         let former = node.parent
-        let entry = node.entry
-        setEntry(nil, of: node)
+        var rows: [(names: ArraySlice<FileName>, entry: Int64)] = []
+        node.eachNode { node in
+            if let entry = node.entry { rows.append((node.path.names[path.names.count...], entry)) }
+        }
+        for row in rows { if let node = entries[row.entry] { setEntry(nil, of: node) } }
         node.detach()
         let moved = self.node(at: target.dropLast()).adopt(node, as: last.name)
         moved.isPackage = last.isPackage
-        setEntry(entry, of: moved)
+        for row in rows {
+            if let node = existingNode(at: RemotePath(newPath.names + row.names)) { setEntry(row.entry, of: node) }
+        }
         if let former { prune(former) }
         moved.eachNode { node in
             for intent in node.intents { markWide(intent) }

@@ -10,6 +10,8 @@ struct QuestionKey: Hashable {
 struct Question {
     var claim: Int
     var presenter: Int
+    /// The last claim before it: what the presenter asks for later may be for its answer.
+    var after: Int
 }
 
 /// Presenters: what they are asked before a claim is granted.
@@ -132,15 +134,30 @@ extension ClaimTable {
 
     /// True for a program's operation on what a claim of its own side is granted for.
     private func isCovered(_ intent: ClaimIntent) -> Bool {
-        let request = intent.claim.request
-        guard !request.inside.isEmpty else { return false }
+        var isCovered = false
+        eachCover(of: intent) { _ in isCovered = true }
+        return isCovered
+    }
+
+    /// What a program's own side does on its items, it does for these.
+    func coveringPurposes(of claim: Claim) -> Set<String> {
+        var found: Set<String> = []
+        for intent in claim.intents {
+            eachCover(of: intent) { if let purpose = $0.claim.request.purpose { found.insert(purpose) } }
+        }
+        return found
+    }
+
+    /// Visits what a program's own side is granted that allows an operation of it.
+    private func eachCover(of intent: ClaimIntent, _ body: (ClaimIntent) -> Void) {
+        let inside = intent.claim.request.inside
+        guard !inside.isEmpty else { return }
         let unit = intent.node.unit
-        return (unit.isPackage ? [unit] + nodesBelow(unit) : [unit] + unit.ancestors).contains { node in
-            node.intents.contains { other in
-                other.claim.isGranted && request.inside.contains(other.claim.session)
-                    && (node.unit === unit || other.use.takesAll)
-                    && (other.use.isWrite || !intent.use.isWrite)
-            }
+        for node in unit.isPackage ? [unit] + nodesBelow(unit) : [unit] + unit.ancestors {
+            for other in node.intents
+            where other.claim.isGranted && inside.contains(other.claim.session)
+                && (node.unit === unit || other.use.takesAll) && (other.use.isWrite || !intent.use.isWrite)
+            { body(other) }
         }
     }
 
@@ -202,7 +219,7 @@ extension ClaimTable {
         guard let message = tell(presenter, step.kind, step.path, claim: claim.number) else { return }
         presenter.questions.insert(message)
         let key = QuestionKey(session: presenter.session, message: message)
-        questions[key] = Question(claim: claim.number, presenter: number)
+        questions[key] = Question(claim: claim.number, presenter: number, after: lastNumber)
         deadlines.insert(.question(key), at: now + limits.presenter)
     }
 

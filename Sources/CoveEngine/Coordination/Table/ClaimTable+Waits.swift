@@ -26,8 +26,8 @@ extension ClaimTable {
 
     /// Finds out what a new claim waits for.
     ///
-    /// An earlier claim that itself waits for something the new one's own side holds, or for a presenter on that side, is
-    /// overtaken: it waits for the new one instead, or neither would ever go on.
+    /// An earlier claim that itself waits for something the new one's own side holds, or for what a presenter on that side
+    /// is to save, is overtaken: it waits for the new one instead, or neither would ever go on.
     mutating func findWaits(of claim: Claim) {
         for intent in claim.intents {
             eachNeighbour(of: intent) { other in
@@ -48,9 +48,9 @@ extension ClaimTable {
     }
 
     private func addWait(of claim: Claim, for other: Claim) {
-        if claim.waitsFor.isEmpty { setWaiting(claim, true) }
         claim.waitsFor.append(other)
         other.blocks.append(claim)
+        noteWaiting(claim)
     }
 
     /// True when a claim can't be granted before one of the new claim's own side has ended.
@@ -59,12 +59,9 @@ extension ClaimTable {
         var stack = [claim]
         while let current = stack.popLast() {
             guard visited.insert(current.number).inserted else { continue }
-            if current.isGranted {
-                if new.isExempt(from: current) { return true }
-                continue
-            }
-            if let presenter = new.request.presenter, current.script[presenter] != nil { return true }
-            stack.append(contentsOf: current.waitsFor)
+            if current.isGranted, new.isExempt(from: current) { return true }
+            if let presenter = new.request.presenter, current.isSaved(by: presenter) { return true }
+            stack.append(contentsOf: dependencies(of: current))
         }
         return false
     }
@@ -87,27 +84,37 @@ extension ClaimTable {
     /// The claims that must end, or be granted, before one goes on.
     private func dependencies(of claim: Claim) -> [Claim] {
         guard claim.isGranted else {
-            var found = claim.waitsFor
-            guard !claim.script.isEmpty else { return found }
-            // A presenter may need a claim of its own before it replies.
-            for (number, _) in claim.script {
-                guard let presenter = presenters[number], let session = sessions[presenter.session] else { continue }
-                found += session.waiting.compactMap { claims[$0] }.filter { $0.request.presenter == number }
-            }
-            return found
+            return claim.script.keys.reduce(into: claim.waitsFor) { $0 += neededForReply(of: $1, to: claim) }
         }
         guard let session = sessions[claim.session] else { return [] }
         var found = session.waitingInside.compactMap { claims[$0] }
-        for number in session.waiting {
-            guard let other = claims[number] else { continue }
-            let isOneActor = session.liveness == .isProbed || claim.request.coordinator != nil
-            if isOneActor, other.request.coordinator == claim.request.coordinator { found.append(other) }
+        if session.liveness == .isProbed || claim.request.coordinator != nil {
+            found += session.waiting.compactMap { claims[$0] }
+                .filter { $0.request.coordinator == claim.request.coordinator }
         }
-        return found
+        return found.filter { $0.number > claim.grantedAfter }
     }
 
-    /// Keeps count of who waits, for `dependencies`.
-    func setWaiting(_ claim: Claim, _ waits: Bool) {
+    /// Claims that a presenter asked for to save what it was asked to save.
+    ///
+    /// What it wanted before is not needed for that: it asks anew for what is. Other questions it answers without a claim;
+    /// one that does not has the time-out of presenters.
+    private func neededForReply(of number: Int, to claim: Claim) -> [Claim] {
+        guard claim.isSaved(by: number), let presenter = presenters[number],
+            let session = sessions[presenter.session],
+            let question = presenter.questions
+                .compactMap({ questions[QuestionKey(session: session.number, message: $0)] })
+                .first(where: { $0.claim == claim.number })
+        else { return [] }
+        return session.waiting.compactMap { claims[$0] }
+            .filter { $0.request.presenter == number && $0.number > question.after }
+    }
+
+    /// Keeps count of who waits for other claims or for answers, for `dependencies`.
+    func noteWaiting(_ claim: Claim) {
+        let waits = claim.state != .ended && !(claim.waitsFor.isEmpty && claim.script.isEmpty)
+        guard claim.isCounted != waits else { return }
+        claim.isCounted = waits
         if waits {
             sessions[claim.session]?.waiting.insert(claim.number)
             for outer in claim.request.inside { sessions[outer]?.waitingInside.insert(claim.number) }
@@ -117,11 +124,11 @@ extension ClaimTable {
         }
     }
 
-    /// A claim waits for nothing any more.
+    /// A claim waits for no other one any more.
     func forgetWaits(of claim: Claim) {
         for other in claim.waitsFor { other.blocks.removeAll { $0 === claim } }
         claim.waitsFor = []
-        setWaiting(claim, false)
+        noteWaiting(claim)
     }
 
     /// After items moved, or a claim gave some up: waits are found again.

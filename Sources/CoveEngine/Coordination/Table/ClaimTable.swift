@@ -28,7 +28,7 @@ struct ClaimTable: ~Copyable {
     private var idle: [PathNode] = []
     private var wideIntents = 0
     private var widePresenters = 0
-    private var lastNumber = 0
+    private(set) var lastNumber = 0
 
     init(limits: Limits = Limits(), after number: Int = 0) {
         self.limits = limits
@@ -79,6 +79,7 @@ struct ClaimTable: ~Copyable {
         let session = sessions[request.session]
         session?.claims.insert(claim.number)
         for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
+        if request.manner == .plain { claim.request.purposes = coveringPurposes(of: claim) }
         if let coordinator = request.coordinator, let session, !session.cancelled.isEmpty,
             session.cancelled.contains(coordinator)
         {
@@ -172,6 +173,7 @@ struct ClaimTable: ~Copyable {
             askPresenters(for: claim, now: now)
             advance(claim, now: now)
         case .presenters:
+            noteWaiting(claim)
             guard claim.script.isEmpty else { return }
             guard claim.request.needsSettling else {
                 claim.state = .ready
@@ -183,6 +185,7 @@ struct ClaimTable: ~Copyable {
         case .ready:
             guard claim.waitsFor.isEmpty else { return }
             claim.state = .granted
+            claim.grantedAfter = lastNumber
             effects.append(.granted(claim: claim.number))
             if !claim.blocks.isEmpty { watch(claim.session, now: now) }
             switch claim.request.manner {
@@ -209,6 +212,7 @@ struct ClaimTable: ~Copyable {
         sessions[claim.session]?.claims.remove(claim.number)
         for presenter in claim.script.keys { dropQuestion(of: claim.number, to: presenter) }
         claim.script = [:]
+        noteWaiting(claim)
         for presenter in claim.relinquished { tellReacquire(presenter, claim) }
         if wasGranted, !claim.changes.isEmpty { tellChanges(of: claim) }
         for intent in claim.intents { unplace(intent) }
@@ -217,8 +221,7 @@ struct ClaimTable: ~Copyable {
         claim.waitsFor = []
         for other in waiting {
             other.waitsFor.removeAll { $0 === claim }
-            guard other.waitsFor.isEmpty else { continue }
-            setWaiting(other, false)
+            noteWaiting(other)
         }
         for other in waiting where other.waitsFor.isEmpty { advance(other, now: now) }
     }

@@ -143,7 +143,12 @@ final class PathNode {
         presenters += other.presenters
         countIntent(other.intents.count)
         countPresenters(other.presenters.count)
-        for (name, child) in other.children { _ = adopt(child, as: name) }
+        let taken = other.children
+        other.intents = []
+        other.presenters = []
+        other.children = [:]
+        other.parent = nil
+        for (name, child) in taken { _ = adopt(child, as: name) }
     }
 
     /// Takes an empty node out.

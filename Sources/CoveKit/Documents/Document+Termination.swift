@@ -1,0 +1,39 @@
+internal import CoveCore
+internal import Glibc
+
+/// Where the handler of SIGTERM leaves word; it may do nothing but write there.
+private nonisolated(unsafe) var mailbox: Int32 = -1
+
+extension Document {
+    /// Saves all open documents when the process is asked to end by SIGTERM, then ends it.
+    ///
+    /// From the return of this call no such signal is lost.
+    public static func autosaveOnTermination() {
+        guard mailbox < 0 else { return }
+        // Where there is nothing to be had for this, the signal does what it always did.
+        guard let descriptor = try? System.eventDescriptor() else { return }
+        do throws(Errno) { try BlockingThread.start { waitForEnd(descriptor) } } catch { return }
+        mailbox = descriptor
+        signal(SIGTERM) { _ in
+            let error = errno
+            var count: UInt64 = 1
+            _ = write(mailbox, &count, 8)
+            errno = error
+        }
+    }
+
+    nonisolated private static func waitForEnd(_ descriptor: Int32) {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        while poll(&entry, 1, -1) != 1 {}
+        Task { @MainActor in
+            for case let document as Document in FileCoordinator.filePresenters { try? await document.autosave() }
+            signal(SIGTERM, SIG_DFL)
+            // The main queue's thread may block signals.
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            sigaddset(&signals, SIGTERM)
+            pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+            raise(SIGTERM)
+        }
+    }
+}

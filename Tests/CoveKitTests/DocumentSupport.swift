@@ -1,0 +1,99 @@
+import CoveTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CoveKit
+
+/// A document of text whose parts a test can make fail.
+final class TextDocument: Document {
+    var text = "new"
+    /// The type to be saved as; nil for the one it has.
+    var type: String?
+    var loads = 0
+    var errors: [CoveError.Code] = []
+    var isBroken = false
+    /// Runs in the middle of a save, before the new file takes the old one's place.
+    nonisolated let whileWriting = Mutex<(@Sendable () throws -> Void)?>(nil)
+
+    override func contents(forType type: String) throws -> FileContents { .file(Data(text.utf8)) }
+
+    override func load(fromContents contents: FileContents, ofType type: String) throws {
+        guard !isBroken, let data = contents.data, let text = String(data: data, encoding: .utf8) else {
+            throw CocoaError(.fileReadCorruptFile)
+        }
+        self.text = text
+        loads += 1
+    }
+
+    override var savingFileType: String { type ?? fileType }
+
+    override func handleError(_ error: CoveError) { errors.append(error.code) }
+
+    nonisolated override func writeContents(
+        _ contents: FileContents,
+        to url: URL,
+        for operation: SaveOperation,
+        originalContentsURL: URL?
+    ) throws {
+        try super.writeContents(contents, to: url, for: operation, originalContentsURL: originalContentsURL)
+        try whileWriting.withLock { $0 }?()
+    }
+
+    func edit(_ text: String) {
+        self.text = text
+        updateChangeCount(.done)
+    }
+
+    /// Waits for a state, which may be there already.
+    func wait(for isRight: @escaping @Sendable (State) -> Bool) async {
+        let changes = stateChanges
+        if isRight(documentState) { return }
+        for await state in changes where isRight(state) { return }
+    }
+}
+
+/// Time that passes when a test says so.
+final class ManualClock: Clock, Sendable {
+    struct Instant: InstantProtocol {
+        var offset: Duration
+        func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
+        func duration(to other: Instant) -> Duration { other.offset - offset }
+        static func < (left: Instant, right: Instant) -> Bool { left.offset < right.offset }
+    }
+
+    private struct State {
+        var now = Instant(offset: .zero)
+        var sleepers: [(Instant, CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state = Mutex(State())
+
+    var now: Instant { state.withLock { $0.now } }
+    var minimumResolution: Duration { .nanoseconds(1) }
+    /// How many sleep.
+    var sleepers: Int { state.withLock { $0.sleepers.count } }
+
+    func sleep(until deadline: Instant, tolerance: Duration?) async throws {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                guard deadline > state.now else { return true }
+                state.sleepers.append((deadline, continuation))
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    /// Lets time pass.
+    func advance(by duration: Duration) {
+        let awake = state.withLock { state in
+            state.now = state.now.advanced(by: duration)
+            let now = state.now
+            let awake = state.sleepers.filter { $0.0 <= now }
+            state.sleepers.removeAll { $0.0 <= now }
+            return awake
+        }
+        for sleeper in awake { sleeper.1.resume() }
+    }
+}
