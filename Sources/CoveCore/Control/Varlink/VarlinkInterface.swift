@@ -17,7 +17,7 @@ public struct VarlinkInterface: Sendable {
 
 /// What a method does.
 ///
-/// It runs in Swift's cooperative pool and so must not block.
+/// It begins on the connection's thread and goes on in Swift's cooperative pool once it has waited, and so must not block.
 public struct VarlinkMethod: Sendable {
     let run: @Sendable (VarlinkInvocation) async throws(VarlinkError) -> JSONValue
 
