@@ -31,7 +31,9 @@ extension Engine {
             }
             return number
         }
-        guard let number else { throw ClaimFailure(Errno(EUSERS), "the session has ended, or too many presenters") }
+        guard let number else {
+            throw ClaimFailure(Errno(EUSERS), "the session has ended, or there are too many presenters: remove some")
+        }
         return Token.presenter(number)
     }
 

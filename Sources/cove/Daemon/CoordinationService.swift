@@ -8,6 +8,10 @@ enum CoordinationService {
     /// Messages that may wait for a session to take them; one that takes none for so long is ended.
     private static let waitingMessages = 20_000
 
+    /// What is kept of a caller's words, in bytes.
+    private static let longestName = 255
+    private static let longestPath = 4096
+
     /// The interface for an engine.
     static func interface(engine: Engine) -> VarlinkInterface {
         VarlinkInterface(
@@ -21,8 +25,7 @@ enum CoordinationService {
                     try await claim(engine, request, invocation)
                 },
                 "Moved": VarlinkMethod { (request: Interface.MovedRequest, _) async throws(VarlinkError) in
-                    guard let path = try request.path.remotePath(), let newPath = try request.newPath.remotePath()
-                    else {
+                    guard let path = try checked(request.path), let newPath = try checked(request.newPath) else {
                         throw .invalidParameter("path")
                     }
                     try failing { () throws(ClaimFailure) in try engine.moved(request.claim, path, to: newPath) }
@@ -33,11 +36,13 @@ enum CoordinationService {
                     return VarlinkNothing()
                 },
                 "Cancel": VarlinkMethod { (request: Interface.CancelRequest, _) async throws(VarlinkError) in
+                    try checkLength("coordinator", [Array(request.coordinator.utf8)], longestName)
                     let session = try session(engine, request.session)
-                    engine.cancel(request.coordinator, session: session)
+                    try failing { () throws(ClaimFailure) in try engine.cancel(request.coordinator, session: session) }
                     return VarlinkNothing()
                 },
                 "Prepare": VarlinkMethod { (request: Interface.ClaimRequest, _) async throws(VarlinkError) in
+                    try checkLengths(request)
                     let session = try session(engine, request.session ?? "")
                     try await failing { () async throws(ClaimFailure) in
                         try await engine.prepare(request, session: session)
@@ -55,7 +60,8 @@ enum CoordinationService {
         [
             "AddPresenter": VarlinkMethod { (request: Interface.PresenterRequest, _) async throws(VarlinkError) in
                 let session = try session(engine, request.session)
-                let path = try request.path.remotePath()
+                try checkLength("observes", (request.observes ?? []).map { Array($0.utf8) }, longestName)
+                let path = try checked(request.path)
                 let presenter = try failing { () throws(ClaimFailure) in
                     try engine.addPresenter(
                         session: session,
@@ -69,7 +75,7 @@ enum CoordinationService {
             "MovePresenter": VarlinkMethod { (request: Interface.PresenterRequest, _) async throws(VarlinkError) in
                 let session = try session(engine, request.session)
                 guard let presenter = request.presenter else { throw .invalidParameter("presenter") }
-                let path = try request.path.remotePath()
+                let path = try checked(request.path)
                 try failing { () throws(ClaimFailure) in
                     try engine.movePresenter(presenter, session: session, to: path)
                 }
@@ -131,6 +137,7 @@ enum CoordinationService {
         _ request: Interface.ClaimRequest,
         _ invocation: VarlinkInvocation
     ) async throws(VarlinkError) -> Interface.ClaimReply {
+        try checkLengths(request)
         let scope = invocation.scope
         let session: Int
         if let token = request.session {
@@ -164,6 +171,28 @@ enum CoordinationService {
             Interface.ListReply(claims: $0, presenters: [])
         }
         return Interface.ListReply(claims: last, presenters: presenters)
+    }
+
+    private static func checkLengths(_ request: Interface.ClaimRequest) throws(VarlinkError) {
+        try checkLength("coordinator", [Array((request.coordinator ?? "").utf8)], longestName)
+        try checkLength("purpose", [Array((request.purpose ?? "").utf8)], longestName)
+        for intent in request.intents { _ = try checked(intent.path) }
+    }
+
+    private static func checked(_ path: PathParameter) throws(VarlinkError) -> RemotePath? {
+        let path = try path.remotePath()
+        if let path { try checkLength("path", [path.bytes], longestPath) }
+        return path
+    }
+
+    private static func checkLength(
+        _ name: String,
+        _ texts: [[UInt8]],
+        _ limit: Int
+    ) throws(VarlinkError) {
+        guard texts.contains(where: { $0.count > limit }) else { return }
+        let message = "\(name) is longer than \(limit) bytes"
+        throw .failed(message, errno: .nameTooLong, interface: Interface.name)
     }
 
     private static func session(_ engine: Engine, _ token: String) throws(VarlinkError) -> Int {

@@ -153,10 +153,11 @@ extension Mounted {
 
         @Test func `the varlink package of PyPI lists, claims and releases`() async throws {
             try await mounted { account in
+                let package = try TestPackage.folder("varlink")
                 let output = try account.shell(
                     """
                     echo x > F
-                    python3 - <<'END'
+                    PYTHONPATH=\(package) python3 - <<'END'
                     import os, varlink
                     path = os.getxattr(".", "user.cove.socket").decode()
                     with varlink.Client.new_with_address("unix:" + path) as client:

@@ -36,9 +36,20 @@ final class VarlinkConnection: Sendable {
             }
         }
         var framer = MessageFramer()
-        while let message = nextMessage(&framer), let call = try? VarlinkCall(parsing: message) {
-            guard answer(call) else { return }
+        while let message = nextMessage(&framer) {
+            do throws(JSONError) {
+                guard answer(try VarlinkCall(parsing: message)) else { return }
+            } catch {
+                return refuse("this is no call: \(error); see varlink.org")
+            }
         }
+    }
+
+    /// Says why the connection ends.
+    private func refuse(_ words: String) {
+        let error = VarlinkError.io("InvalidMessage", words)
+        let reply = VarlinkReply(parameters: error.parameters, error: error.name)
+        try? UnixSocket.send(socket, reply.message, stallMilliseconds: 0)
     }
 
     /// Ends reading, and with it the connection once the call being answered is done.
@@ -79,6 +90,9 @@ final class VarlinkConnection: Sendable {
                 if bytes.isEmpty { return nil }
                 framer.append(bytes)
             }
+        } catch is MessageFramer.TooLong {
+            refuse("a message is longer than \(MessageFramer.maximumLength) bytes; make it several calls")
+            return nil
         } catch {
             return nil
         }

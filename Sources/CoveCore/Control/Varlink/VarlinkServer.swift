@@ -120,7 +120,8 @@ public final class VarlinkServer: Sendable {
                 return state.nextNumber
             }
             guard let number else {
-                return refuse(socket, VarlinkError(name: "io.cove.TooManyConnections"))
+                let words = "\(limits.connections) connections are open; end some, or use one for many calls"
+                return refuse(socket, .io("TooManyConnections", words))
             }
             do throws(Errno) {
                 try BlockingThread.start { self.serve(connection, number) }
