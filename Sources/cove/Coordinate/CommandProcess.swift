@@ -12,7 +12,7 @@ enum CommandProcess {
     /// Runs a command with this process's terminal, files and environment; its exit code, or 128 and the signal's number.
     static func run(_ words: [[UInt8]]) -> Int32 {
         let list = words.map { word -> UnsafeMutablePointer<CChar>? in
-            (word + [0]).withUnsafeBytes { strdup($0.bindMemory(to: CChar.self).baseAddress!) }
+            strdup((word + [0]).map { CChar(bitPattern: $0) })
         }
         defer { list.forEach { free($0) } }
         var attributes = posix_spawnattr_t()

@@ -8,9 +8,13 @@ enum CoordinationService {
     /// Messages that may wait for a session to take them; one that takes none for so long is ended.
     private static let waitingMessages = 20_000
 
+    /// How many claims and presenters one reply tells of.
+    private static let listed = 500
+
     /// What is kept of a caller's words, in bytes.
     private static let longestName = 255
     private static let longestPath = 4096
+    private static let longestList = 1024
 
     /// The interface for an engine.
     static func interface(engine: Engine) -> VarlinkInterface {
@@ -36,7 +40,7 @@ enum CoordinationService {
                     return VarlinkNothing()
                 },
                 "Cancel": VarlinkMethod { (request: Interface.CancelRequest, _) async throws(VarlinkError) in
-                    try checkLength("coordinator", [Array(request.coordinator.utf8)], longestName)
+                    try checkLength("coordinator", request.coordinator, longestName)
                     let session = try session(engine, request.session)
                     try failing { () throws(ClaimFailure) in try engine.cancel(request.coordinator, session: session) }
                     return VarlinkNothing()
@@ -60,7 +64,7 @@ enum CoordinationService {
         [
             "AddPresenter": VarlinkMethod { (request: Interface.PresenterRequest, _) async throws(VarlinkError) in
                 let session = try session(engine, request.session)
-                try checkLength("observes", (request.observes ?? []).map { Array($0.utf8) }, longestName)
+                try checkLength("observes", (request.observes ?? []).joined(), longestList)
                 let path = try checked(request.path)
                 let presenter = try failing { () throws(ClaimFailure) in
                     try engine.addPresenter(
@@ -163,34 +167,37 @@ enum CoordinationService {
         _ engine: Engine,
         _ invocation: VarlinkInvocation
     ) async throws(VarlinkError) -> Interface.ListReply {
-        let claims = engine.claimStatuses()
-        let presenters = try await AccountService.sendBatches(engine.presenterStatuses(), invocation) {
-            Interface.ListReply(claims: [], presenters: $0)
+        var last = Interface.ListReply(claims: [], presenters: [])
+        // What is there is told part by part, so that long lists are never held.
+        func add(
+            _ claims: [Interface.ClaimStatus],
+            _ presenters: [Interface.PresenterStatus]
+        ) async throws(VarlinkError) {
+            if last.claims.count + last.presenters.count + claims.count + presenters.count > listed {
+                try await invocation.send(last)
+                last = Interface.ListReply(claims: [], presenters: [])
+            }
+            last.claims += claims
+            last.presenters += presenters
         }
-        let last = try await AccountService.sendBatches(claims, invocation) {
-            Interface.ListReply(claims: $0, presenters: [])
-        }
-        return Interface.ListReply(claims: last, presenters: presenters)
+        try await engine.presenterStatuses { presenters throws(VarlinkError) in try await add([], presenters) }
+        try await engine.claimStatuses { claims throws(VarlinkError) in try await add(claims, []) }
+        return last
     }
 
     private static func checkLengths(_ request: Interface.ClaimRequest) throws(VarlinkError) {
-        try checkLength("coordinator", [Array((request.coordinator ?? "").utf8)], longestName)
-        try checkLength("purpose", [Array((request.purpose ?? "").utf8)], longestName)
+        try checkLength("coordinator", request.coordinator ?? "", longestName)
+        try checkLength("purpose", request.purpose ?? "", longestName)
         for intent in request.intents { _ = try checked(intent.path) }
     }
 
-    private static func checked(_ path: PathParameter) throws(VarlinkError) -> RemotePath? {
-        let path = try path.remotePath()
-        if let path { try checkLength("path", [path.bytes], longestPath) }
-        return path
+    private static func checked(_ parameter: PathParameter) throws(VarlinkError) -> RemotePath? {
+        try checkLength("path", parameter.path ?? parameter.pathBase64 ?? "", longestPath)
+        return try parameter.remotePath()
     }
 
-    private static func checkLength(
-        _ name: String,
-        _ texts: [[UInt8]],
-        _ limit: Int
-    ) throws(VarlinkError) {
-        guard texts.contains(where: { $0.count > limit }) else { return }
+    private static func checkLength(_ name: String, _ text: String, _ limit: Int) throws(VarlinkError) {
+        guard text.utf8.count > limit else { return }
         let message = "\(name) is longer than \(limit) bytes"
         throw .failed(message, errno: .nameTooLong, interface: Interface.name)
     }
