@@ -72,7 +72,7 @@ extension Mounted {
                 let noisy = try [
                     // Asks and asks, and reads no reply.
                     """
-                    call = b'{"method": "io.cove.Coordination.List"}\\0' * 100
+                    call = b'{"method": "io.cove.Coordination.List", "more": true}\\0' * 100
                     while not enough():
                         deaf = Connection(socket_path)
                         deaf.socket.settimeout(0.2)
