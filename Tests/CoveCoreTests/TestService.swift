@@ -89,6 +89,14 @@ final class RawConnection {
     /// Sends; the other side may have closed.
     func send(_ bytes: [UInt8]) { try? UnixSocket.send(socket, bytes, stallMilliseconds: 5000) }
 
+    /// What the service says before it ends the connection.
+    func refusal() -> String? {
+        guard let message = receive(), let reply = try? VarlinkReply(parsing: message),
+            reply.error == "io.cove.InvalidMessage"
+        else { return nil }
+        return reply.parameters["message"]?.text
+    }
+
     func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
     /// The next message; nil when the other side has closed, or after ten seconds.

@@ -130,7 +130,12 @@ import Testing
             let service = try TestService()
             let socket = try RawConnection(service.path)
             socket.send([UInt8](repeating: 0x20, count: MessageFramer.maximumLength + 2))
+            #expect(socket.refusal()?.contains("longer than 1048576 bytes; make it several calls") == true)
             #expect(socket.receive() == nil)
+            let mistaken = try RawConnection(service.path)
+            mistaken.send(Array(#"{"method":1}"#.utf8) + [0])
+            #expect(mistaken.refusal()?.contains("method: is missing") == true)
+            #expect(mistaken.receive() == nil)
             let client = try service.client()
             #expect(throws: VarlinkClient.Failure.error(.expectedMore)) {
                 let _: AnyMessage = try client.call("test.Service.Giant")
@@ -177,6 +182,7 @@ import Testing
                 let extra = try RawConnection(service.path)
                 let answer = extra.receive().map { String(decoding: $0, as: UTF8.self) }
                 #expect(answer?.contains("io.cove.TooManyConnections") == true)
+                #expect(answer?.contains("8 connections are open; end some") == true)
             }
             held.removeAll()
             try waitUntil("a place is free") {

@@ -17,6 +17,8 @@ final class Coordination: Sendable {
         var presentersPerSession = 10_000
         var presenters = 100_000
         var intentsPerClaim = 1000
+        /// Of programs' claims, in all.
+        var intents = 200_000
     }
 
     /// Who a session belongs to.
@@ -245,7 +247,10 @@ final class Coordination: Sendable {
             guard let session = state.table.sessions[request.session] else {
                 return nil
             }
-            guard session.claims.count < limits.claimsPerSession || session.liveness == .isTrusted else { return nil }
+            let isWithinLimits =
+                session.claims.count < limits.claimsPerSession
+                && state.table.itemCount + request.items.count <= limits.intents
+            guard isWithinLimits || session.liveness == .isTrusted else { return nil }
             var request = request
             if let timeout { request.deadline = now + Int64(min(max(timeout, 0), 1e9) * 1e9) }
             let number = state.table.request(request, now: now)

@@ -95,8 +95,15 @@ extension Engine {
     }
 
     /// Waiting and later claims of a coordinator fail with `ECANCELED`.
-    public func cancel(_ coordinator: String, session: Int) {
-        coordination.act { state, now in state.table.cancel(coordinator, session: session, now: now) }
+    public func cancel(_ coordinator: String, session: Int) throws(ClaimFailure) {
+        let isTold = coordination.act { state, now in
+            guard state.table.sessions[session]?.cancelled.count ?? 0 < coordination.limits.claimsPerSession else {
+                return false
+            }
+            state.table.cancel(coordinator, session: session, now: now)
+            return true
+        }
+        if !isTold { throw ClaimFailure(Errno(EUSERS), "too many coordinators were cancelled; begin a new session") }
     }
 
     /// Waits in a task; one that is cancelled leaves the queue.
@@ -112,7 +119,10 @@ extension Engine {
                     continuation.resume(returning: $0)
                 }
                 guard let number else {
-                    let failure = ClaimFailure(Errno(EUSERS), "the session has ended, or has too many claims")
+                    let failure = ClaimFailure(
+                        Errno(EUSERS),
+                        "the session has ended, or there are too many claims: release some"
+                    )
                     return continuation.resume(returning: .failure(failure))
                 }
                 let isCancelled = asked.withLock { asked in

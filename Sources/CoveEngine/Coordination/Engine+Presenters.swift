@@ -31,7 +31,9 @@ extension Engine {
             }
             return number
         }
-        guard let number else { throw ClaimFailure(Errno(EUSERS), "the session has ended, or too many presenters") }
+        guard let number else {
+            throw ClaimFailure(Errno(EUSERS), "the session has ended, or there are too many presenters: remove some")
+        }
         if !observes.isEmpty {
             coordination.hasObservers.store(true, ordering: .relaxed)
             if let found { beginObserving(Array(observes.prefix(100)), of: found) }
@@ -79,21 +81,22 @@ extension Engine {
         }
     }
 
-    /// How many are told of at a time: nobody waits for long meanwhile.
-    private static let told = 500
+    /// How many are looked at under one lock: nobody waits for long meanwhile.
+    private static let told = 100
 
-    /// All claims, in their order.
-    public func claimStatuses() -> [CoordinationInterface.ClaimStatus] {
+    /// All claims, in their order, some at a time.
+    public func claimStatuses<Failure: Error>(
+        _ tell: ([CoordinationInterface.ClaimStatus]) async throws(Failure) -> Void
+    ) async throws(Failure) {
         let numbers = coordination.act { state, _ in Array(state.table.claims.keys) }.sorted()
         var names = ProgramNames()
-        return chunks(of: numbers) { chunk in
-            coordination.act { state, now in
-                chunk.compactMap { number in state.table.claims[number].map { self.status(of: $0, state, now) } }
+        for start in stride(from: 0, to: numbers.count, by: Engine.told) {
+            let part = numbers[start...].prefix(Engine.told)
+            var statuses = coordination.act { state, now in
+                part.compactMap { number in state.table.claims[number].map { self.status(of: $0, state, now) } }
             }
-        }.map { status in
-            var status = status
-            status.program = names[status.process]
-            return status
+            for index in statuses.indices { statuses[index].program = names[statuses[index].process] }
+            try await tell(statuses)
         }
     }
 
@@ -124,35 +127,38 @@ extension Engine {
         )
     }
 
-    /// All presenters, in the order they came.
-    public func presenterStatuses() -> [CoordinationInterface.PresenterStatus] {
+    /// All presenters, in the order they came, some at a time.
+    public func presenterStatuses<Failure: Error>(
+        _ tell: ([CoordinationInterface.PresenterStatus]) async throws(Failure) -> Void
+    ) async throws(Failure) {
         let numbers = coordination.act { state, _ in Array(state.table.presenters.keys) }.sorted()
         var names = ProgramNames()
-        return chunks(of: numbers) { chunk in
-            coordination.act { state, _ in
-                chunk.compactMap { number in
+        for start in stride(from: 0, to: numbers.count, by: Engine.told) {
+            let part = numbers[start...].prefix(Engine.told)
+            let presenters = coordination.act { state, _ in
+                part.compactMap { number in
                     state.table.presenters[number].map { presenter in
-                        CoordinationInterface.PresenterStatus(
-                            presenter: Token.presenter(number),
+                        (
+                            number: number,
                             process: state.holders[presenter.session]?.process ?? 0,
-                            program: "",
-                            path: presenter.node.map { PathParameter($0.path) },
-                            messages: presenter.implements.map(\.rawValue).sorted(),
+                            path: presenter.node?.path,
+                            kinds: presenter.implements,
                             unanswered: presenter.questions.count
                         )
                     }
                 }
             }
-        }.map { status in
-            var status = status
-            status.program = names[status.process]
-            return status
-        }
-    }
-
-    private func chunks<Status>(of numbers: [Int], _ body: (ArraySlice<Int>) -> [Status]) -> [Status] {
-        stride(from: 0, to: numbers.count, by: Engine.told).flatMap { start in
-            body(numbers[start..<min(start + Engine.told, numbers.count)])
+            let statuses = presenters.map { presenter in
+                CoordinationInterface.PresenterStatus(
+                    presenter: Token.presenter(presenter.number),
+                    process: presenter.process,
+                    program: names[presenter.process],
+                    path: presenter.path.map { PathParameter($0) },
+                    messages: presenter.kinds.map(\.rawValue).sorted(),
+                    unanswered: presenter.unanswered
+                )
+            }
+            try await tell(statuses)
         }
     }
 }

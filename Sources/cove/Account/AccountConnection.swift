@@ -99,7 +99,9 @@ struct AccountConnection {
         switch failure {
         case .error(let error):
             if error.name.hasPrefix("io.cove."), let message = error.parameters["message"]?.text {
-                return Failure(subject ?? name, message)
+                var failure = Failure(subject ?? name, message)
+                failure.errno = error.errno
+                return failure
             }
             return Failure(subject ?? name, error.description, "use the same version of cove everywhere")
         case .connection(let error):

@@ -1,7 +1,7 @@
 /// A parsed command line: options by name, operands as the bytes they came as.
 struct Arguments: Sendable {
     /// The values of each option, in order; an empty text for a switch.
-    private(set) var options: [String: [String]] = [:]
+    private(set) var options: [String: [[UInt8]]] = [:]
     /// What is no option; names of files need not be UTF-8.
     private(set) var operands: [[UInt8]] = []
 
@@ -9,10 +9,10 @@ struct Arguments: Sendable {
     func has(_ name: String) -> Bool { options[name] != nil }
 
     /// The option's last value.
-    func value(_ name: String) -> String? { options[name]?.last }
+    func value(_ name: String) -> String? { options[name]?.last.map { String(decoding: $0, as: UTF8.self) } }
 
     /// All of the option's values.
-    func values(_ name: String) -> [String] { options[name] ?? [] }
+    func values(_ name: String) -> [[UInt8]] { options[name] ?? [] }
 
     /// An operand as text.
     func operand(_ index: Int) -> String? {
@@ -36,14 +36,18 @@ struct Arguments: Sendable {
                 }
                 if option.argument == nil {
                     guard parts.count == 1 else { throw .usage("--\(parts[0])", "takes no value", remedy) }
-                    options[option.key, default: []].append("")
+                    options[option.key, default: []].append([])
                 } else if parts.count == 2 {
-                    options[option.key, default: []].append(String(parts[1]))
+                    options[option.key, default: []].append(Array(word.drop { $0 != UInt8(ascii: "=") }.dropFirst()))
                 } else {
                     try take(option, from: &rest, remedy)
                 }
             } else if text.hasPrefix("-"), text != "-" {
                 try takeShort(text.dropFirst(), &rest, command, remedy)
+            } else if case .command = command.operands.completion {
+                // The options after a command are its own.
+                operands += [word] + rest
+                break
             } else {
                 operands.append(word)
             }
@@ -64,11 +68,11 @@ struct Arguments: Sendable {
                 throw .usage("-\(letter)", "unknown option", remedy)
             }
             if option.argument == nil {
-                options[option.key, default: []].append("")
+                options[option.key, default: []].append([])
             } else if letters.isEmpty {
                 try take(option, from: &rest, remedy)
             } else {
-                options[option.key, default: []].append(String(letters))
+                options[option.key, default: []].append(Array(letters.utf8))
                 letters = ""
             }
         }
@@ -82,7 +86,7 @@ struct Arguments: Sendable {
         guard let value = rest.popFirst() else {
             throw .usage(option.spelling, "its value is missing", remedy)
         }
-        options[option.key, default: []].append(String(decoding: value, as: UTF8.self))
+        options[option.key, default: []].append(value)
     }
 
     private func checkOperands(_ command: Command, _ remedy: String) throws(Failure) {

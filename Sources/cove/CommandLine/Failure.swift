@@ -8,6 +8,8 @@ struct Failure: Error, Sendable {
     var what: String
     /// What to do about it.
     var remedy: String?
+    /// What the daemon's error says, where a system call would have failed so.
+    var errno: Errno?
     /// True when the daemon has gone in the middle.
     var isDaemonGone = false
     /// 1 for a failure, 2 for a wrong command line.

@@ -21,11 +21,17 @@ extension CommandTable {
             item("deleting", "PATH, and all in it, is going to be deleted"),
             item("replacing", "another item is going to take PATH, whether or not one is there"),
             Option(long: "for-uploading", summary: "read snapshots, and let others write at once"),
-            Option(long: "timeout", argument: "S", summary: "give up after so many seconds"),
+            Option(short: "w", long: "timeout", argument: "S", summary: "give up after so many seconds, as 5 or 0.5"),
+            Option(
+                short: "E",
+                long: "conflict-exit-code",
+                argument: "N",
+                summary: "the exit code when the seconds are over, instead of 1"
+            ),
         ],
         details: """
             Each item option can be given several times; all are claimed at once, so that two commands never wait for each
-            other. Put `--` before a command that has options of its own: `cove coordinate --writing F -- vim F`.
+            other: `cove coordinate --writing F vim F`.
 
             Claims are held until the command ends. It and the programs it starts use the items as ever; others wait, and so
             do programs that know nothing of claims: they wait in open(2), at most 45 seconds, and may be interrupted.
@@ -34,7 +40,9 @@ extension CommandTable {
             With --for-uploading the variable COVE_SNAPSHOT has the paths of the snapshots of all items that are read, one a
             line: copies that no later write changes, a directory as one zip file. They are deleted when the command ends.
 
-            The exit code is the command's; 1 when the claims can't be had, 126 or 127 when the command can't be run.
+            The exit code is the command's, or 128 and the number of the signal that killed it; 1 when the claims can't be
+            had; 126 or 127 when the command can't be run. SIGTERM and SIGHUP are handed on to the command. One that is
+            stopped (Ctrl-Z) for 10 seconds loses the claims that others wait for, and is told when it goes on.
             """
     ) { arguments throws(Failure) in try Coordinate(arguments).run() }
 

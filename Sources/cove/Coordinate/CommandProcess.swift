@@ -6,11 +6,13 @@ internal import Synchronization
 enum CommandProcess {
     /// The command's process, for the signal handler.
     private static let child = Atomic<Int32>(0)
+    /// A signal that the command is to get; it may come before the command is there.
+    private static let waiting = Atomic<Int32>(0)
 
     /// Runs a command with this process's terminal, files and environment; its exit code, or 128 and the signal's number.
     static func run(_ words: [[UInt8]]) -> Int32 {
         let list = words.map { word -> UnsafeMutablePointer<CChar>? in
-            strdup(String(decoding: word, as: UTF8.self))
+            strdup((word + [0]).map { CChar(bitPattern: $0) })
         }
         defer { list.forEach { free($0) } }
         var attributes = posix_spawnattr_t()
@@ -18,14 +20,19 @@ enum CommandProcess {
         defer { posix_spawnattr_destroy(&attributes) }
         var defaults = sigset_t()
         sigemptyset(&defaults)
-        for signal in [SIGPIPE, SIGINT, SIGQUIT] { sigaddset(&defaults, signal) }
+        sigaddset(&defaults, SIGPIPE)
+        // What nohup(1) and the like have it ignore, the command ignores too.
+        for number in [SIGINT, SIGQUIT] where !isIgnored(number) { sigaddset(&defaults, number) }
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
         // The terminal sends these to the command too; what it makes of them is its own business.
         signal(SIGINT, SIG_IGN)
         signal(SIGQUIT, SIG_IGN)
-        for number in [SIGTERM, SIGHUP] {
-            signal(number) { number in _ = kill(CommandProcess.child.load(ordering: .relaxed), number) }
+        for number in [SIGTERM, SIGHUP] where !isIgnored(number) {
+            signal(number) { number in
+                CommandProcess.waiting.store(number, ordering: .sequentiallyConsistent)
+                CommandProcess.handOn()
+            }
         }
         var process = pid_t()
         let error = posix_spawnp(&process, list[0] ?? strdup(""), nil, &attributes, list + [nil], environ)
@@ -33,7 +40,8 @@ enum CommandProcess {
             Tool.report(Failure(String(decoding: words[0], as: UTF8.self), "\(Errno(error))", "check the command"))
             return error == ENOENT ? 127 : 126
         }
-        child.store(process, ordering: .relaxed)
+        child.store(process, ordering: .sequentiallyConsistent)
+        handOn()
         while true {
             var status: Int32 = 0
             let ended = waitpid(-1, &status, 0)
@@ -41,5 +49,19 @@ enum CommandProcess {
             guard ended == process else { continue }
             return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
         }
+    }
+
+    private static func handOn() {
+        let process = child.load(ordering: .sequentiallyConsistent)
+        guard process > 0 else { return }
+        let number = waiting.exchange(0, ordering: .sequentiallyConsistent)
+        if number != 0 { _ = kill(process, number) }
+    }
+
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        guard sigaction(number, nil, &action) == 0 else { return false }
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+            == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 }

@@ -11,6 +11,8 @@ struct Coordinate {
     private let locations: [ItemLocation]
     private let intents: [CoordinationInterface.Intent]
     private let timeout: Double?
+    /// The exit code when the time is over.
+    private let conflictExitCode: Int32
 
     init(_ arguments: Arguments) throws(Failure) {
         command = arguments.operands
@@ -19,7 +21,7 @@ struct Coordinate {
         let reading: [Interface.ReadingOption] = arguments.has("for-uploading") ? [.forUploading] : []
         func add(_ name: String, _ make: (PathParameter) -> Interface.Intent) throws(Failure) {
             for path in arguments.values(name) {
-                let location = try Failure.locating(Array(path.utf8), ItemLocation.find)
+                let location = try Failure.locating(path, ItemLocation.find)
                 locations.append(location)
                 intents.append(make(PathParameter(location.path)))
             }
@@ -36,14 +38,17 @@ struct Coordinate {
         if let other = locations.first(where: { $0.socket != first.socket }) {
             throw .usage(other.shown, "is in another mount than \(first.shown)", "coordinate one account at a time")
         }
-        if let text = arguments.value("timeout") {
+        timeout = try arguments.value("timeout").map { text throws(Failure) in
             guard let seconds = Double(text), seconds >= 0 else {
-                throw .usage("--timeout", "\(text) is no number of seconds")
+                throw .usage("--timeout", "\(text) is no number of seconds", "write it as 5 or 0.5")
             }
-            timeout = seconds
-        } else {
-            timeout = nil
+            return seconds
         }
+        let code = arguments.value("conflict-exit-code") ?? "1"
+        guard let number = Int32(code), (0...255).contains(number) else {
+            throw .usage("--conflict-exit-code", "\(code) is no exit code", "choose one from 0 to 255")
+        }
+        conflictExitCode = number
         self.locations = locations
         self.intents = intents
     }
@@ -87,6 +92,11 @@ struct Coordinate {
                     timeout: nil
                 )
             } catch {
+                if error.errno == .timedOut {
+                    var error = error
+                    error.exitCode = conflictExitCode
+                    throw error
+                }
                 guard error.isDaemonGone else { throw error }
                 // The session begins anew where the next daemon is.
                 let deadline = System.monotonic() + 10_000_000_000

@@ -8,6 +8,14 @@ enum CoordinationService {
     /// Messages that may wait for a session to take them; one that takes none for so long is ended.
     private static let waitingMessages = 20_000
 
+    /// How many claims and presenters one reply tells of.
+    private static let listed = 500
+
+    /// What is kept of a caller's words, in bytes.
+    private static let longestName = 255
+    private static let longestPath = 4096
+    private static let longestList = 1024
+
     /// The interface for an engine.
     static func interface(engine: Engine) -> VarlinkInterface {
         VarlinkInterface(
@@ -21,8 +29,7 @@ enum CoordinationService {
                     try await claim(engine, request, invocation)
                 },
                 "Moved": VarlinkMethod { (request: Interface.MovedRequest, _) async throws(VarlinkError) in
-                    guard let path = try request.path.remotePath(), let newPath = try request.newPath.remotePath()
-                    else {
+                    guard let path = try checked(request.path), let newPath = try checked(request.newPath) else {
                         throw .invalidParameter("path")
                     }
                     try failing { () throws(ClaimFailure) in try engine.moved(request.claim, path, to: newPath) }
@@ -33,11 +40,13 @@ enum CoordinationService {
                     return VarlinkNothing()
                 },
                 "Cancel": VarlinkMethod { (request: Interface.CancelRequest, _) async throws(VarlinkError) in
+                    try checkLength("coordinator", request.coordinator, longestName)
                     let session = try session(engine, request.session)
-                    engine.cancel(request.coordinator, session: session)
+                    try failing { () throws(ClaimFailure) in try engine.cancel(request.coordinator, session: session) }
                     return VarlinkNothing()
                 },
                 "Prepare": VarlinkMethod { (request: Interface.ClaimRequest, _) async throws(VarlinkError) in
+                    try checkLengths(request)
                     let session = try session(engine, request.session ?? "")
                     try await failing { () async throws(ClaimFailure) in
                         try await engine.prepare(request, session: session)
@@ -55,7 +64,8 @@ enum CoordinationService {
         [
             "AddPresenter": VarlinkMethod { (request: Interface.PresenterRequest, _) async throws(VarlinkError) in
                 let session = try session(engine, request.session)
-                let path = try request.path.remotePath()
+                try checkLength("observes", (request.observes ?? []).joined(), longestList)
+                let path = try checked(request.path)
                 let presenter = try failing { () throws(ClaimFailure) in
                     try engine.addPresenter(
                         session: session,
@@ -69,7 +79,7 @@ enum CoordinationService {
             "MovePresenter": VarlinkMethod { (request: Interface.PresenterRequest, _) async throws(VarlinkError) in
                 let session = try session(engine, request.session)
                 guard let presenter = request.presenter else { throw .invalidParameter("presenter") }
-                let path = try request.path.remotePath()
+                let path = try checked(request.path)
                 try failing { () throws(ClaimFailure) in
                     try engine.movePresenter(presenter, session: session, to: path)
                 }
@@ -131,6 +141,7 @@ enum CoordinationService {
         _ request: Interface.ClaimRequest,
         _ invocation: VarlinkInvocation
     ) async throws(VarlinkError) -> Interface.ClaimReply {
+        try checkLengths(request)
         let scope = invocation.scope
         let session: Int
         if let token = request.session {
@@ -156,14 +167,39 @@ enum CoordinationService {
         _ engine: Engine,
         _ invocation: VarlinkInvocation
     ) async throws(VarlinkError) -> Interface.ListReply {
-        let claims = engine.claimStatuses()
-        let presenters = try await AccountService.sendBatches(engine.presenterStatuses(), invocation) {
-            Interface.ListReply(claims: [], presenters: $0)
+        var last = Interface.ListReply(claims: [], presenters: [])
+        // What is there is told part by part, so that long lists are never held.
+        func add(
+            _ claims: [Interface.ClaimStatus],
+            _ presenters: [Interface.PresenterStatus]
+        ) async throws(VarlinkError) {
+            if last.claims.count + last.presenters.count + claims.count + presenters.count > listed {
+                try await invocation.send(last)
+                last = Interface.ListReply(claims: [], presenters: [])
+            }
+            last.claims += claims
+            last.presenters += presenters
         }
-        let last = try await AccountService.sendBatches(claims, invocation) {
-            Interface.ListReply(claims: $0, presenters: [])
-        }
-        return Interface.ListReply(claims: last, presenters: presenters)
+        try await engine.presenterStatuses { presenters throws(VarlinkError) in try await add([], presenters) }
+        try await engine.claimStatuses { claims throws(VarlinkError) in try await add(claims, []) }
+        return last
+    }
+
+    private static func checkLengths(_ request: Interface.ClaimRequest) throws(VarlinkError) {
+        try checkLength("coordinator", request.coordinator ?? "", longestName)
+        try checkLength("purpose", request.purpose ?? "", longestName)
+        for intent in request.intents { _ = try checked(intent.path) }
+    }
+
+    private static func checked(_ parameter: PathParameter) throws(VarlinkError) -> RemotePath? {
+        try checkLength("path", parameter.path ?? parameter.pathBase64 ?? "", longestPath)
+        return try parameter.remotePath()
+    }
+
+    private static func checkLength(_ name: String, _ text: String, _ limit: Int) throws(VarlinkError) {
+        guard text.utf8.count > limit else { return }
+        let message = "\(name) is longer than \(limit) bytes"
+        throw .failed(message, errno: .nameTooLong, interface: Interface.name)
     }
 
     private static func session(_ engine: Engine, _ token: String) throws(VarlinkError) -> Int {

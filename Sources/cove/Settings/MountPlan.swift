@@ -40,7 +40,8 @@ struct MountPlan: Sendable {
                 )
         }
         options = try AccountOptions(
-            arguments.values("o") + (arguments.has("read-only") ? ["ro"] : []) + (certificates.map { [$0] } ?? [])
+            arguments.values("o").map { String(decoding: $0, as: UTF8.self) }
+                + (arguments.has("read-only") ? ["ro"] : []) + (certificates.map { [$0] } ?? [])
         )
         account = try Self.checked(arguments.value("account")) ?? Self.accountName(of: source)
         if let directory = arguments.value("state") {

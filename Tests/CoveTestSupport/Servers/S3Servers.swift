@@ -76,12 +76,7 @@ extension TestServer {
 
     /// Where `mount-scripts/test` puts a server's program.
     private static func installed(_ name: String, _ program: String) throws -> String {
-        let home = ProcessInfo.processInfo.environment["HOME"] ?? ""
-        let path = "\(home)/.cache/cove-tests/\(name)/bin/\(program)"
-        guard FileManager.default.isExecutableFile(atPath: path) else {
-            throw CommandFailure("\(path) is missing: mount-scripts/test installs it")
-        }
-        return path
+        try TestPackage.folder(name) + "/bin/\(program)"
     }
 
     /// True once the server has made the bucket and keeps an object; the requests are signed by curl.

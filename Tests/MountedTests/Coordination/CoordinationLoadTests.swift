@@ -170,10 +170,11 @@ extension Mounted {
 
         @Test func `the varlink package of PyPI lists, claims and releases`() async throws {
             try await mounted { account in
+                let package = try TestPackage.folder("varlink")
                 let output = try account.shell(
                     """
                     echo x > F
-                    python3 - <<'END'
+                    PYTHONPATH=\(package) python3 - <<'END'
                     import os, varlink
                     path = os.getxattr(".", "user.cove.socket").decode()
                     with varlink.Client.new_with_address("unix:" + path) as client:
@@ -189,51 +190,6 @@ extension Mounted {
                 )
                 #expect(output.contains("io.cove.Coordination"))
                 #expect(output.hasSuffix("F ['granted']\n[]\n"))
-            }
-        }
-
-        @Test func `clients that flood, stop halfway or never answer hold up nobody else`() async throws {
-            try await mounted(options: "presenter-timeout=3") { account in
-                try CoordinationScripts.prepare(account)
-                try account.shell("mkdir d; for n in $(seq 200); do echo $n > d/$n; done")
-                let flood = try account.startPython(
-                    """
-                    session = Session(socket_path)
-                    count = 0
-                    try:
-                        while count < 100000:
-                            session.calls.call("AddPresenter", session=session.token, path="d/%d" % (count % 200),
-                                               messages=KINDS, observes=[])
-                            count += 1
-                    except Failed as error:
-                        print(error.args[0])
-                    for n in range(50):
-                        half = Connection(socket_path)
-                        half.socket.sendall(b'{"method": "io.cove.Coordination.Cl')
-                        globals()["half%d" % n] = half
-                    done("flooded")
-                    until("stop")
-                    """
-                )
-                try waitUntil("it has flooded", deadline: 100) { try account.shell("ls $tmp").contains("flooded") }
-                let slowest = try account.shell(
-                    """
-                    python3 - <<'END'
-                    import os, time
-                    open("free", "w").close()
-                    slowest = []
-                    for n in range(300):
-                        start = time.monotonic()
-                        os.close(os.open("free", os.O_RDONLY))
-                        slowest.append(time.monotonic() - start)
-                    print(sorted(slowest)[-6] < 0.01)
-                    END
-                    """
-                )
-                #expect(slowest == "True\n")
-                #expect(flood.output == "87\n")
-                try account.shell("touch $tmp/stop")
-                #expect(try flood.wait(deadline: 20).status == 0)
             }
         }
     }

@@ -7,7 +7,10 @@ public enum CoordinationInterface {
     public static let definition = """
         # Coordinated access to the items of one Cove account. Paths are relative to the mount point, path_base64 is for one
         # that is not UTF-8. A session is the connection that Attend is called on, and ends with it: its claims end, its
-        # presenters vanish, and what they were asked counts as answered.
+        # presenters vanish, and what they were asked counts as answered. Limits, beyond which calls fail with EUSERS: 1,000
+        # sessions, in each 10,000 claims and 10,000 presenters, in all 100,000 presenters and 200,000 claimed items, 1,000 items
+        # a claim. Paths have at most 4,096 bytes, coordinators and purposes 255, else ENAMETOOLONG. A session that has not
+        # taken 20,000 messages ends.
         interface io.cove.Coordination
 
         type Path (path: ?string, path_base64: ?string)

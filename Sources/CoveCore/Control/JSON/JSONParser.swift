@@ -133,8 +133,15 @@ private struct JSONParser {
         var collected: [UInt8] = []
         while true {
             let start = position
+            var union: UInt8 = 0
             while let byte = next, byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+                union |= byte
                 position += 1
+            }
+            // Most texts are ASCII without escapes: nothing to check, nothing to put together.
+            if collected.isEmpty, union < 0x80, next == UInt8(ascii: "\"") {
+                position += 1
+                return String(decoding: bytes[start..<(position - 1)], as: UTF8.self)
             }
             collected.append(contentsOf: bytes[start..<position])
             switch next {

@@ -1,13 +1,11 @@
-internal import FoundationEssentials
-
 extension JSONValue {
     /// Turns a message into JSON.
     ///
     /// Throws for a number that JSON can't hold.
     public init(encoding message: some Encodable) throws(JSONError) {
-        let data: Data
-        do { data = try JSONEncoder().encode(message) } catch { throw JSONError("can't be written as JSON: \(error)") }
-        try self.init(parsing: Array(data))
+        let encoder = JSONValueEncoder()
+        do { try message.encode(to: encoder) } catch { throw JSONError("can't be written as JSON: \(error)") }
+        self = encoder.value
     }
 
     /// Turns JSON into a message.
@@ -15,7 +13,7 @@ extension JSONValue {
     /// Throws the member that is missing or of the wrong type.
     public func decode<Message: Decodable>(as type: Message.Type = Message.self) throws(JSONError) -> Message {
         do {
-            return try JSONDecoder().decode(type, from: Data(bytes))
+            return try Message(from: JSONValueDecoder(self))
         } catch let error as DecodingError {
             throw JSONError(error)
         } catch {

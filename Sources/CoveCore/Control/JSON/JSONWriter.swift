@@ -6,6 +6,14 @@ extension JSONValue {
         return output
     }
 
+    /// The value as a message, its NUL included.
+    var message: [UInt8] {
+        var output: [UInt8] = []
+        write(into: &output)
+        output.append(0)
+        return output
+    }
+
     /// The value as a text.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 
@@ -36,8 +44,9 @@ extension JSONValue {
         }
     }
 
+    private static let hexadecimal = Array("0123456789abcdef".utf8)
+
     private static func write(_ text: String, into output: inout [UInt8]) {
-        let hexadecimal = Array("0123456789abcdef".utf8)
         output.append(UInt8(ascii: "\""))
         for byte in text.utf8 {
             switch byte {

@@ -10,35 +10,26 @@ final class ReplyOutbox: Sendable {
         var messages: [[UInt8]] = []
         var isFinished = false
         var isClosed = false
+        /// True while the connection's thread waits to be woken.
+        var isAwaited = false
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
     private let state = Mutex(State())
-    /// Becomes readable when there is something to take.
+    /// Becomes readable when there is something to take, after a `take` that found nothing.
     let wakeDescriptor: Int32
-    private let signalDescriptor: Int32
 
-    init() throws(Errno) {
-        var pair: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-        try System.retry { socketpair(AF_UNIX, type, 0, &pair) }
-        wakeDescriptor = pair[0]
-        signalDescriptor = pair[1]
-    }
+    init() throws(Errno) { wakeDescriptor = try System.eventDescriptor() }
 
-    deinit {
-        System.close(wakeDescriptor)
-        System.close(signalDescriptor)
-    }
+    deinit { System.close(wakeDescriptor) }
 
     /// Adds a reply unless too many wait already: for progress, of which the next report says more.
     func offer(_ message: [UInt8]) {
-        let isAdded = state.withLock { state in
-            guard !state.isClosed, state.messages.count < Self.room else { return false }
+        state.withLock { state in
+            guard !state.isClosed, state.messages.count < Self.room else { return }
             state.messages.append(message)
-            return true
+            wake(&state)
         }
-        if isAdded { wake() }
     }
 
     /// Adds a reply, after a wait when too many wait already.
@@ -50,12 +41,10 @@ final class ReplyOutbox: Sendable {
                 if state.isClosed { return false }
                 guard state.messages.count < Self.room else { return nil }
                 state.messages.append(message)
+                wake(&state)
                 return true
             }
-            if let isAdded {
-                if isAdded { wake() }
-                return isAdded
-            }
+            if let isAdded { return isAdded }
             await withCheckedContinuation { continuation in
                 let mustWait = state.withLock { state in
                     guard !state.isClosed, state.messages.count >= Self.room else { return false }
@@ -72,16 +61,15 @@ final class ReplyOutbox: Sendable {
         state.withLock { state in
             if let message { state.messages.append(message) }
             state.isFinished = true
+            wake(&state)
         }
-        wake()
     }
 
     /// Takes what is there; the second part is true once the call is over, and the outbox is ready for the next one.
     func take() -> (messages: [[UInt8]], isFinished: Bool) {
-        var drain = [UInt8](repeating: 0, count: 64)
-        while recv(wakeDescriptor, &drain, drain.count, Int32(MSG_DONTWAIT)) > 0 {}
         let (messages, isFinished, waiters) = state.withLock { state in
             defer {
+                state.isAwaited = state.messages.isEmpty && !state.isFinished
                 state.messages = []
                 state.waiters = []
                 state.isFinished = false
@@ -103,8 +91,17 @@ final class ReplyOutbox: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    private func wake() {
-        var byte: UInt8 = 0
-        _ = Glibc.send(signalDescriptor, &byte, 1, Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
+    /// Makes the descriptor unreadable again.
+    func rest() {
+        var count: UInt64 = 0
+        _ = read(wakeDescriptor, &count, 8)
+    }
+
+    /// No system call while the connection's thread is at work.
+    private func wake(_ state: inout State) {
+        guard state.isAwaited else { return }
+        state.isAwaited = false
+        var one: UInt64 = 1
+        _ = write(wakeDescriptor, &one, 8)
     }
 }

@@ -68,15 +68,17 @@ enum UnixSocket {
 
     /// recv(2) of what is there, at most 64 KiB; empty when the peer has closed, nil when nothing is there yet.
     static func receive(_ descriptor: Int32) throws(Errno) -> [UInt8]? {
-        do throws(Errno) {
-            let size = 64 << 10
-            var buffer = [UInt8](repeating: 0, count: size)
-            let count = try System.retry { recv(descriptor, &buffer, size, Int32(MSG_DONTWAIT)) }
-            buffer.removeSubrange(count...)
-            return buffer
-        } catch .wouldBlock {
-            return nil
+        var failure: Errno?
+        let bytes = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+            do throws(Errno) {
+                count = try System.retry { recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT)) }
+            } catch {
+                failure = error
+            }
         }
+        if failure == .wouldBlock { return nil }
+        if let failure { throw failure }
+        return bytes
     }
 
     /// send(2), repeated until all is sent.

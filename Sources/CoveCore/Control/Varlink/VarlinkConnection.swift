@@ -36,9 +36,20 @@ final class VarlinkConnection: Sendable {
             }
         }
         var framer = MessageFramer()
-        while let message = nextMessage(&framer), let call = try? VarlinkCall(parsing: message) {
-            guard answer(call) else { return }
+        while let message = nextMessage(&framer) {
+            do throws(JSONError) {
+                guard answer(try VarlinkCall(parsing: message)) else { return }
+            } catch {
+                return refuse("this is no call: \(error); see varlink.org")
+            }
         }
+    }
+
+    /// Says why the connection ends.
+    private func refuse(_ words: String) {
+        let error = VarlinkError.io("InvalidMessage", words)
+        let reply = VarlinkReply(parameters: error.parameters, error: error.name)
+        try? UnixSocket.send(socket, reply.message, stallMilliseconds: 0)
     }
 
     /// Ends reading, and with it the connection once the call being answered is done.
@@ -79,6 +90,9 @@ final class VarlinkConnection: Sendable {
                 if bytes.isEmpty { return nil }
                 framer.append(bytes)
             }
+        } catch is MessageFramer.TooLong {
+            refuse("a message is longer than \(MessageFramer.maximumLength) bytes; make it several calls")
+            return nil
         } catch {
             return nil
         }
@@ -88,23 +102,27 @@ final class VarlinkConnection: Sendable {
     ///
     /// False when the connection is to end.
     private func answer(_ call: VarlinkCall) -> Bool {
-        let task = Task { [service, peer, scope, outbox] in
+        // A call that need not wait is answered on this thread; one that waits goes on in Swift's pool.
+        let task = Task.immediate { [service, peer, scope, outbox] in
             let reply = await service.answer(call, peer: peer, scope: scope, outbox: outbox)
-            outbox.finish(call.oneway ? nil : Self.checked(reply).message)
+            outbox.finish(call.oneway ? nil : Self.checked(reply))
         }
         do {
             while true {
+                let (messages, isFinished) = outbox.take()
+                if !messages.isEmpty {
+                    let bytes = messages.count == 1 ? messages[0] : Array(messages.joined())
+                    try UnixSocket.send(socket, bytes, stallMilliseconds: limits.sendStallMilliseconds)
+                }
+                if isFinished { return true }
+                if !messages.isEmpty { continue }
                 var entries = [
                     pollfd(fd: socket, events: 0, revents: 0),
                     pollfd(fd: outbox.wakeDescriptor, events: Int16(POLLIN), revents: 0),
                 ]
                 try System.retry { poll(&entries, 2, -1) }
                 if entries[1].revents != 0 {
-                    let (messages, isFinished) = outbox.take()
-                    for message in messages {
-                        try UnixSocket.send(socket, message, stallMilliseconds: limits.sendStallMilliseconds)
-                    }
-                    if isFinished { return true }
+                    outbox.rest()
                 } else if entries[0].revents != 0 {
                     throw Errno.notConnected
                 }
@@ -116,9 +134,10 @@ final class VarlinkConnection: Sendable {
     }
 
     /// A reply beyond the longest message would end the peer's connection: it becomes an error that says so.
-    private static func checked(_ reply: VarlinkReply) -> VarlinkReply {
-        guard reply.message.count > MessageFramer.maximumLength else { return reply }
+    private static func checked(_ reply: VarlinkReply) -> [UInt8] {
+        let message = reply.message
+        guard message.count > MessageFramer.maximumLength else { return message }
         let error = VarlinkError.expectedMore
-        return VarlinkReply(parameters: error.parameters, error: error.name)
+        return VarlinkReply(parameters: error.parameters, error: error.name).message
     }
 }

@@ -33,6 +33,11 @@ public struct VarlinkError: Error, Sendable, Equatable {
     /// The result is longer than one message: the call must ask for `more`.
     public static let expectedMore = VarlinkError(name: "org.varlink.service.ExpectedMore")
 
+    /// An error of the service itself, with what happened and what to do.
+    static func io(_ name: String, _ message: String) -> VarlinkError {
+        VarlinkError(name: "io.cove.\(name)", parameters: .object(["message": .string(message)]))
+    }
+
     /// The peer may not do that.
     public static let permissionDenied = VarlinkError(name: "org.varlink.service.PermissionDenied")
 }

@@ -17,7 +17,7 @@ public struct VarlinkInterface: Sendable {
 
 /// What a method does.
 ///
-/// It runs in Swift's cooperative pool and so must not block.
+/// It begins on the connection's thread and goes on in Swift's cooperative pool once it has waited, and so must not block.
 public struct VarlinkMethod: Sendable {
     let run: @Sendable (VarlinkInvocation) async throws(VarlinkError) -> JSONValue
 
@@ -70,7 +70,7 @@ public struct VarlinkInvocation: Sendable {
         guard wantsMore else { throw .expectedMore }
         let value = try Self.encode(reply)
         guard await outbox.send(VarlinkReply(parameters: value, continues: true).message) else {
-            throw VarlinkError(name: "io.cove.Gone")
+            throw .io("Gone", "the caller has gone")
         }
     }
 
@@ -78,10 +78,7 @@ public struct VarlinkInvocation: Sendable {
         do {
             return try JSONValue(encoding: reply)
         } catch {
-            throw VarlinkError(
-                name: "io.cove.Internal",
-                parameters: .object(["message": .string("a reply \(error.description)")])
-            )
+            throw .io("Internal", "a reply \(error.description)")
         }
     }
 }

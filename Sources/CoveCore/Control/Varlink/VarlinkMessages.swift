@@ -44,7 +44,7 @@ public struct VarlinkCall: Sendable, Equatable {
         if parameters != .empty { members["parameters"] = parameters }
         if more { members["more"] = .bool(true) }
         if oneway { members["oneway"] = .bool(true) }
-        return JSONValue.object(members).bytes + [0]
+        return JSONValue.object(members).message
     }
 }
 
@@ -78,6 +78,6 @@ public struct VarlinkReply: Sendable, Equatable {
         var members: [String: JSONValue] = ["parameters": parameters]
         if continues { members["continues"] = .bool(true) }
         if let error { members["error"] = .string(error) }
-        return JSONValue.object(members).bytes + [0]
+        return JSONValue.object(members).message
     }
 }

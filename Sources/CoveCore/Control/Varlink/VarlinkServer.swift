@@ -3,8 +3,8 @@ internal import Synchronization
 
 /// Serves interfaces on a Unix socket to processes of the same user and of root.
 ///
-/// One thread accepts, each connection has its own: a slow or silent peer holds up nobody else. Handlers run in Swift's
-/// cooperative pool.
+/// One thread accepts, each connection has its own: a slow or silent peer holds up nobody else, and calls that are
+/// answered without waiting take nothing from Swift's cooperative pool.
 public final class VarlinkServer: Sendable {
     /// How much a server takes, and how long it waits.
     public struct Limits: Sendable {
@@ -120,7 +120,8 @@ public final class VarlinkServer: Sendable {
                 return state.nextNumber
             }
             guard let number else {
-                return refuse(socket, VarlinkError(name: "io.cove.TooManyConnections"))
+                let words = "\(limits.connections) connections are open; end some, or use one for many calls"
+                return refuse(socket, .io("TooManyConnections", words))
             }
             do throws(Errno) {
                 try BlockingThread.start { self.serve(connection, number) }

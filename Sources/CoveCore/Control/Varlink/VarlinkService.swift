@@ -1,7 +1,9 @@
 /// All interfaces of one server, `org.varlink.service` among them.
 struct VarlinkService: Sendable {
     private static let serviceName = "org.varlink.service"
-    private let interfaces: [String: VarlinkInterface]
+    private let interfaces: Set<String>
+    /// By their full names.
+    private let methods: [String: VarlinkMethod]
 
     init(product: String, version: String, interfaces: [VarlinkInterface]) {
         var all: [String: VarlinkInterface] = [:]
@@ -16,7 +18,12 @@ struct VarlinkService: Sendable {
             interfaces: [Self.serviceName] + all.keys.sorted()
         )
         all[Self.serviceName] = Self.describing(info, definitions)
-        self.interfaces = all
+        self.interfaces = Set(all.keys)
+        var methods: [String: VarlinkMethod] = [:]
+        for interface in all.values {
+            for (name, method) in interface.methods { methods["\(interface.name).\(name)"] = method }
+        }
+        self.methods = methods
     }
 
     /// Finds and runs the method; the last reply of the call.
@@ -27,11 +34,10 @@ struct VarlinkService: Sendable {
         outbox: ReplyOutbox
     ) async -> VarlinkReply {
         do throws(VarlinkError) {
-            guard let dot = call.method.lastIndex(of: ".") else { throw .methodNotFound(call.method) }
-            let interfaceName = String(call.method[..<dot])
-            guard let interface = interfaces[interfaceName] else { throw .interfaceNotFound(interfaceName) }
-            guard let method = interface.methods[String(call.method[call.method.index(after: dot)...])] else {
-                throw .methodNotFound(call.method)
+            guard let method = methods[call.method] else {
+                let interface = call.method.lastIndex(of: ".").map { String(call.method[..<$0]) }
+                guard let interface, !interfaces.contains(interface) else { throw .methodNotFound(call.method) }
+                throw .interfaceNotFound(interface)
             }
             let invocation = VarlinkInvocation(
                 parameters: call.parameters,

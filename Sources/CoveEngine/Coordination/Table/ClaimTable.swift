@@ -35,6 +35,9 @@ struct ClaimTable: ~Copyable {
         lastNumber = number
     }
 
+    /// The items of all claims, also those that wait.
+    private(set) var itemCount = 0
+
     /// True when nobody claims or presents anything.
     var isEmpty: Bool { claims.isEmpty && presenters.isEmpty }
 
@@ -76,6 +79,7 @@ struct ClaimTable: ~Copyable {
     mutating func request(_ request: ClaimRequest, now: Int64) -> Int {
         let claim = Claim(number: nextNumber(), request: request, since: now)
         claims[claim.number] = claim
+        itemCount += request.items.count
         let session = sessions[request.session]
         session?.claims.insert(claim.number)
         for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
@@ -115,6 +119,7 @@ struct ClaimTable: ~Copyable {
         lastNumber = max(lastNumber, number)
         let claim = Claim(number: number, request: request, since: now)
         claims[number] = claim
+        itemCount += request.items.count
         sessions[request.session]?.claims.insert(number)
         for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
         for intent in claim.intents { place(intent) }
@@ -209,6 +214,7 @@ struct ClaimTable: ~Copyable {
         if !claim.waitsFor.isEmpty { forgetWaits(of: claim) }
         claim.state = .ended
         claims[claim.number] = nil
+        itemCount -= claim.request.items.count
         sessions[claim.session]?.claims.remove(claim.number)
         for presenter in claim.script.keys { dropQuestion(of: claim.number, to: presenter) }
         claim.script = [:]

@@ -1,0 +1,98 @@
+import CoveTestSupport
+import Testing
+
+extension Mounted {
+    /// `cove coordinate` as flock(1) has taught people to use it.
+    struct CoordinationCommandTests {
+        @Test func `a command keeps its options, its exit code and the names of its files`() async throws {
+            try await mounted { account in
+                let output = try account.shell(
+                    """
+                    echo x > F
+                    $COVE coordinate --writing F sh -c 'cat F; exit 7' || echo $?
+                    $COVE coordinate --writing F -- sh -c 'kill -9 $$' || echo $?
+                    $COVE coordinate --writing F nonexistent-command 2> /dev/null || echo $?
+                    $COVE coordinate --writing F /etc/passwd 2> /dev/null || echo $?
+                    name=$(printf 'a\\377b')
+                    echo y > "$name"
+                    $COVE coordinate --writing="$name" --reading F cat "$name" F
+                    $COVE coordinate --reading "$name" sh -c '$COVE claims --json --state $STATE' | grep -c path_base64
+                    """
+                )
+                #expect(output == "x\n7\n137\n127\n126\ny\nx\n1\n")
+            }
+        }
+
+        @Test func `a time that is over has an exit code of its own`() async throws {
+            try await mounted { account in
+                try account.shell("echo x > F")
+                let holder = try account.start(
+                    "$COVE coordinate --writing F sh -c 'touch $tmp/held; until [ -e $tmp/stop ]; do sleep 0.02; done'"
+                )
+                try account.shell("until [ -e $tmp/held ]; do sleep 0.02; done")
+                let late = "$mnt/F: others hold it for longer than that; see `cove claims`"
+                try account.expectRefusal("$COVE coordinate -w 0.2 --writing $mnt/F cat $mnt/F", late)
+                try account.expectRefusal("$COVE coordinate -w 0.2 -E 9 --reading $mnt/F cat $mnt/F", late, status: 9)
+                try account.shell("touch $tmp/stop")
+                #expect(try holder.wait(deadline: 20).status == 0)
+                #expect(try account.cove("coordinate -w 0.2 -E 9 --reading F cat F") == "x\n")
+            }
+        }
+
+        @Test func `signals reach the command, ignored ones stay ignored`() async throws {
+            try await mounted { account in
+                let output = try account.shell(
+                    """
+                    echo x > F
+                    $COVE coordinate --writing F sh -c '
+                        trap "echo term; exit 9" TERM; touch $tmp/there; while :; do sleep 0.02; done' &
+                    until [ -e $tmp/there ]; do sleep 0.02; done
+                    kill $!
+                    wait $! || echo $?
+                    nohup $COVE coordinate --writing F sh -c 'kill -HUP $$; echo alive' 2> /dev/null
+                    (trap "" INT; $COVE coordinate --writing F sh -c 'kill -INT $$; echo alive')
+                    """
+                )
+                #expect(output == "term\n9\nalive\nalive\n")
+            }
+        }
+
+        @Test func `what can't be claimed is told, with what to do`() async throws {
+            try await mounted { account in
+                try account.shell("echo x > F")
+                try account.expectRefusal(
+                    "$COVE coordinate --writing /etc/passwd true",
+                    "/etc/passwd: is not inside a Cove mount; name a path below one (`findmnt -t fuse.cove`)"
+                )
+                try account.expectRefusal(
+                    "$COVE coordinate --writing $mnt/no/where true",
+                    "$mnt/no/where: No such file or directory; check the path"
+                )
+                try account.expectRefusal(
+                    "$COVE coordinate true",
+                    "--writing: no item is named; say which with --reading, --writing and the like",
+                    status: 2
+                )
+                try account.expectRefusal(
+                    "$COVE coordinate --writing $mnt/F",
+                    "COMMAND: is missing; see `cove help coordinate`",
+                    status: 2
+                )
+                try account.expectRefusal(
+                    "$COVE coordinate -w x --writing $mnt/F true",
+                    "--timeout: x is no number of seconds; write it as 5 or 0.5",
+                    status: 2
+                )
+                try account.expectRefusal(
+                    "$COVE coordinate -E 256 --writing $mnt/F true",
+                    "--conflict-exit-code: 256 is no exit code; choose one from 0 to 255",
+                    status: 2
+                )
+                try account.expectRefusal(
+                    "$COVE coordinate --reading $mnt/no --for-uploading true",
+                    "$mnt/no: no such item; check the name"
+                )
+            }
+        }
+    }
+}
