@@ -187,6 +187,21 @@ import Testing
         #expect(driver.failed[cycle]?.errno == .deadlock)
     }
 
+    @Test func `a thousand claims on one item wait for the nearest, and for those behind when these leave`() {
+        let (holder, one, two) = (driver.session(), driver.session(), driver.session())
+        let first = driver.claim(holder, [("f", write)])
+        let waiting = (0..<1000).map { driver.claim($0 % 2 == 0 ? one : two, [("f", write)]) }
+        #expect(waiting.allSatisfy { driver.waits(of: $0).count == 1 })
+        driver.act { $0.endSession(one, now: 0) }
+        #expect(driver.granted == [first])
+        driver.release(first)
+        #expect(driver.granted == [first, waiting[1]])
+        driver.release(waiting[1])
+        #expect(driver.granted == [first, waiting[1], waiting[3]])
+        for session in [holder, two] { driver.act { $0.endSession(session, now: 0) } }
+        #expect(driver.isEmpty)
+    }
+
     @Test func `42. two tasks of one coordinator close no cycle`() {
         let (one, two) = (driver.session(), driver.session())
         let holder = driver.claim(one, [("a", write)], coordinator: "x")

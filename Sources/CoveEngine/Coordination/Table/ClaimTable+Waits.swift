@@ -28,23 +28,41 @@ extension ClaimTable {
     ///
     /// An earlier claim that itself waits for something the new one's own side holds, or for what a presenter on that side
     /// is to save, is overtaken: it waits for the new one instead, or neither would ever go on.
-    mutating func findWaits(of claim: Claim) {
+    ///
+    /// Only the nearest are kept: what one of them waits for has ended when it ends.
+    mutating func findWaits(of claim: Claim, mayOvertake: Bool = true) {
+        var free: Set<Int> = []
         for intent in claim.intents {
-            eachNeighbour(of: intent) { other in
+            var near: [ClaimIntent] = []
+            eachNeighbour(of: intent) { if $0.claim.number < claim.number { near.append($0) } }
+            for other in near.sorted(by: { $0.claim.number > $1.claim.number }) {
                 let earlier = other.claim
-                guard earlier !== claim, earlier.number < claim.number,
-                    !(earlier.request.manner == .plain && claim.request.manner == .plain),
+                guard !(earlier.request.manner == .plain && claim.request.manner == .plain),
                     !claim.isExempt(from: earlier), Self.conflict(earlier: other, later: intent),
+                    !claim.waitsFor.suffix(Self.looked).contains(where: {
+                        $0 === earlier || Self.waits($0, for: earlier)
+                    }),
                     !claim.waitsFor.contains(where: { $0 === earlier }),
                     !earlier.waitsFor.contains(where: { $0 === claim })
-                else { return }
-                if !earlier.isGranted, isHeldUp(earlier, by: claim) {
+                else { continue }
+                if mayOvertake, !earlier.isGranted, isHeldUp(earlier, by: claim, &free) {
                     addWait(of: earlier, for: claim)
                 } else {
                     addWait(of: claim, for: earlier)
                 }
             }
         }
+    }
+
+    /// How many of the nearest are asked whether they wait for one.
+    private static let looked = 4
+
+    /// True when a claim waits for an earlier one, itself or through others.
+    private static func waits(_ claim: Claim, for earlier: Claim) -> Bool {
+        claim.state == .waiting && !claim.waitsFor.isEmpty && earlier.number < claim.number
+            && !(claim.request.manner == .plain && earlier.request.manner == .plain)
+            && !claim.isExempt(from: earlier) && !earlier.waitsFor.contains { $0 === claim }
+            && earlier.intents.contains { one in claim.intents.contains { conflict(earlier: one, later: $0) } }
     }
 
     private func addWait(of claim: Claim, for other: Claim) {
@@ -54,15 +72,18 @@ extension ClaimTable {
     }
 
     /// True when a claim can't be granted before one of the new claim's own side has ended.
-    private func isHeldUp(_ claim: Claim, by new: Claim) -> Bool {
+    ///
+    /// `free` are those that were found not to be.
+    private func isHeldUp(_ claim: Claim, by new: Claim, _ free: inout Set<Int>) -> Bool {
         var visited: Set<Int> = []
         var stack = [claim]
         while let current = stack.popLast() {
-            guard visited.insert(current.number).inserted else { continue }
+            guard !free.contains(current.number), visited.insert(current.number).inserted else { continue }
             if current.isGranted, new.isExempt(from: current) { return true }
             if let presenter = new.request.presenter, current.isSaved(by: presenter) { return true }
             stack.append(contentsOf: dependencies(of: current))
         }
+        free.formUnion(visited)
         return false
     }
 
@@ -132,13 +153,13 @@ extension ClaimTable {
     }
 
     /// After items moved, or a claim gave some up: waits are found again.
-    mutating func findWaitsAgain(of numbers: [Int], now: Int64) {
+    mutating func findWaitsAgain(of numbers: [Int], mayOvertake: Bool = true, now: Int64) {
         let affected = numbers.sorted().compactMap { claims[$0] }.filter { !$0.isGranted && $0.state != .ended }
         for claim in affected {
             let overtakers = claim.waitsFor.filter { $0.number > claim.number }
             forgetWaits(of: claim)
             for other in overtakers where Self.conflict(claim, other) { addWait(of: claim, for: other) }
-            findWaits(of: claim)
+            findWaits(of: claim, mayOvertake: mayOvertake)
         }
         for claim in affected where !claim.waitsFor.isEmpty {
             if isDeadlocked(claim) { fail(claim, ClaimFailure(.deadlock), now: now) }

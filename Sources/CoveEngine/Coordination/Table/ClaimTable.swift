@@ -68,7 +68,8 @@ struct ClaimTable: ~Copyable {
     mutating func endSession(_ number: Int, now: Int64) {
         guard let session = sessions.removeValue(forKey: number) else { return }
         removePresenters(of: session, now: now)
-        for claim in session.claims.sorted() { withdraw(claim, ClaimFailure(.cancelled), now: now) }
+        // The last first, so that none goes on in between.
+        for claim in session.claims.sorted(by: >) { withdraw(claim, ClaimFailure(.cancelled), now: now) }
     }
 
     // MARK: Claims
@@ -211,7 +212,8 @@ struct ClaimTable: ~Copyable {
     private mutating func end(_ claim: Claim, now: Int64) {
         guard claim.state != .ended else { return }
         let wasGranted = claim.isGranted
-        if !claim.waitsFor.isEmpty { forgetWaits(of: claim) }
+        let waited = !claim.waitsFor.isEmpty
+        if waited { forgetWaits(of: claim) }
         claim.state = .ended
         claims[claim.number] = nil
         itemCount -= claim.request.items.count
@@ -229,6 +231,8 @@ struct ClaimTable: ~Copyable {
             other.waitsFor.removeAll { $0 === claim }
             noteWaiting(other)
         }
+        // Those behind it wait for what it waited for.
+        if waited, !waiting.isEmpty { return findWaitsAgain(of: waiting.map(\.number), mayOvertake: false, now: now) }
         for other in waiting where other.waitsFor.isEmpty { advance(other, now: now) }
     }
 
