@@ -68,8 +68,11 @@ extension Engine {
     /// Ends a claim; throws `ESTALE` when it is gone.
     public func releaseClaim(_ token: String) throws(ClaimFailure) {
         guard let number = Token.number(token, "c") else { throw ClaimFailure(.invalidArgument, "no such claim") }
-        let paths = coordination.act { state, _ in state.table.paths(of: number) }
-        let exists = paths.map { path in
+        // Who presents something is told what became of the items.
+        let paths = coordination.act { state, _ in
+            state.table.presenters.isEmpty ? nil : state.table.paths(of: number)
+        }
+        let exists = paths?.map { path in
             ((try? catalog.glance { database throws(Errno) in try database.entry(atPath: path) != nil }) ?? false)
                 || path.isRoot
         }

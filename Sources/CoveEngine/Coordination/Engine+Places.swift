@@ -85,7 +85,7 @@ extension Engine {
         var walk = Walk(place: CatalogPlace(steps: [], entry: 0, item: .root, kind: .directory))
         for (index, name) in names.enumerated() {
             guard let parent = walk.place.item, walk.place.kind == .directory,
-                let entry = try database.entry(parent, name.bytes)
+                let found = try found(name, in: parent, database)
             else {
                 if let parent = walk.place.item, walk.place.kind == .directory, try !isListed(parent, database) {
                     walk.unlisted = (parent, name)
@@ -96,16 +96,44 @@ extension Engine {
                 walk.place.kind = nil
                 return walk
             }
-            let row = try database.existingItem(entry.item)
-            let isPackage = row.kind == .directory ? try self.isPackage(name, row.id, database) : false
+            let isPackage = found.kind == .directory ? try self.isPackage(name, found.item, database) : false
             walk.place.steps.append(PathStep(name: name, isPackage: isPackage))
-            walk.place.entry = entry.id
-            walk.place.item = row.id
-            walk.place.document = entry.document
-            walk.place.kind = row.kind
-            walk.place.isWhole = row.residency == .whole
+            walk.place.entry = found.entry
+            walk.place.item = found.item
+            walk.place.document = found.document
+            walk.place.kind = found.kind
+            walk.place.isWhole = found.isWhole
         }
         return walk
+    }
+
+    private struct Found: Sendable {
+        var entry: Int64
+        var item: ItemID
+        var document: DocumentID
+        var kind: ItemKind
+        var isWhole: Bool
+    }
+
+    /// One look for each name: every claim comes here twice.
+    private func found(_ name: FileName, in parent: ItemID, _ database: Database) throws(Errno) -> Found? {
+        try database.first(
+            """
+            SELECT e.id, i.id, e.document, i.kind, i.state FROM entries e JOIN items i ON i.id = e.item
+            WHERE e.parent = ? AND e.name = ?
+            """,
+            .item(parent),
+            .blob(name.bytes),
+            read: { row in
+                Found(
+                    entry: row.int(0),
+                    item: row.item(1),
+                    document: row.document(2),
+                    kind: ItemKind(rawValue: UInt8(truncatingIfNeeded: row.int(3))) ?? .file,
+                    isWhole: Residency(rawValue: row.int(4)) == .whole
+                )
+            }
+        )
     }
 
     private func isListed(_ directory: ItemID, _ database: Database) throws(Errno) -> Bool {
