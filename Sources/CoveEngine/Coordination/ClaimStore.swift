@@ -22,11 +22,13 @@ final class ClaimStore {
         var ended: Int?
     }
 
-    private static let longest = 1 << 20
+    private static let least = 1 << 20
 
     private let path: String
     private var descriptor: Int32
     private var length = 0
+    /// Beyond this it is written anew; twice of what that left, so that it stays rare.
+    private var longest = ClaimStore.least
     private var kept: [Int: Kept] = [:]
 
     /// Reads what an earlier daemon of the mount left, or begins anew.
@@ -36,8 +38,10 @@ final class ClaimStore {
         guard goesOn else { return }
         var bytes = [UInt8](repeating: 0, count: Int(try System.fstat(descriptor).st_size))
         length = try System.pread(descriptor, into: &bytes, count: bytes.count, 0)
+        // The last line may be cut off: the next one takes its place.
+        length = bytes[..<length].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
+        try System.ftruncate(descriptor, Int64(length))
         for line in bytes[..<length].split(separator: 0x0A) {
-            // The last one may be cut off.
             guard let line = try? JSONDecoder().decode(Line.self, from: Data(line)) else { continue }
             if let granted = line.granted { kept[granted.number] = granted }
             if let ended = line.ended { kept[ended] = nil }
@@ -81,24 +85,26 @@ final class ClaimStore {
     }
 
     private func append(_ line: Line) {
-        if length > Self.longest { compact() }
+        if length > longest { compact() }
         guard let data = try? JSONEncoder().encode(line) else { return }
         let bytes = [UInt8](data) + [0x0A]
-        try? System.pwriteAll(descriptor, bytes, Int64(length))
+        // On a full disk the next line takes the place of what was written of this one.
+        guard (try? System.pwriteAll(descriptor, bytes, Int64(length))) != nil else { return }
         length += bytes.count
     }
 
     private func compact() {
         let lines = kept.values.compactMap { try? JSONEncoder().encode(Line(granted: $0)) }
         let bytes = lines.reduce(into: [UInt8]()) { $0 += [UInt8]($1) + [0x0A] }
-        guard bytes.count < Self.longest, let file = try? System.open(path + ".new", O_RDWR | O_CREAT | O_TRUNC, 0o600)
-        else { return }
+        longest = 2 * length
+        guard let file = try? System.open(path + ".new", O_RDWR | O_CREAT | O_TRUNC, 0o600) else { return }
         do throws(Errno) {
             try System.pwriteAll(file, bytes, 0)
             try System.rename(path + ".new", path)
             System.close(descriptor)
             descriptor = file
             length = bytes.count
+            longest = max(Self.least, 2 * length)
         } catch {
             System.close(file)
         }
