@@ -142,14 +142,17 @@ final class Coordination: Sendable {
         isActive.store(!state.table.isEmpty, ordering: .sequentiallyConsistent)
         if let next = state.table.nextDeadline, next < state.alarm {
             state.alarm = next
-            clock.asyncAfter(deadline: .now() + .nanoseconds(Int(max(0, next - now)))) { [weak self] in self?.tick() }
+            clock.asyncAfter(deadline: .now() + .nanoseconds(Int(max(0, next - now)))) { [weak self] in
+                self?.tick(next)
+            }
         }
         return later
     }
 
-    private func tick() {
+    /// An alarm that an earlier one was set before sets none itself, or there would be more and more of them.
+    private func tick(_ alarm: Int64) {
         act { state, now in
-            state.alarm = .max
+            if state.alarm == alarm { state.alarm = .max }
             state.table.tick(now: now)
         }
     }

@@ -348,4 +348,17 @@ import Testing
         driver.act { $0.tick(now: 15 * second) }
         #expect(driver.isGranted(waiting))
     }
+
+    @Test func `deadlines far away are kept no longer than their claims`() {
+        let (one, two) = (driver.session(), driver.session())
+        let far: Int64 = 1_000_000_000_000_000
+        for _ in 0..<5000 { driver.release(driver.claim(one, [("f", write)], deadline: far)) }
+        #expect(driver.table.deadlines.count < 2000)
+        driver.claim(one, [("f", write)])
+        for _ in 0..<20_000 {
+            let waiting = driver.claim(two, [("f", write)], deadline: far)
+            driver.act { $0.withdraw(waiting, ClaimFailure(.cancelled), now: 0) }
+        }
+        #expect(driver.table.deadlines.count < 2000)
+    }
 }

@@ -18,6 +18,11 @@ extension ClaimTable {
                 if sessions[session]?.ping == message { breakClaims(of: session, now: now) }
             }
         }
+    }
+
+    /// Has something looked at when its time comes.
+    mutating func schedule(_ deadline: Deadline, at time: Int64) {
+        deadlines.insert(deadline, at: time)
         // Most deadlines are over long before their time.
         guard deadlines.count > 1000, deadlines.count > 4 * (questions.count + claims.count + sessions.count) else {
             return
@@ -37,14 +42,14 @@ extension ClaimTable {
     mutating func watch(_ number: Int, now: Int64) {
         guard let session = sessions[number], session.liveness != .isTrusted, !session.isWatched else { return }
         session.isWatched = true
-        deadlines.insert(.watch(number), at: now + limits.pingInterval)
+        schedule(.watch(number), at: now + limits.pingInterval)
     }
 
     /// The holder lives.
     mutating func heard(_ number: Int, now: Int64) {
         guard let session = sessions[number], session.ping != nil else { return }
         session.ping = nil
-        deadlines.insert(.watch(number), at: now + limits.pingInterval)
+        schedule(.watch(number), at: now + limits.pingInterval)
     }
 
     private func isHoldingUp(_ session: ClaimSession) -> Bool {
@@ -66,7 +71,7 @@ extension ClaimTable {
             effects.append(.probe(session: number))
         }
         session.ping = message
-        deadlines.insert(.ping(session: number, message: message), at: now + limits.ping)
+        schedule(.ping(session: number, message: message), at: now + limits.ping)
     }
 
     /// The holder did not answer: those that wait for its claims get them.

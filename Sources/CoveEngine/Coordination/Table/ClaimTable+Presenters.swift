@@ -220,7 +220,7 @@ extension ClaimTable {
         presenter.questions.insert(message)
         let key = QuestionKey(session: presenter.session, message: message)
         questions[key] = Question(claim: claim.number, presenter: number, after: lastNumber)
-        deadlines.insert(.question(key), at: now + limits.presenter)
+        schedule(.question(key), at: now + limits.presenter)
     }
 
     /// A presenter, or a session that was asked whether it lives, has answered.

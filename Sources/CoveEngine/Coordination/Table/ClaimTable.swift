@@ -99,13 +99,15 @@ struct ClaimTable: ~Copyable {
                     fail(claim, ClaimFailure(.deadlock), now: now)
                     return claim.number
                 }
-                if let deadline = request.deadline { deadlines.insert(.claim(claim.number), at: deadline) }
+                if let deadline = request.deadline { schedule(.claim(claim.number), at: deadline) }
                 for other in claim.waitsFor where other.isGranted { watch(other.session, now: now) }
                 return claim.number
             }
         }
-        if let deadline = request.deadline { deadlines.insert(.claim(claim.number), at: deadline) }
         advance(claim, now: now)
+        if let deadline = request.deadline, claim.state != .granted, claim.state != .ended {
+            schedule(.claim(claim.number), at: deadline)
+        }
         return claim.number
     }
 
