@@ -1,48 +1,46 @@
 internal import CoveCore
+internal import Dispatch
 internal import Synchronization
 
 /// Claims that what the cloud does here has to wait for, or takes itself.
 extension Engine {
-    /// How long a remote change waits at a time, before others get their turn.
-    private static let patience: Duration = .milliseconds(250)
+    /// How long a remote change holds up others that come behind it.
+    private static let patience: Int64 = 250_000_000
 
     /// A claim to show a remote change under; nil where nobody has to do with the item.
     ///
-    /// Throws `EBUSY` while others hold it: the claim keeps its place in the queue until it is asked for again.
-    func remoteClaim(for transition: Transition) async throws(Errno) -> Int? {
-        guard !isUncoordinated, let items = try? remoteItems(of: transition), let first = items.first?.0.path,
+    /// Throws `EBUSY` while others hold it: the claim keeps its place in the queue, and `retry` is called when it has its turn.
+    func remoteClaim(
+        for transition: Transition,
+        retry: @escaping @Sendable () -> Void
+    ) async throws(Errno) -> Int? {
+        guard !isUncoordinated, let items = try? remoteItems(of: transition), !items.isEmpty,
             coordination.act({ state, _ in
                 items.contains { state.table.isWide || state.table.concerns($0.0.path, $0.1) }
             })
         else { return nil }
-        let number: Int
-        if let waiting = remoteClaims.number(of: first) {
-            number = waiting
-        } else {
-            let request = ClaimRequest(
-                session: coordination.state.withLock { $0.syncSession },
-                purpose: "io.cove.sync",
-                items: items.map { WantedItem(path: $0.0.steps, use: $0.1) },
-                needsSettling: false
-            )
-            guard let asked = coordination.claim(request, entries: items.map(\.0), { _ in }) else { throw .busy }
-            number = asked
-            remoteClaims.insert(first, number)
+        let key = items.map { RemoteClaims.Part(path: $0.0.path, use: $0.1) }
+        guard remoteClaims.insert(key) else { return try remoteClaims.take(key, retry: retry) }
+        let request = ClaimRequest(
+            session: coordination.state.withLock { $0.syncSession },
+            purpose: "io.cove.sync",
+            items: items.map { WantedItem(path: $0.0.steps, use: $0.1) },
+            needsSettling: false
+        )
+        let pending = Pending<Void>()
+        let number = coordination.claim(request, entries: items.map(\.0)) { [remoteClaims] result in
+            remoteClaims.end(key, result)
+            pending.fulfill(.success(()))
         }
-        let deadline = ContinuousClock.now + Engine.patience
-        while true {
-            switch coordination.act({ state, _ in state.table.claims[number]?.isGranted }) {
-            case true?:
-                remoteClaims.remove(first)
-                return number
-            case nil:
-                remoteClaims.remove(first)
-                throw .busy
-            case false?:
-                guard ContinuousClock.now < deadline else { throw .busy }
-                try? await Task.sleep(for: .milliseconds(5))
-            }
+        guard number != nil else {
+            remoteClaims.end(key, .failure(ClaimFailure(.busy)))
+            throw .busy
         }
+        coordination.clock.asyncAfter(deadline: .now() + .nanoseconds(Int(Engine.patience))) {
+            pending.fulfill(.success(()))
+        }
+        try await pending.value()
+        return try remoteClaims.take(key, retry: retry)
     }
 
     /// Ends claims of remote changes that are not to be shown any more.
@@ -141,34 +139,72 @@ extension Engine {
     }
 }
 
-/// Claims of remote changes that wait for their turn, by where the changes happen.
+/// Claims of remote changes until they are shown, by what they are of.
 final class RemoteClaims: Sendable {
-    private struct Waiting {
-        let number: Int
-        var asked: ContinuousClock.Instant
+    struct Part: Hashable {
+        var path: RemotePath
+        var use: ItemUse
     }
 
-    private let waiting = Mutex<[RemotePath: Waiting]>([:])
+    private struct Waiting {
+        /// The claim and when it was granted.
+        var granted: (number: Int, time: ContinuousClock.Instant)?
+        var retry: (@Sendable () -> Void)?
+    }
 
-    func number(of path: RemotePath) -> Int? {
+    private let waiting = Mutex<[[Part]: Waiting]>([:])
+    private let clock = DispatchQueue(label: "cove.coordination.retries")
+
+    /// Notes that a claim is to be asked for; false where that was done before.
+    func insert(_ key: [Part]) -> Bool {
         waiting.withLock { waiting in
-            waiting[path]?.asked = .now
-            return waiting[path]?.number
+            if waiting[key] != nil { return false }
+            waiting[key] = Waiting()
+            return true
         }
     }
 
-    func insert(_ path: RemotePath, _ number: Int) {
-        waiting.withLock { $0[path] = Waiting(number: number, asked: .now) }
+    /// Takes a claim that was granted; throws `EBUSY` where it waits, and calls `retry` when that is over.
+    func take(_ key: [Part], retry: @escaping @Sendable () -> Void) throws(Errno) -> Int {
+        let (number, isOver) = waiting.withLock { waiting -> (Int?, Bool) in
+            guard let found = waiting[key] else { return (nil, true) }
+            if let granted = found.granted {
+                waiting[key] = nil
+                return (granted.number, false)
+            }
+            waiting[key]?.retry = retry
+            return (nil, false)
+        }
+        if let number { return number }
+        if isOver { retryLater(retry) }
+        throw .busy
     }
 
-    func remove(_ path: RemotePath) { waiting.withLock { $0[path] = nil } }
+    /// A claim was granted, or will never be.
+    func end(_ key: [Part], _ result: Result<Int, ClaimFailure>) {
+        let retry = waiting.withLock { waiting in
+            let retry = waiting[key]?.retry
+            switch result {
+            case .success(let number): waiting[key]?.granted = (number, .now)
+            case .failure: waiting[key] = nil
+            }
+            return retry
+        }
+        guard let retry else { return }
+        if case .success = result { retry() } else { retryLater(retry) }
+    }
 
-    /// Takes those nobody has asked for again in a while.
+    /// Whoever refused is asked again, but not at once.
+    private func retryLater(_ retry: @escaping @Sendable () -> Void) {
+        clock.asyncAfter(deadline: .now() + .seconds(1), execute: retry)
+    }
+
+    /// Takes those that were granted and nobody has come for in a while.
     func expire() -> [Int] {
         waiting.withLock { waiting in
-            let old = waiting.filter { $0.value.asked + .seconds(10) < .now }
-            for path in old.keys { waiting[path] = nil }
-            return old.values.map(\.number)
+            let old = waiting.filter { $0.value.granted.map { $0.time + .seconds(10) < .now } ?? false }
+            for key in old.keys { waiting[key] = nil }
+            return old.values.compactMap { $0.granted?.number }
         }
     }
 }

@@ -167,8 +167,9 @@ extension SyncEngine {
         if plan.attempts < 3 { return .retry(after: 200) }
         if plan.row.kind == .file, plan.row.residency != .whole {
             // Nothing of it is left here or there.
-            try await show(Transition(kind: .remove(entry: plan.entry.id), remote: nil))
-            return .done
+            let transition = Transition(kind: .remove(entry: plan.entry.id), remote: nil)
+            let showing = try await show(transition, retry: { [weak self] in self?.wake() })
+            return showing == .claimed ? .later(SyncEngine.claimedRest) : .done
         }
         // What was changed here is sent as a new document.
         try await engine.onContentQueue { () throws(Errno) in

@@ -25,8 +25,9 @@ extension SyncEngine {
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in try database.endUnderway(plan.entry.document) }
         }
-        try await show(Transition(kind: .insert(parent: plan.entry.parent, name: plan.entry.name), remote: remote))
-        return .later(0)
+        let transition = Transition(kind: .insert(parent: plan.entry.parent, name: plan.entry.name), remote: remote)
+        let showing = try await show(transition, retry: { [weak self] in self?.wake() })
+        return .later(showing == .claimed ? SyncEngine.claimedRest : 0)
     }
 
     /// The document has other bytes at the provider than the ones this change was made on.
@@ -51,7 +52,12 @@ extension SyncEngine {
             try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
             return .done
         }
-        return try await show(Transition(kind: .replace(entry: plan.entry.id), remote: remote)) ? .done : .later(50)
+        let transition = Transition(kind: .replace(entry: plan.entry.id), remote: remote)
+        return switch try await show(transition, retry: { [weak self] in self?.wake() }) {
+        case .shown: .done
+        case .overtaken: .later(50)
+        case .claimed: .later(SyncEngine.claimedRest)
+        }
     }
 
     /// True when what the provider has is what was to be sent.
@@ -85,12 +91,30 @@ extension SyncEngine {
         return !sink.hasDifference
     }
 
-    /// Makes a transition visible on the announcing queue; false when the tree or a push has overtaken it.
-    @discardableResult
-    func show(_ transition: Transition) async throws(ProviderError) -> Bool {
+    /// Milliseconds until a push tries again whose conflict programs claim: each attempt asks the provider first.
+    static let claimedRest: Int64 = 5000
+
+    /// What became of a transition.
+    enum Showing {
+        case shown
+        /// The tree or a push has overtaken it.
+        case overtaken
+        /// It waits for programs that claim what it is of.
+        case claimed
+    }
+
+    /// Makes a transition visible on the announcing queue; `retry` is called when one that was claimed has its turn.
+    func show(
+        _ transition: Transition,
+        retry: @escaping @Sendable () -> Void
+    ) async throws(ProviderError) -> Showing {
         let engine = engine
         let claim: Int?
-        do throws(Errno) { claim = try await engine.remoteClaim(for: transition) } catch { return false }
+        do throws(Errno) {
+            claim = try await engine.remoteClaim(for: transition, retry: retry)
+        } catch {
+            return .claimed
+        }
         defer { if let claim { engine.coordination.release(claim) } }
         let queue = announceQueue
         let error = await withCheckedContinuation { (continuation: CheckedContinuation<Errno?, Never>) in
@@ -103,8 +127,8 @@ extension SyncEngine {
                 }
             }
         }
-        guard let error else { return true }
-        if error == .busy { return false }
+        guard let error else { return .shown }
+        if error == .busy { return .overtaken }
         throw .failed("a remote change can't be shown: \(error)", error)
     }
 }

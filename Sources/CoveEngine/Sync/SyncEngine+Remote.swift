@@ -295,7 +295,11 @@ extension SyncEngine {
                     guard let (found, time) = try await lookAgain(remote.name, path) else { return }
                     (remote, seen) = (found, time)
                 case .show(let transition), .showReplaced(let transition):
-                    if try await show(transition) {
+                    let change = RemoteChange.updated(remote, directory: path)
+                    let showing = try await show(transition) { [weak self] in self?.enqueue([change], seen: 0) }
+                    // Others that come behind it don't wait.
+                    if showing == .claimed { return }
+                    if showing == .shown {
                         if case .showReplaced = decision {
                             await listMerged(remote.name, path)
                         } else if case .insert = transition.kind, remote.kind == .directory {

@@ -126,8 +126,13 @@ extension SyncEngine {
             // What was never sent or comes from elsewhere stays, and keeps its directories.
             guard entry.isUploaded, !entry.isMoved else { continue }
             do throws(ProviderError) {
-                let isShown = try await show(Transition(kind: .remove(entry: entry.id), remote: nil, seen: seen))
-                if !isShown, let path = await remotePath(of: entry.id) { enqueueLater(.removed(path)) }
+                let transition = Transition(kind: .remove(entry: entry.id), remote: nil, seen: seen)
+                let showing = try await show(transition) { [weak self] in
+                    Task { [weak self] in
+                        if let path = await self?.remotePath(of: entry.id) { self?.enqueue([.removed(path)], seen: 0) }
+                    }
+                }
+                if showing == .overtaken, let path = await remotePath(of: entry.id) { enqueueLater(.removed(path)) }
             } catch {
                 engine.log.info("removing entry \(entry.id): \(error)")
             }

@@ -178,7 +178,7 @@ extension Engine {
         guard let sync else { return try show(transition) }
         let isShown: Bool
         do throws(ProviderError) {
-            isShown = try await sync.show(transition)
+            isShown = try await sync.show(transition, retry: {}) == .shown
         } catch {
             throw error.errno
         }
