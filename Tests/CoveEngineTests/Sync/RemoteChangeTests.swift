@@ -240,13 +240,14 @@ import Testing
             let asked = account.engine.counters.providerRequests.load(ordering: .relaxed)
             await account.engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
             try waitUntil("the other one is here") { try account.tree.read("z") == text("newer") }
-            try waitUntil("all wait") { account.engine.coordination.state.withLock { $0.table.claims.count } == 6 }
+            func claims() -> Int { account.engine.coordination.state.withLock { $0.table.claims.count } }
+            try waitUntil("all wait") { claims() == 6 }
             #expect(account.engine.counters.providerRequests.load(ordering: .relaxed) - asked < 20)
             for name in names + ["gone"] { #expect(try account.tree.read(name) == text("old")) }
             // A deletion is another change than the one that waits already.
             try source.remove("claimed0")
             await account.engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
-            try waitUntil("that waits too") { account.engine.coordination.state.withLock { $0.table.claims.count } == 7 }
+            try waitUntil("that waits too") { claims() == 7 }
             try account.engine.releaseClaim(held.claim)
             try waitUntil("all are here") {
                 try account.tree.list("").keys.sorted() == names.dropFirst() + ["z"]
