@@ -57,7 +57,9 @@ final class ClaimStore {
         let intents = claim.intents.map { intent in
             let path = PathParameter(intent.node.path)
             switch intent.use {
-            case .read: return CoordinationInterface.Intent(reading: path, [.withoutChanges])
+            case .read:
+                let snapshot: [CoordinationInterface.ReadingOption] = intent.use.isForUploading ? [.forUploading] : []
+                return CoordinationInterface.Intent(reading: path, [.withoutChanges] + snapshot)
             case .write(let option): return CoordinationInterface.Intent(writing: path, option)
             }
         }

@@ -7,7 +7,6 @@ internal import Synchronization
 extension Engine {
     /// Before the first request: claims that were held when the daemon before this one died are held again.
     func beginCoordination() {
-        Snapshots(engine: self).clear()
         coordination.settler.withLock { settler in
             settler = Coordination.Settler { [weak self] claim in self?.settle(claim) }
         }
@@ -16,9 +15,10 @@ extension Engine {
         }
         let path = configuration.stateDirectory + "/claims"
         let goesOn = ledger.isInherited
+        var held: Set<Int> = []
         do throws(Errno) {
             // The table takes them first, so that none is counted twice.
-            goOn(with: try ClaimStore(path: path, goesOn: goesOn).claims)
+            held = goOn(with: try ClaimStore(path: path, goesOn: goesOn).claims)
             let opened: Result<Void, Errno> = coordination.state.withLock { state in
                 do throws(Errno) {
                     state.store = try ClaimStore(path: path, goesOn: goesOn)
@@ -31,13 +31,16 @@ extension Engine {
         } catch {
             log.error("\(path): claims don't survive this daemon: \(error)")
         }
+        let snapshots = Snapshots(engine: self).clear(keeping: held)
+        coordination.state.withLock { $0.snapshots = snapshots }
     }
 
     /// How long programs have to come back to a new daemon.
     private static let grace: Int64 = 10_000_000_000
 
-    private func goOn(with kept: [ClaimStore.Kept]) {
-        guard !kept.isEmpty else { return }
+    /// Holds claims again; those whose holders live.
+    private func goOn(with kept: [ClaimStore.Kept]) -> Set<Int> {
+        guard !kept.isEmpty else { return [] }
         var requests: [(ClaimStore.Kept, [WantedItem], [CatalogPlace])] = []
         for claim in kept where ProcessTree.isAlive(claim.process, began: claim.began) {
             var items: [WantedItem] = []
@@ -84,6 +87,7 @@ extension Engine {
         }
         log.notice("\(found.count) claims of before are held again")
         coordination.endLater(sessions, after: Self.grace)
+        return Set(found.map(\.0.number))
     }
 
     /// What a commit changed, on the writer's connection: kept for the table, with the paths as they are now.

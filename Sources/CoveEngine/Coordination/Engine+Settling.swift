@@ -15,7 +15,12 @@ extension Engine {
 
     /// Called when a claim's earlier ones have ended and its presenters have replied.
     func settle(_ number: Int) {
-        guard let needs = needs(of: number) else { return }
+        let needs: [Need]
+        do throws(ClaimFailure) {
+            needs = try self.needs(of: number)
+        } catch {
+            return coordination.withdraw(number, error)
+        }
         let isReady = needs.allSatisfy { need in
             !need.use.isForUploading && (!need.use.needsContents || isHere(need.place)) && !isWritten(need.place)
         }
@@ -52,13 +57,14 @@ extension Engine {
         }
     }
 
-    private func needs(of number: Int) -> [Need]? {
-        let asked: [(ItemUse, RemotePath)]? = coordination.act { state, _ in
-            state.table.claims[number]?.intents.map { ($0.use, $0.node.path) }
+    /// In the order of the claim's intents, and all of them.
+    private func needs(of number: Int) throws(ClaimFailure) -> [Need] {
+        let asked: [(ItemUse, RemotePath)] = coordination.act { state, _ in
+            state.table.claims[number]?.intents.map { ($0.use, $0.node.path) } ?? []
         }
-        return asked?.compactMap { use, path in
-            (try? place(at: path)).map { Need(use: use, path: path, place: $0) }
-        }
+        var needs: [Need] = []
+        for (use, path) in asked { needs.append(Need(use: use, path: path, place: try place(at: path))) }
+        return needs
     }
 
     private func isHere(_ place: CatalogPlace) -> Bool {

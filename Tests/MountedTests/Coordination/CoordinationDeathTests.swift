@@ -54,6 +54,23 @@ extension Mounted {
             }
         }
 
+        @Test func `a snapshot outlives the daemon, and its claim holds nobody up`() async throws {
+            try await mounted(options: "open-timeout=20") { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("echo old > F")
+                let script = """
+                    touch $tmp/held; while [ ! -e $tmp/go ]; do sleep 0.01; done; cat "$COVE_SNAPSHOT"
+                    """
+                let reader = try account.start("$COVE coordinate --reading F --for-uploading -- sh -c '\(script)'")
+                try waitUntil("it is made") { try account.shell("ls $tmp").contains("held") }
+                try account.killDaemon()
+                let writing = "$COVE coordinate --writing F --timeout 10 -- sh -c 'echo new > F'; touch $tmp/go"
+                try account.shell(writing)
+                #expect(try reader.wait(deadline: 20).output == "old\n")
+                #expect(try account.shell("cat F; ls $STATE/snapshots | wc -l") == "new\n0\n")
+            }
+        }
+
         private static func program(_ item: String, _ script: String) -> String {
             "exec $COVE coordinate --writing \(item) -- sh -c '\(script)'"
         }

@@ -8,9 +8,18 @@ struct Snapshots {
 
     private var folder: String { engine.configuration.stateDirectory + "/snapshots" }
 
-    /// Drops what an earlier daemon left.
-    func clear() {
-        for name in (try? System.names(in: folder)) ?? [] { Self.removeFolder("\(folder)/\(name)") }
+    /// Drops what an earlier daemon left, but for the snapshots of claims that go on; these.
+    func clear(keeping claims: Set<Int>) -> [Int: [String]] {
+        var kept: [Int: [String]] = [:]
+        for name in (try? System.names(in: folder)) ?? [] {
+            let place = "\(folder)/\(name)"
+            if let claim = Int(name.prefix { $0 != "-" }), claims.contains(claim) {
+                kept[claim, default: []] += ((try? System.names(in: place)) ?? []).map { "\(place)/\($0)" }
+            } else {
+                Self.removeFolder(place)
+            }
+        }
+        return kept
     }
 
     /// Makes a snapshot; its absolute path.

@@ -125,7 +125,8 @@ struct ClaimTable: ~Copyable {
         itemCount += request.items.count
         sessions[request.session]?.claims.insert(number)
         for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
-        for intent in claim.intents { place(intent) }
+        // What was read for a snapshot has been free since that was made.
+        for intent in claim.intents where !intent.use.isForUploading { place(intent) }
         claim.state = .granted
     }
 
