@@ -59,12 +59,16 @@ final class Coordination: Sendable {
         var syncSession = 0
         var store: ClaimStore?
         var alarm = Int64.max
+        /// How many events were taken: what was looked up before one may be elsewhere by now.
+        var eventCount = 0
     }
 
     let limits = Limits()
     let state: Mutex<State>
     /// True while anybody claims or presents anything: what others look at first.
     let isActive = Atomic(false)
+    /// Those who look up what they are about to claim or present.
+    let arriving = Atomic<Int>(0)
     /// True once a presenter observes attributes.
     let hasObservers = Atomic(false)
     /// True once another daemon goes on.
@@ -135,11 +139,12 @@ final class Coordination: Sendable {
                 }
             case .lost(let claim):
                 log.notice("claim \(Token.claim(claim)): its holder did not answer, others get it")
-                state.store?.drop(claim)
+                forget(claim, &state)
             case .probe(let session): later.probes.append(session)
             }
         }
-        isActive.store(!state.table.isEmpty, ordering: .sequentiallyConsistent)
+        let isIdle = state.table.isEmpty && arriving.load(ordering: .sequentiallyConsistent) == 0
+        isActive.store(!isIdle, ordering: .sequentiallyConsistent)
         if let next = state.table.nextDeadline, next < state.alarm {
             state.alarm = next
             clock.asyncAfter(deadline: .now() + .nanoseconds(Int(max(0, next - now)))) { [weak self] in
@@ -239,11 +244,23 @@ final class Coordination: Sendable {
 
     // MARK: Claims
 
+    /// Somebody begins to look up what to claim or present: commits are followed from here on.
+    func beginArrival() -> Int {
+        arriving.add(1, ordering: .sequentiallyConsistent)
+        return act { state, _ in state.eventCount }
+    }
+
+    func endArrival() { arriving.subtract(1, ordering: .sequentiallyConsistent) }
+
     /// Asks for a claim; the completion comes once.
+    ///
+    /// `again` looks the entries up once more when events have come since `count` of them.
     func claim(
         _ request: ClaimRequest,
         timeout: Double? = nil,
         entries: [CatalogPlace] = [],
+        since count: Int? = nil,
+        again: (([CatalogPlace]) -> [CatalogPlace])? = nil,
         _ completion: @escaping Completion
     ) -> Int? {
         act { state, now in
@@ -255,6 +272,11 @@ final class Coordination: Sendable {
                 && state.table.itemCount + request.items.count <= limits.intents
             guard isWithinLimits || session.liveness == .isTrusted else { return nil }
             var request = request
+            var entries = entries
+            if let count, let again, count != state.eventCount {
+                entries = again(entries)
+                for (index, place) in entries.enumerated() { request.items[index].path = place.steps }
+            }
             if let timeout { request.deadline = now + Int64(min(max(timeout, 0), 1e9) * 1e9) }
             let number = state.table.request(request, now: now)
             if let claim = state.table.claims[number] {
@@ -341,6 +363,7 @@ final class Coordination: Sendable {
             hasEvents.store(false, ordering: .releasing)
             return events
         }
+        state.eventCount += taken.count
         for (index, event) in taken.enumerated() {
             take(event, before: index + 1 < taken.count ? taken[index + 1] : nil, &state, now)
         }

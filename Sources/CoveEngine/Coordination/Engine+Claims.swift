@@ -44,8 +44,10 @@ extension Engine {
         _ asked: CoordinationInterface.ClaimRequest,
         session: Int
     ) async throws(ClaimFailure) -> CoordinationInterface.ClaimReply {
+        let count = coordination.beginArrival()
+        defer { coordination.endArrival() }
         let (request, places) = try await claimRequest(asked, session: session, manner: .explicit)
-        let number = try await wait(for: request, places, timeout: asked.timeout)
+        let number = try await wait(for: request, places, since: count, timeout: asked.timeout)
         let granted = grantedItems(of: number, uses: request.items.map(\.use))
         if request.items.contains(where: { $0.use.isForUploading }) {
             coordination.act { state, now in state.table.dropSnapshots(of: number, now: now) }
@@ -61,8 +63,10 @@ extension Engine {
         {
             throw ClaimFailure(.invalidArgument, "\(intent.options[0]) has no place in a preparation")
         }
+        let count = coordination.beginArrival()
+        defer { coordination.endArrival() }
         let (request, places) = try await claimRequest(asked, session: session, manner: .preparing)
-        _ = try await wait(for: request, places, timeout: asked.timeout)
+        _ = try await wait(for: request, places, since: count, timeout: asked.timeout)
     }
 
     /// Ends a claim; throws `ESTALE` when it is gone.
@@ -113,14 +117,20 @@ extension Engine {
     func wait(
         for request: ClaimRequest,
         _ places: [CatalogPlace],
+        since count: Int? = nil,
         timeout: Double? = nil
     ) async throws(ClaimFailure) -> Int {
         let asked = Mutex<(number: Int?, isCancelled: Bool)>((nil, false))
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Result<Int, ClaimFailure>, Never>) in
-                let number = coordination.claim(request, timeout: timeout, entries: places) {
-                    continuation.resume(returning: $0)
-                }
+                let number = coordination.claim(
+                    request,
+                    timeout: timeout,
+                    entries: places,
+                    since: count,
+                    again: { places in places.map { (try? self.place(at: $0.path)) ?? $0 } },
+                    { continuation.resume(returning: $0) }
+                )
                 guard let number else {
                     let failure = ClaimFailure(
                         Errno(EUSERS),
@@ -156,8 +166,6 @@ extension Engine {
         if asked.purpose?.isEmpty == true { throw ClaimFailure(.invalidArgument, "an empty purpose") }
         var items: [WantedItem] = []
         var places: [CatalogPlace] = []
-        // Before the paths are looked up: moves from here on are known.
-        coordination.isActive.store(true, ordering: .sequentiallyConsistent)
         for intent in asked.intents {
             let use = try ItemUse(intent)
             guard let path = try? intent.path.remotePath() else { throw ClaimFailure(.invalidArgument, "no path") }

@@ -11,7 +11,8 @@ extension Engine {
         implements messages: [String],
         observes: [String]
     ) throws(ClaimFailure) -> String {
-        coordination.isActive.store(true, ordering: .sequentiallyConsistent)
+        _ = coordination.beginArrival()
+        defer { coordination.endArrival() }
         var place: CatalogPlace?
         if let path { place = try self.place(at: path) }
         let found = place
