@@ -24,6 +24,8 @@ final class ProcessAuthority: Authority {
     func claim(_ request: ClaimRequest) throws(CoveError) -> Grant {
         let id = UUID().uuidString
         let deadline = request.timeout.map { Date() + $0 / .seconds(1) }
+        // A claim without any time takes what presenters take, where nobody holds it up.
+        let patience = request.timeout == .zero ? nil : deadline
         try state.withLock { state throws(CoveError) in
             let entry = ProcessClaims.Entry(
                 id: id,
@@ -44,7 +46,7 @@ final class ProcessAuthority: Authority {
                 state.claims[id]?.isAdmitted = true
                 return entry.intents
             }
-            try ask(id, intents, request.presenter, deadline)
+            try ask(id, intents, request.presenter, patience)
             // A claim that a presenter made before its answer may have overtaken this one.
             try state.wait(until: deadline) { state throws(CoveError) -> Bool? in
                 try request.coordinator.check()

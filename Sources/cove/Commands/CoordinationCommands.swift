@@ -21,7 +21,12 @@ extension CommandTable {
             item("deleting", "PATH, and all in it, is going to be deleted"),
             item("replacing", "another item is going to take PATH, whether or not one is there"),
             Option(long: "for-uploading", summary: "read snapshots, and let others write at once"),
-            Option(short: "w", long: "timeout", argument: "S", summary: "give up after so many seconds, as 5 or 0.5"),
+            Option(
+                short: "w",
+                long: "timeout",
+                argument: "S",
+                summary: "give up after so many seconds, as 5 or 0.5; 0 never waits for others' claims"
+            ),
             Option(
                 short: "E",
                 long: "conflict-exit-code",

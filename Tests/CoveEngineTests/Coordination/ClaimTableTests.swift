@@ -273,6 +273,25 @@ import Testing
         #expect(driver.failed[waiting]?.errno == .timedOut)
     }
 
+    @Test func `a claim without any time is granted where nobody holds it, whatever its own needs take`() {
+        let (one, two) = (driver.session(), driver.session())
+        let presenter = driver.present(two, "f")
+        driver.settlesAtOnce = false
+        let claim = driver.claim(one, [("f", write)], deadline: 0)
+        driver.act { $0.tick(now: 1) }
+        driver.replyAll(presenter)
+        #expect(driver.settling == [claim])
+        driver.act { $0.tick(now: 2) }
+        let late = driver.claim(two, [("f", write)], deadline: 0)
+        #expect(driver.failed[late] == ClaimFailure(.timedOut))
+        driver.act { $0.settled(claim, existed: [true], now: 3) }
+        #expect(driver.isGranted(claim))
+        let later = driver.claim(two, [("f", read)], deadline: 0)
+        #expect(driver.failed[later] == ClaimFailure(.timedOut))
+        driver.release(claim)
+        #expect(driver.numbers.isEmpty)
+    }
+
     @Test func `the end of a session ends its claims`() {
         let (one, two) = (driver.session(), driver.session())
         driver.claim(one, [("f", write)])

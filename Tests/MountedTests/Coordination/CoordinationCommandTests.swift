@@ -39,6 +39,26 @@ extension Mounted {
             }
         }
 
+        @Test func `without any time a command runs at once or not at all`() async throws {
+            try await mounted { account in
+                let output = try account.shell(
+                    """
+                    echo x > F
+                    for n in $(seq 50); do $COVE coordinate -w 0 --writing F true && echo ran; done | grep -c ran
+                    $COVE coordinate --reading F sh -c 'touch $tmp/held; until [ -e $tmp/stop ]; do sleep 0.02; done' &
+                    until [ -e $tmp/held ]; do sleep 0.02; done
+                    for n in $(seq 20); do $COVE coordinate -w 0 -E 9 --reading F true && echo ran; done | grep -c ran
+                    for n in $(seq 20); do
+                        $COVE coordinate -w 0 -E 9 --writing F true 2> /dev/null || echo $?
+                    done | grep -cx 9
+                    touch $tmp/stop
+                    wait $!
+                    """
+                )
+                #expect(output == "50\n20\n20\n")
+            }
+        }
+
         @Test func `signals reach the command, ignored ones stay ignored`() async throws {
             try await mounted { account in
                 let output = try account.shell(

@@ -91,6 +91,7 @@ public enum CoordinationInterface {
         # Asks for all intents at once, and replies when all are granted. Claims of one coordinator, or of one purpose,
         # never wait for each other; presenter, the coordinator's own, is not asked. Without a session the claim belongs
         # to this connection. A caller that closes the connection, or a timeout in seconds, ends the wait.
+        # With a timeout of 0 it fails at once where others hold it up, else it takes what presenters and contents take.
         method Claim(
           session: ?string,
           coordinator: ?string,

@@ -67,6 +67,8 @@ final class Claim {
 
     var session: Int { request.session }
     var isGranted: Bool { state == .granted }
+    /// False for one that was given no time: it fails where others hold it up, and then takes what it takes.
+    var mayWait: Bool { request.manner != .explicit || request.deadline.map { $0 > since } ?? true }
 
     /// True while it waits until a presenter has saved.
     func isSaved(by presenter: Int) -> Bool { script[presenter]?.last?.kind == .saveChanges }

@@ -99,13 +99,17 @@ struct ClaimTable: ~Copyable {
                     fail(claim, ClaimFailure(.deadlock), now: now)
                     return claim.number
                 }
+                guard claim.mayWait else {
+                    fail(claim, ClaimFailure(.timedOut), now: now)
+                    return claim.number
+                }
                 if let deadline = request.deadline { schedule(.claim(claim.number), at: deadline) }
                 for other in claim.waitsFor where other.isGranted { watch(other.session, now: now) }
                 return claim.number
             }
         }
         advance(claim, now: now)
-        if let deadline = request.deadline, claim.state != .granted, claim.state != .ended {
+        if let deadline = request.deadline, claim.mayWait, claim.state != .granted, claim.state != .ended {
             schedule(.claim(claim.number), at: deadline)
         }
         return claim.number
@@ -192,7 +196,10 @@ struct ClaimTable: ~Copyable {
             effects.append(.settle(claim: claim.number))
         case .settling: return
         case .ready:
-            guard claim.waitsFor.isEmpty else { return }
+            guard claim.waitsFor.isEmpty else {
+                if !claim.mayWait { fail(claim, ClaimFailure(.timedOut), now: now) }
+                return
+            }
             claim.state = .granted
             claim.grantedAfter = lastNumber
             effects.append(.granted(claim: claim.number))
