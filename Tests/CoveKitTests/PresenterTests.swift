@@ -254,6 +254,54 @@ struct PresenterTests {
         }
     }
 
+    @Test func `who let others in has the file again, also when they were not granted it`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let presenter = NotingPresenter(file, onSave: { _ in throw CoveError(.noSpace) })
+            try await presenter.present {
+                let reader = Held(reading: file)
+                #expect(try reader.failure() == .noSpace)
+                try presenter.events.wait(for: "reacquired")
+                #expect(presenter.events.all == ["reader", "save", "reacquired"])
+            }
+        }
+    }
+
+    @Test func `one that lets go after the other has gone has the file again at once`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let mayEnd = DispatchSemaphore(value: 0)
+            let presenter = NotingPresenter(file, onRelinquish: { _ in await FileThreads.run { mayEnd.wait() } })
+            try await presenter.present {
+                let reader = Held(reading: file)
+                try presenter.events.wait(for: "reader")
+                reader.coordinator.cancel()
+                #expect(try reader.failure() == .cancelled)
+                #expect(presenter.events.all == ["reader"])
+                mayEnd.signal()
+                try presenter.events.wait(for: "reacquired")
+            }
+        }
+    }
+
+    @Test func `a claim of several items lets a presenter have each of them again`() async throws {
+        try await blocking {
+            let file = try folder.make("d/f")
+            let presenter = NotingPresenter(file)
+            try await presenter.present {
+                try await FileCoordinator().coordinate(
+                    readingItemAt: file,
+                    options: .withoutChanges,
+                    writingItemAt: folder.url("d"),
+                    options: .forMoving
+                ) { _, _ in }
+                try waitUntil("it has the file twice") {
+                    presenter.events.all == ["reader", "writer", "reacquired", "reacquired"]
+                }
+            }
+        }
+    }
+
     @Test func `a presenter that is removed while it is asked holds up nobody`() async throws {
         try await blocking {
             let file = try folder.make("f")

@@ -61,6 +61,7 @@ final class ProcessAuthority: Authority {
             return Grant(claim: id, paths: paths)
         } catch {
             withdraw(id)
+            giveBack(id, request.presenter)
             throw error
         }
     }
@@ -145,6 +146,7 @@ final class ProcessAuthority: Authority {
         do throws(CoveError) {
             try state.wait(until: deadline.map { min($0, patience) } ?? patience) { state throws(CoveError) -> Bool? in
                 if let failure = state.claims[id]?.failure { throw failure }
+                try state.claims[id]?.coordinator.check()
                 return state.claims[id]?.asked.isEmpty ?? true ? true : nil
             }
         } catch {
@@ -194,6 +196,13 @@ final class ProcessAuthority: Authority {
         return kinds.filter { kind in
             FilePresenterMessage(rawValue: kind.rawValue).map { mailbox.messages.contains($0) } ?? false
         }.map { .init(kind: $0, location: isOn || isBelow ? Location(path: place) : intent.location) }
+    }
+
+    /// Presenters have their items again after a claim that was not granted; those that were not asked make nothing of it.
+    private func giveBack(_ id: String, _ own: PresenterMailbox?) {
+        for mailbox in state.withLock({ $0.presenters }) where mailbox !== own {
+            mailbox.post(.init(kind: .reacquire, location: Location(path: ""), claim: id))
+        }
     }
 
     /// What a presenter hears when a claim has ended: first that it has the item again, then what has changed.

@@ -19,7 +19,12 @@ final class PresenterMailbox: Sendable {
 
     private struct State {
         var location: Location?
-        var reacquirers: [String: FilePresenter.Reacquirer] = [:]
+        /// What runs at the end of a claim that was let in.
+        var reacquirers: [String: [FilePresenter.Reacquirer]] = [:]
+        /// How many answers a claim that asked to be let in waits for.
+        var relinquishing: [String: Int] = [:]
+        /// Those of them that have ended.
+        var ended: Set<String> = []
     }
 
     let presenter: any FilePresenter
@@ -55,6 +60,7 @@ final class PresenterMailbox: Sendable {
                 let mailbox = self
                 // A question is not waited for: its answer may need a claim of others, who ask this presenter too.
                 if delivery.kind.wantsReply {
+                    mailbox?.begin(delivery)
                     Task { reply(await mailbox?.handle(delivery) ?? nil) }
                 } else {
                     reply(await mailbox?.handle(delivery) ?? nil)
@@ -73,10 +79,13 @@ final class PresenterMailbox: Sendable {
 
     private func handle(_ delivery: Delivery) async -> CoveError? {
         if delivery.kind == .reacquire {
-            let reacquirer = state.withLock { state in
-                delivery.claim.flatMap { state.reacquirers.removeValue(forKey: $0) }
+            let reacquirers = state.withLock { state in
+                guard let claim = delivery.claim else { return [FilePresenter.Reacquirer]() }
+                // The claim may end before the presenter has answered: then the answer's reacquirer runs at once.
+                if state.relinquishing[claim] != nil { state.ended.insert(claim) }
+                return state.reacquirers.removeValue(forKey: claim) ?? []
             }
-            await reacquirer?()
+            for reacquirer in reacquirers { await reacquirer() }
             return nil
         }
         guard let message = FilePresenterMessage(rawValue: delivery.kind.rawValue), messages.contains(message) else {
@@ -93,8 +102,8 @@ final class PresenterMailbox: Sendable {
     private func send(_ message: FilePresenterMessage, _ delivery: Delivery) async throws {
         let url = delivery.location.url
         switch message {
-        case .relinquishToReader: keep(await presenter.relinquishPresentedItemToReader(), delivery.claim)
-        case .relinquishToWriter: keep(await presenter.relinquishPresentedItemToWriter(), delivery.claim)
+        case .relinquishToReader: await keep(await presenter.relinquishPresentedItemToReader(), delivery.claim)
+        case .relinquishToWriter: await keep(await presenter.relinquishPresentedItemToWriter(), delivery.claim)
         case .saveChanges: try await presenter.savePresentedItemChanges()
         case .accommodateDeletion: try await presenter.accommodatePresentedItemDeletion()
         case .accommodateSubitemDeletion: try await presenter.accommodatePresentedSubitemDeletion(at: url)
@@ -124,9 +133,26 @@ final class PresenterMailbox: Sendable {
         }
     }
 
-    private func keep(_ reacquirer: FilePresenter.Reacquirer?, _ claim: String?) {
-        guard let reacquirer, let claim else { return }
-        state.withLock { $0.reacquirers[claim] = reacquirer }
+    private func begin(_ delivery: Delivery) {
+        guard let claim = delivery.claim, let message = FilePresenterMessage(rawValue: delivery.kind.rawValue),
+            message == .relinquishToReader || message == .relinquishToWriter, messages.contains(message)
+        else { return }
+        state.withLock { $0.relinquishing[claim, default: 0] += 1 }
+    }
+
+    private func keep(_ reacquirer: FilePresenter.Reacquirer?, _ claim: String?) async {
+        guard let claim else { return }
+        let hasEnded = state.withLock { state in
+            let left = (state.relinquishing[claim] ?? 1) - 1
+            state.relinquishing[claim] = left > 0 ? left : nil
+            guard state.ended.contains(claim) else {
+                if let reacquirer { state.reacquirers[claim, default: []].append(reacquirer) }
+                return false
+            }
+            if left <= 0 { state.ended.remove(claim) }
+            return true
+        }
+        if hasEnded { await reacquirer?() }
     }
 }
 

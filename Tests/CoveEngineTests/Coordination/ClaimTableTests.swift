@@ -263,6 +263,14 @@ import Testing
         #expect(driver.isGranted(other))
     }
 
+    @Test func `a presenter that lets go for one who has gone has the item again`() {
+        let (one, two) = (driver.session(), driver.session())
+        let presenter = driver.present(one, "f")
+        driver.claim(two, [("f", write)])
+        driver.act { $0.endSession(two, now: 0) }
+        #expect(driver.kinds(presenter) == [.relinquishToWriter, .reacquire])
+    }
+
     @Test func `a wait ends at its deadline`() {
         let session = driver.session()
         driver.claim(session, [("f", write)])

@@ -228,7 +228,13 @@ struct ClaimTable: ~Copyable {
         claims[claim.number] = nil
         itemCount -= claim.request.items.count
         sessions[claim.session]?.claims.remove(claim.number)
-        for presenter in claim.script.keys { dropQuestion(of: claim.number, to: presenter) }
+        for (presenter, steps) in claim.script.sorted(by: { $0.key < $1.key }) {
+            dropQuestion(of: claim.number, to: presenter)
+            // It may be letting go just now.
+            if let kind = steps.last?.kind, kind == .relinquishToReader || kind == .relinquishToWriter {
+                claim.relinquished.append(presenter)
+            }
+        }
         claim.script = [:]
         noteWaiting(claim)
         for presenter in claim.relinquished { tellReacquire(presenter, claim) }
