@@ -104,6 +104,17 @@ import Testing
         #expect(try seen.withLock { $0 } == 0o600 && mode(document.fileURL) == 0o600)
     }
 
+    @Test func `31. a copy elsewhere leaves an edit unsaved`() async throws {
+        let document = try await created()
+        let copy = try folder.make("copy.txt", "old")
+        document.edit("mine")
+        try await document.save(to: copy, for: .forOverwriting)
+        #expect(try text(copy) == "mine" && text(document.fileURL) == "new")
+        #expect(document.hasUnsavedChanges && document.fileURL != copy)
+        try await document.close()
+        #expect(try text(document.fileURL) == "mine")
+    }
+
     @Test func `31. an edit in the place of one that was taken back is unsaved`() async throws {
         let document = try await created()
         document.edit("one")

@@ -31,8 +31,9 @@ extension Document {
         do throws(CoveError) {
             try await reporting { () async throws(CoveError) in
                 let token = changeCountToken(for: operation)
+                let isOwn = url.path == fileURL.path
                 var target = url
-                if operation == .forOverwriting, url.path == fileURL.path, savingFileType != fileType {
+                if operation == .forOverwriting, isOwn, savingFileType != fileType {
                     target.deletePathExtension()
                     if !savingFileType.isEmpty { target.appendPathExtension(savingFileType) }
                 }
@@ -44,7 +45,8 @@ extension Document {
                     Saved(contents: written, attributes: attributes, url: url, target: target),
                     for: operation
                 )
-                updateChangeCount(withToken: token, for: operation)
+                // A copy elsewhere leaves the document's own file as it was.
+                if isOwn || operation == .forCreating { updateChangeCount(withToken: token, for: operation) }
             }
         } catch {
             change { $0.insert(.savingError) }
