@@ -66,6 +66,19 @@ final class TestService: Sendable {
                 "Giant": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
                     ["text": String(repeating: "x", count: MessageFramer.maximumLength)]
                 },
+                "Attend": VarlinkMethod(lasts: true) { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    waiting.add(1)
+                    defer { waiting.add(-1) }
+                    try? await Task.sleep(for: .seconds(60))
+                    return VarlinkNothing()
+                },
+                // Counts one for a call that holds, ten for a connection that has ended.
+                "Grant": VarlinkMethod { (_: VarlinkNothing, call) async throws(VarlinkError) in
+                    waiting.add(1)
+                    call.scope.whenUnread { waiting.add(-1) }
+                    call.scope.whenEnded { waiting.add(10) }
+                    return VarlinkNothing()
+                },
                 "Wait": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
                     waiting.add(1)
                     defer { waiting.add(-1) }
@@ -98,6 +111,9 @@ final class RawConnection {
     }
 
     func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
+
+    /// Waits until there is something to read.
+    func awaitReply() throws { _ = try UnixSocket.wait(socket, for: Int32(POLLIN), milliseconds: 10_000) }
 
     /// The next message; nil when the other side has closed, or after ten seconds.
     func receive() -> [UInt8]? {

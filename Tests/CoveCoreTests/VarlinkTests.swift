@@ -227,6 +227,35 @@ import Testing
         }
     }
 
+    @Test func `a server that stops does not wait for a call that lasts`() async throws {
+        try await onThread {
+            let service = try TestService()
+            let raw = try RawConnection(service.path)
+            raw.send(VarlinkCall(method: "test.Service.Attend").message)
+            try waitUntil("the call lasts") { service.waiting.load(ordering: .relaxed) == 1 }
+            let start = ContinuousClock.now
+            service.server.stop(grace: .seconds(40))
+            #expect(ContinuousClock.now - start < .seconds(20))
+            #expect(raw.receive() == nil)
+        }
+    }
+
+    @Test func `a call whose reply nobody read is undone`() async throws {
+        try await onThread {
+            let call = VarlinkCall(method: "test.Service.Grant", parameters: .object([:])).message
+            for isRead in [false, true] {
+                let service = try TestService()
+                var raw: RawConnection? = try RawConnection(service.path)
+                raw?.send(call)
+                try raw?.awaitReply()
+                if isRead { #expect(raw?.receive() != nil) }
+                raw = nil
+                try waitUntil("the connection has ended") { service.waiting.load(ordering: .relaxed) >= 10 }
+                #expect(service.waiting.load(ordering: .relaxed) == (isRead ? 11 : 10))
+            }
+        }
+    }
+
     @Test func `a caller that only stops sending still gets its reply`() async throws {
         try await onThread {
             let service = try TestService()

@@ -22,10 +22,12 @@ enum CoordinationService {
             name: Interface.name,
             definition: Interface.definition,
             methods: [
-                "Attend": VarlinkMethod { (request: Interface.AttendRequest, invocation) async throws(VarlinkError) in
+                "Attend": VarlinkMethod(lasts: true) {
+                    (request: Interface.AttendRequest, invocation) async throws(VarlinkError) in
                     try await attend(engine, request, invocation)
                 },
-                "Claim": VarlinkMethod { (request: Interface.ClaimRequest, invocation) async throws(VarlinkError) in
+                "Claim": VarlinkMethod(lasts: true) {
+                    (request: Interface.ClaimRequest, invocation) async throws(VarlinkError) in
                     try await claim(engine, request, invocation)
                 },
                 "Moved": VarlinkMethod { (request: Interface.MovedRequest, _) async throws(VarlinkError) in
@@ -45,7 +47,8 @@ enum CoordinationService {
                     try failing { () throws(ClaimFailure) in try engine.cancel(request.coordinator, session: session) }
                     return VarlinkNothing()
                 },
-                "Prepare": VarlinkMethod { (request: Interface.ClaimRequest, _) async throws(VarlinkError) in
+                "Prepare": VarlinkMethod(lasts: true) {
+                    (request: Interface.ClaimRequest, _) async throws(VarlinkError) in
                     try checkLengths(request)
                     let session = try session(engine, request.session ?? "")
                     try await failing { () async throws(ClaimFailure) in
@@ -159,7 +162,8 @@ enum CoordinationService {
         let reply = try await failing { () async throws(ClaimFailure) in
             try await engine.claim(request, session: session)
         }
-        if Task.isCancelled { try? engine.releaseClaim(reply.claim) }
+        // Nobody else will end it.
+        scope.whenUnread { try? engine.releaseClaim(reply.claim) }
         return reply
     }
 

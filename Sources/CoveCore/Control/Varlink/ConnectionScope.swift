@@ -7,6 +7,8 @@ public final class ConnectionScope: Sendable {
         var holds = 0
         var session: Int?
         var bodies: [@Sendable () -> Void] = []
+        /// Undoes the last call.
+        var undo: (@Sendable () -> Void)?
     }
 
     private let state = Mutex(State())
@@ -22,6 +24,18 @@ public final class ConnectionScope: Sendable {
         if isEnded { body() }
     }
 
+    /// Runs the body when the peer goes without having read the reply of the call being answered, at once if it has gone.
+    public func whenUnread(_ body: @escaping @Sendable () -> Void) {
+        let isEnded = state.withLock { state in
+            if !state.isEnded { state.undo = body }
+            return state.isEnded
+        }
+        if isEnded { body() }
+    }
+
+    /// The peer has the last reply.
+    func noteRead() { state.withLock { $0.undo = nil } }
+
     /// A number that belongs to the connection, made when it is first asked for.
     public func session<Failure: Error>(_ make: () throws(Failure) -> Int) throws(Failure) -> Int {
         if let session = state.withLock({ $0.session }) { return session }
@@ -35,12 +49,13 @@ public final class ConnectionScope: Sendable {
 
     var isHeld: Bool { state.withLock { $0.holds > 0 } }
 
-    func end() {
-        let bodies = state.withLock { state in
-            defer { state.bodies = [] }
+    func end(isUnread: Bool) {
+        let (undo, bodies) = state.withLock { state in
+            defer { (state.undo, state.bodies) = (nil, []) }
             state.isEnded = true
-            return state.bodies
+            return (state.undo, state.bodies)
         }
+        if isUnread { undo?() }
         for body in bodies { body() }
     }
 }

@@ -11,6 +11,8 @@ final class VarlinkConnection: Sendable {
     private let scope = ConnectionScope()
     /// False once the socket's number may be another file's; held while the socket is ended from outside.
     private let isOpen = Mutex(true)
+    /// True during a call that may last as long as others like.
+    private let isLasting = Atomic(false)
 
     init(
         socket: Int32,
@@ -27,18 +29,23 @@ final class VarlinkConnection: Sendable {
 
     /// Serves until the peer closes, breaks the protocol or is silent for too long; then closes the socket.
     func run() {
+        var isUnread = false
         defer {
             outbox.close()
-            scope.end()
+            scope.end(isUnread: isUnread)
             isOpen.withLock { isOpen in
                 isOpen = false
                 System.close(socket)
             }
         }
         var framer = MessageFramer()
-        while let message = nextMessage(&framer) {
+        while let message = nextMessage(&framer, &isUnread) {
+            scope.noteRead()
             do throws(JSONError) {
-                guard answer(try VarlinkCall(parsing: message)) else { return }
+                guard answer(try VarlinkCall(parsing: message)) else {
+                    isUnread = true
+                    return
+                }
             } catch {
                 return refuse("this is no call: \(error); see varlink.org")
             }
@@ -52,8 +59,10 @@ final class VarlinkConnection: Sendable {
         try? UnixSocket.send(socket, reply.message, stallMilliseconds: 0)
     }
 
-    /// Ends reading, and with it the connection once the call being answered is done.
-    func endReading() { end(Int32(SHUT_RD)) }
+    /// Ends reading, and with it the connection once the call being answered is done; at once if that may last.
+    func endReading() {
+        end(isLasting.load(ordering: .sequentiallyConsistent) ? Int32(SHUT_RDWR) : Int32(SHUT_RD))
+    }
 
     /// Ends the connection.
     func end() { end(Int32(SHUT_RDWR)) }
@@ -65,7 +74,7 @@ final class VarlinkConnection: Sendable {
     }
 
     /// The next whole message; nil when the connection is to end.
-    private func nextMessage(_ framer: inout MessageFramer) -> [UInt8]? {
+    private func nextMessage(_ framer: inout MessageFramer, _ isUnread: inout Bool) -> [UInt8]? {
         let started = System.monotonic()
         var messageStarted: Int64?
         do {
@@ -94,6 +103,8 @@ final class VarlinkConnection: Sendable {
             refuse("a message is longer than \(MessageFramer.maximumLength) bytes; make it several calls")
             return nil
         } catch {
+            // What the kernel says when the peer closes and leaves something behind.
+            isUnread = error as? Errno == Errno(ECONNRESET)
             return nil
         }
     }
@@ -102,6 +113,8 @@ final class VarlinkConnection: Sendable {
     ///
     /// False when the connection is to end.
     private func answer(_ call: VarlinkCall) -> Bool {
+        isLasting.store(service.lasts(call.method), ordering: .sequentiallyConsistent)
+        defer { isLasting.store(false, ordering: .sequentiallyConsistent) }
         // A call that need not wait is answered on this thread; one that waits goes on in Swift's pool.
         let task = Task.immediate { [service, peer, scope, outbox] in
             let reply = await service.answer(call, peer: peer, scope: scope, outbox: outbox)

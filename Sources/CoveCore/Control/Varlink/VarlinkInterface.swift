@@ -20,13 +20,17 @@ public struct VarlinkInterface: Sendable {
 /// It begins on the connection's thread and goes on in Swift's cooperative pool once it has waited, and so must not block.
 public struct VarlinkMethod: Sendable {
     let run: @Sendable (VarlinkInvocation) async throws(VarlinkError) -> JSONValue
+    /// True for a call that may last as long as others like: a server that stops does not wait for it.
+    let lasts: Bool
 
     /// Makes a method from its parameters and its last reply.
     ///
     /// Parameters of the wrong shape are refused before the body.
     public init<Parameters: Decodable & SendableMetatype, Reply: Encodable & SendableMetatype>(
+        lasts: Bool = false,
         _ body: @escaping @Sendable (Parameters, VarlinkInvocation) async throws(VarlinkError) -> Reply
     ) {
+        self.lasts = lasts
         run = { invocation async throws(VarlinkError) -> JSONValue in
             let parameters: Parameters
             do throws(JSONError) {

@@ -26,6 +26,9 @@ struct VarlinkService: Sendable {
         self.methods = methods
     }
 
+    /// True for a method that may last as long as others like.
+    func lasts(_ method: String) -> Bool { methods[method]?.lasts ?? false }
+
     /// Finds and runs the method; the last reply of the call.
     func answer(
         _ call: VarlinkCall,
