@@ -155,22 +155,7 @@ struct DaemonTests {
             let mailbox = PresenterMailbox(presenter, at: fake.location("f"))
             try daemon.add(mailbox)
             let grant = try daemon.claim(request(fake.location("f")))
-            for claim in ["c1", "lost"] {
-                fake.list(
-                    Wire.ClaimStatus(
-                        claim: claim,
-                        state: "granted",
-                        holder: "session",
-                        process: getpid(),
-                        program: "test",
-                        coordinator: nil,
-                        purpose: nil,
-                        intents: [],
-                        waitsFor: [],
-                        seconds: 1
-                    )
-                )
-            }
+            for claim in ["c1", "lost"] { fake.list(Self.status(claim, "granted")) }
             fake.stop()
             try fake.start()
             try fake.events.wait(for: "release lost")
@@ -180,6 +165,43 @@ struct DaemonTests {
             try daemon.release(grant.claim)
             #expect(fake.events.all.contains("attend s1") && fake.events.all.last == "release c1")
         }
+    }
+
+    @Test func `a grant that was lost ends while others wait for it`() async throws {
+        try await blocking {
+            let (released, continuation) = AsyncStream.makeStream(of: Void.self)
+            let fake = try FakeDaemon { request throws(VarlinkError) in
+                for await _ in released { break }
+                return Wire.ClaimReply(claim: "c2", items: [Wire.Granted(path: request.intents[0].path)])
+            }
+            let daemon = DaemonAuthority(socket: fake.socket)
+            let claiming = Task { await FileThreads.run { (try? daemon.claim(request(fake.location("f"))))?.claim } }
+            try waitUntil("it was asked") { fake.claims.count == 1 }
+            for (claim, state) in [("lost", "granted"), ("later", "waiting")] {
+                fake.list(Self.status(claim, state))
+            }
+            fake.stop()
+            try fake.start()
+            try fake.events.wait(for: "release lost")
+            continuation.finish()
+            #expect(await claiming.value == "c2")
+            #expect(!fake.events.all.contains("release later"))
+        }
+    }
+
+    private static func status(_ claim: String, _ state: String) -> Wire.ClaimStatus {
+        Wire.ClaimStatus(
+            claim: claim,
+            state: state,
+            holder: "session",
+            process: getpid(),
+            program: "test",
+            coordinator: nil,
+            purpose: nil,
+            intents: [],
+            waitsFor: [],
+            seconds: 1
+        )
     }
 
     @Test func `a call in the middle of a replacement is made again`() async throws {

@@ -54,18 +54,16 @@ final class DaemonAuthority: Authority {
     }
 
     func claim(_ request: ClaimRequest) throws(CoveError) -> Grant {
-        try session.asking { () throws(CoveError) in
-            let check = { () throws(CoveError) in try request.coordinator.check() }
-            let reply: CoordinationInterface.ClaimReply = try session.call("Claim", check: check) { wire(request, $0) }
-            return Grant(
-                claim: reply.claim,
-                paths: zip(request.intents, reply.items).map { intent, item in
-                    if let snapshot = item.snapshot { return snapshot }
-                    guard let remote = (try? item.path.remotePath()) ?? nil else { return intent.location.path }
-                    return intent.location.sibling(at: remote).path
-                }
-            )
-        }
+        let check = { () throws(CoveError) in try request.coordinator.check() }
+        let reply = try session.claim(check: check) { wire(request, $0) }
+        return Grant(
+            claim: reply.claim,
+            paths: zip(request.intents, reply.items).map { intent, item in
+                if let snapshot = item.snapshot { return snapshot }
+                guard let remote = (try? item.path.remotePath()) ?? nil else { return intent.location.path }
+                return intent.location.sibling(at: remote).path
+            }
+        )
     }
 
     func prepare(_ request: ClaimRequest) throws(CoveError) {

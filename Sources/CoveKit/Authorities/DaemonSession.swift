@@ -16,8 +16,8 @@ final class DaemonSession: Sendable {
         var presenters: [ObjectIdentifier: (mailbox: PresenterMailbox, token: String?)] = [:]
         /// Claims that this process holds, and whether others got them since.
         var claims: [String: Bool] = [:]
-        /// Calls of `Claim` under way.
-        var asking = 0
+        /// Calls of `Claim` under way, with the daemon they were made to.
+        var asking: [UUID: Int] = [:]
         /// True when no daemon came for a while; presenters wait on.
         var isGone = false
         /// Why the daemon takes no session, when it says so.
@@ -63,13 +63,23 @@ final class DaemonSession: Sendable {
 
     // MARK: Claims
 
-    /// Notes a claim that is asked for; `body` asks.
-    func asking(_ body: () throws(CoveError) -> Grant) throws(CoveError) -> Grant {
-        state.withLock { $0.asking += 1 }
-        defer { state.withLock { $0.asking -= 1 } }
-        let grant = try body()
-        state.withLock { $0.claims[grant.claim] = false }
-        return grant
+    /// Asks for a claim, and notes it.
+    func claim(
+        check: () throws(CoveError) -> Void,
+        _ request: (_ session: String) -> CoordinationInterface.ClaimRequest
+    ) throws(CoveError) -> CoordinationInterface.ClaimReply {
+        let id = UUID()
+        defer { state.withLock { $0.asking[id] = nil } }
+        let again = { [self] () throws(CoveError) in
+            state.withLock { $0.asking[id] = nil }
+            try check()
+        }
+        let reply: CoordinationInterface.ClaimReply = try call("Claim", check: again) { [self] session in
+            state.withLock { $0.asking[id] = $0.generation }
+            return request(session)
+        }
+        state.withLock { $0.claims[reply.claim] = false }
+        return reply
     }
 
     /// Forgets a claim; true when others got it meanwhile.
@@ -213,6 +223,8 @@ final class DaemonSession: Sendable {
     }
 
     private func begin(_ token: String, isResumed: Bool) {
+        // Before this process asks the new daemon for anything.
+        let held = isResumed ? heldClaims() : []
         let (presenters, isFirst) = state.withLock { state in
             state.generation += 1
             state.known = token
@@ -226,28 +238,40 @@ final class DaemonSession: Sendable {
             for key in state.presenters.keys { state.presenters[key]?.token = nil }
             return (state.presenters.values.map(\.mailbox), state.generation == 1)
         }
-        guard isResumed || !presenters.isEmpty else { return }
+        if !held.isEmpty { FileThreads.start { [self] in releaseUnknown(held) } }
+        guard !presenters.isEmpty else { return }
         FileThreads.start { [self] in
             for mailbox in presenters {
                 try? announce(mailbox)
                 // What happened while no daemon knew of the presenter nobody tells it.
                 if !isFirst, let place = mailbox.location { mailbox.post(.init(kind: .didChange, location: place)) }
             }
-            if isResumed { try? releaseUnknown() }
         }
     }
 
+    /// What the daemon has as granted to this process.
+    private func heldClaims() -> [String] {
+        typealias Reply = CoordinationInterface.ListReply
+        guard let client = try? VarlinkClient(path: connections.socket) else { return [] }
+        var claims: [CoordinationInterface.ClaimStatus] = []
+        let last: Reply? = try? client.stream(
+            "\(CoordinationInterface.name).List",
+            VarlinkNothing(),
+            timeout: .seconds(10)
+        ) { (reply: Reply) in claims += reply.claims }
+        claims += last?.claims ?? []
+        return claims.filter { $0.process == getpid() && $0.holder == "session" && $0.state == "granted" }.map(\.claim)
+    }
+
     /// Ends claims whose grant was lost with the old daemon.
-    private func releaseUnknown() throws(CoveError) {
-        let isQuiet = state.withLock { $0.asking == 0 }
-        guard isQuiet else { return }
-        let list: CoordinationInterface.ListReply = try call("List") { _ in VarlinkNothing() }
-        for claim in list.claims where claim.process == getpid() && claim.holder == "session" {
-            let isUnknown = state.withLock { $0.asking == 0 && $0.claims[claim.claim] == nil }
-            guard isUnknown else { continue }
-            let _: VarlinkNothing = try call("Release") { _ in
-                CoordinationInterface.ReleaseRequest(claim: claim.claim)
-            }
+    private func releaseUnknown(_ held: [String]) {
+        // A reply that the old daemon sent may be read just now.
+        _ = try? state.wait(until: Date() + 10) { state in
+            state.asking.values.contains { $0 < state.generation } ? nil : true
+        }
+        let unknown = state.withLock { state in held.filter { state.claims[$0] == nil } }
+        for claim in unknown {
+            let _: VarlinkNothing? = try? call("Release") { _ in CoordinationInterface.ReleaseRequest(claim: claim) }
         }
     }
 
