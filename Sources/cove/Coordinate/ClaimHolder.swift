@@ -10,12 +10,16 @@ final class ClaimHolder: Sendable {
     private let socket: String
     private let name: String
     private let holding = Atomic(false)
+    private let lost = Atomic(false)
 
     /// True while a command relies on the claims.
     var isHolding: Bool {
         get { holding.load(ordering: .acquiring) }
         set { holding.store(newValue, ordering: .releasing) }
     }
+
+    /// True once others may have got what the command relied on.
+    var isLost: Bool { lost.load(ordering: .acquiring) }
 
     /// The session's token.
     var token: String { current.withLock { $0 } }
@@ -74,7 +78,8 @@ final class ClaimHolder: Sendable {
                     // What holds nothing yet can as well begin anew.
                     let goesOn = session == token || !isHolding
                     isOurs = goesOn
-                    if goesOn { current.withLock { $0 = session } }
+                    // The stream of a session that is of no use goes on none the less.
+                    if goesOn { current.withLock { $0 = session } } else { warn() }
                 } else if let message = reply.message {
                     take(message)
                 }
@@ -84,8 +89,8 @@ final class ClaimHolder: Sendable {
                 _ = poll(nil, 0, 50)
                 continue
             }
-            guard isOurs else { break }
-            return goOn()
+            if isOurs { goOn() }
+            return
         }
         warn()
     }
@@ -98,7 +103,9 @@ final class ClaimHolder: Sendable {
     }
 
     private func warn() {
-        if isHolding { Tool.report(Failure(name, "the claim is lost: others may use it now", "end the command")) }
+        guard isHolding else { return }
+        lost.store(true, ordering: .releasing)
+        Tool.report(Failure(name, "the claim is lost: others may use it now", "end the command"))
     }
 
     /// The session, once there is one, or why there is none.

@@ -65,6 +65,11 @@ struct Coordinate {
         session.isHolding = true
         let status = CommandProcess.run(command)
         session.isHolding = false
+        guard !session.isLost else {
+            // The first word of it may have gone by on the command's screen. What has the claim's name now may be another's.
+            Tool.report(Failure(locations[0].shown, "the claim was lost before the end", "look what others wrote"))
+            return status
+        }
         // A daemon that was replaced meanwhile is asked anew.
         if let last = try? AccountConnection(socket: socket, name: locations[0].shown) {
             let _: VarlinkNothing? = try? last.call(

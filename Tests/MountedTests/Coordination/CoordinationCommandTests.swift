@@ -1,4 +1,5 @@
 import CoveTestSupport
+import Foundation
 import Testing
 
 extension Mounted {
@@ -56,6 +57,34 @@ extension Mounted {
                     """
                 )
                 #expect(output == "50\n20\n20\n")
+            }
+        }
+
+        @Test func `a claim that went with its mount is told at the end, and no later one ends for it`() async throws {
+            try await mounted { account in
+                try account.shell("echo x > $src/F")
+                let holding = "sh -c 'touch $tmp/held-%; until [ -e $tmp/stop-% ]; do sleep 0.02; done'"
+                func hold(_ name: String) throws -> Command {
+                    let command = holding.replacingOccurrences(of: "%", with: name)
+                    let holder = try account.start("cd /; exec $COVE coordinate --writing $mnt/F \(command)")
+                    try account.shell("cd /; until [ -e $tmp/held-\(name) ]; do sleep 0.02; done")
+                    return holder
+                }
+                let names = { try account.shell("cd /; $COVE claims --state $STATE | cut -d' ' -f1") }
+                let first = try hold("one")
+                try account.end()
+                try account.start()
+                try waitUntil("it is told") { first.error.contains("the claim is lost") }
+                let second = try hold("two")
+                let name = try names()
+                #expect(name.hasPrefix("c"))
+                try account.shell("touch $tmp/stop-one")
+                let told = try first.wait(deadline: 20)
+                let words = "the claim was lost before the end; look what others wrote\n"
+                #expect(told.status == 0 && told.error.hasSuffix(words))
+                #expect(try names() == name)
+                try account.shell("touch $tmp/stop-two")
+                #expect(try second.wait(deadline: 20).status == 0)
             }
         }
 
