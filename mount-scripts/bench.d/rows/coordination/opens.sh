@@ -9,6 +9,6 @@ fill() { echo x >"$1/file" && echo x >"$1/other"; }
 prepare() {
     [ "$1" = cove ] || return 0
     "$drive" present "${root[$1]}" other >"$work/presenting" &
-    until grep -q ready "$work/presenting"; do sleep 0.02; done
+    until grep -qs ready "$work/presenting"; do sleep 0.02; done
 }
 run() { "$drive" opens "${root[$1]}/file" "$count"; }
