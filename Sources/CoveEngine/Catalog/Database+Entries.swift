@@ -261,15 +261,16 @@ extension Database {
 
     /// Adds a row to the change feed.
     ///
-    /// `from` is where a moved or removed entry was.
+    /// `from` is where a moved or removed entry was. Followers of commits only hear of news.
     func note(
         _ kind: ChangeKind,
         entry: Int64,
         item: ItemID,
         parent: ItemID,
-        from: Place? = nil
+        from: Place? = nil,
+        isNews: Bool = true
     ) throws(Errno) {
-        changes.append(CatalogChange(kind: kind, entry: entry, item: item, from: from))
+        if isNews { changes.append(CatalogChange(kind: kind, entry: entry, item: item, from: from)) }
         try run(
             "INSERT INTO changes(kind, entry, item, parent, request) VALUES(?, ?, ?, ?, ?)",
             .int(kind.rawValue),

@@ -83,7 +83,10 @@ final class Coordination: Sendable {
 
     init(presenterTimeout: Int64, log: Log) {
         self.log = log
-        state = Mutex(State(table: ClaimTable(limits: ClaimTable.Limits(presenter: presenterTimeout))))
+        // Whoever kept a token of an earlier mount ends nobody's claim of this one by it.
+        let first = Int.random(in: 0..<1 << 32)
+        let limits = ClaimTable.Limits(presenter: presenterTimeout)
+        state = Mutex(State(table: ClaimTable(limits: limits, after: first)))
         state.withLock { state in
             state.programSession = state.table.beginSession(.isTrusted)
             state.syncSession = state.table.beginSession(.isTrusted)

@@ -25,6 +25,7 @@ extension Engine {
             session: coordination.state.withLock { $0.syncSession },
             purpose: "io.cove.sync",
             items: items.map { WantedItem(path: $0.0.steps, use: $0.1) },
+            isFromSource: true,
             needsSettling: false
         )
         let pending = Pending<Void>()

@@ -156,7 +156,7 @@ extension Engine {
 
     /// Inserts while a listing goes on: the directory's link count is set at its end.
     private func insertRemoteUnlinked(_ remote: RemoteItem, into id: ItemID, _ database: Database) throws(Errno) {
-        try insertRemote(remote, into: id, database)
+        try insertRemote(remote, into: id, isNews: false, database)
         if remote.kind == .directory { try database.addLinks(-1, to: id) }
     }
 

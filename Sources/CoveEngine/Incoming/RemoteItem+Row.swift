@@ -68,13 +68,14 @@ extension Engine {
         entry.remoteGeneration = generation
     }
 
-    /// Inserts a document of the provider under a free name.
+    /// Inserts a document of the provider under a free name; no news is one that was there before anybody looked.
     @discardableResult
     func insertRemote(
         _ remote: RemoteItem,
         into parent: ItemID,
         staged: ItemID? = nil,
         name: [UInt8]? = nil,
+        isNews: Bool = true,
         _ database: Database
     ) throws(Errno) -> EntryRow {
         let row = try insertItem(for: remote, staged: staged, database)
@@ -82,7 +83,7 @@ extension Engine {
         acknowledge(remote, &entry, item: row.id, generation: row.generation)
         entry.id = try database.insert(entry)
         if row.kind == .directory { try database.addLinks(1, to: parent) }
-        try database.note(.created, entry: entry.id, item: row.id, parent: parent)
+        try database.note(.created, entry: entry.id, item: row.id, parent: parent, isNews: isNews)
         return entry
     }
 }

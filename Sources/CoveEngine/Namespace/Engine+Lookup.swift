@@ -126,7 +126,7 @@ extension Engine {
             // Deleted or moved away here, and the provider does not know it yet.
             if try self.isRemotelyClaimed(parent, name, remote, database) { throw .noSuchEntry }
             if self.sync?.doubt(seen, of: nil, at: Place(parent, name)) != nil { throw .wouldBlock }
-            let entry = try self.insertRemote(remote, into: parent, database)
+            let entry = try self.insertRemote(remote, into: parent, isNews: false, database)
             return try database.existingItem(entry.item).attributes
         }
     }

@@ -10,6 +10,51 @@ import Testing
 @Suite struct ArrivalTests {
     private func text(_ string: String) -> [UInt8] { Array(string.utf8) }
 
+    @Test func `what was at the source before anybody looked is no news`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            for number in 0..<100 { try source.save("d/\(number)", text("x")) }
+            let engine = account.engine
+            let told = Mutex<[String]>([])
+            let (session, _) = try engine.attend(process: getpid(), resuming: nil) { message in
+                told.withLock { $0.append("\(message.kind) \((try? message.path.remotePath())?.description ?? "")") }
+                return true
+            }
+            let kinds = CoordinationInterface.MessageKind.allCases.map(\.rawValue)
+            _ = try engine.addPresenter(
+                session: session,
+                at: RemotePath(unchecked: text("d")),
+                implements: kinds,
+                observes: []
+            )
+            #expect(try account.tree.list("d").count == 100)
+            try source.save("d/new", text("x"))
+            try waitUntil("what is new is told") { told.withLock { !$0.isEmpty } }
+            #expect(told.withLock { $0 } == ["subitemDidAppear d/new"])
+            engine.endSession(session)
+            await account.stop()
+        }
+    }
+
+    @Test func `a token of another mount is of no claim`() async throws {
+        try await blocking {
+            let accounts = [try EngineAccount(), try EngineAccount()]
+            var tokens: Set<String> = []
+            for account in accounts {
+                try account.tree.write("f", text("x"))
+                let session = try account.engine.beginConnection(process: getpid())
+                let request = CoordinationInterface.ClaimRequest(
+                    intents: [CoordinationInterface.Intent(writing: PathParameter(RemotePath(unchecked: text("f"))))]
+                )
+                tokens.insert(try await account.engine.claim(request, session: session).claim)
+            }
+            #expect(tokens.count == 2)
+            for account in accounts { await account.stop() }
+        }
+    }
+
     @Test func `a claim is of what has its path when it comes`() async throws {
         try await blocking {
             let account = try EngineAccount()

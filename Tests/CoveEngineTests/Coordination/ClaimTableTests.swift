@@ -39,6 +39,32 @@ import Testing
         #expect(driver.granted == [first, writer, late])
     }
 
+    @Test func `a program goes ahead of a remote change that waits`() {
+        let session = driver.session()
+        let reader = driver.claim(session, [("d/f", read)])
+        let change = driver.claim(session, [("d/f", write)], isFromSource: true)
+        let program = driver.claim(session, [("d/f", read)], manner: .plain)
+        let late = driver.claim(session, [("d/f", read)])
+        let writing = driver.claim(session, [("d/f", write)], manner: .plain)
+        #expect(driver.granted == [reader, program])
+        driver.release(program)
+        driver.release(reader)
+        // Whoever writes waits for those that were there before, and the change too.
+        #expect(driver.isGranted(change) && !driver.isGranted(late))
+        driver.release(change)
+        #expect(driver.isGranted(late) && !driver.isGranted(writing))
+        let again = driver.claim(session, [("d/f", write)], isFromSource: true)
+        driver.release(late)
+        #expect(driver.isGranted(writing) && !driver.isGranted(again))
+        driver.release(writing)
+        #expect(driver.isGranted(again))
+        // One that has its turn is waited for.
+        let behind = driver.claim(session, [("d/f", read)], manner: .plain)
+        #expect(!driver.isGranted(behind))
+        driver.release(again)
+        #expect(driver.isGranted(behind))
+    }
+
     @Test func `6. a reader of a directory and a writer inside don't wait`() {
         let session = driver.session()
         let directory = driver.claim(session, [("d", read)])

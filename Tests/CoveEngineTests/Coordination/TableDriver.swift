@@ -51,6 +51,7 @@ final class TableDriver {
         presenter: Int? = nil,
         manner: ClaimManner = .explicit,
         inside: [Int] = [],
+        isFromSource: Bool = false,
         deadline: Int64? = nil
     ) -> Int {
         let request = ClaimRequest(
@@ -61,6 +62,7 @@ final class TableDriver {
             manner: manner,
             items: items.map { WantedItem(path: Self.steps($0.0), use: $0.1) },
             inside: inside,
+            isFromSource: isFromSource,
             deadline: deadline
         )
         return act { $0.request(request, now: now) }

@@ -78,6 +78,8 @@ struct ClaimRequest {
     var purposes: Set<String> = []
     /// The process that asks, where its session does not tell.
     var process: Int32 = 0
+    /// True for a change that comes from the source: programs' calls go ahead of it until it has its turn.
+    var isFromSource = false
     /// False when nothing is to be done between the presenters' replies and the grant.
     var needsSettling = true
     /// When the wait ends, monotonic nanoseconds.

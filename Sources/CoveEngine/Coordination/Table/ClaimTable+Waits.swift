@@ -37,7 +37,7 @@ extension ClaimTable {
             eachNeighbour(of: intent) { if $0.claim.number < claim.number { near.append($0) } }
             for other in near.sorted(by: { $0.claim.number > $1.claim.number }) {
                 let earlier = other.claim
-                guard !(earlier.request.manner == .plain && claim.request.manner == .plain),
+                guard !Self.passes(claim, earlier),
                     !claim.isExempt(from: earlier), Self.conflict(earlier: other, later: intent),
                     !claim.waitsFor.suffix(Self.looked).contains(where: {
                         $0 === earlier || Self.waits($0, for: earlier)
@@ -54,13 +54,19 @@ extension ClaimTable {
         }
     }
 
+    /// True for a program's call that goes ahead of another one, or of a remote change that still waits itself.
+    private static func passes(_ claim: Claim, _ earlier: Claim) -> Bool {
+        guard claim.request.manner == .plain else { return false }
+        return earlier.request.manner == .plain || earlier.request.isFromSource && !earlier.isGranted
+    }
+
     /// How many of the nearest are asked whether they wait for one.
     private static let looked = 4
 
     /// True when a claim waits for an earlier one, itself or through others.
     private static func waits(_ claim: Claim, for earlier: Claim) -> Bool {
         claim.state == .waiting && !claim.waitsFor.isEmpty && earlier.number < claim.number
-            && !(claim.request.manner == .plain && earlier.request.manner == .plain)
+            && !passes(claim, earlier)
             && !claim.isExempt(from: earlier) && !earlier.waitsFor.contains { $0 === claim }
             && earlier.intents.contains { one in claim.intents.contains { conflict(earlier: one, later: $0) } }
     }
