@@ -107,6 +107,8 @@ extension SyncEngine {
         }
     }
 
+    static let withoutRoot = ProviderError.serverUnreachable("the folder that this account shows is not there")
+
     /// Compares a listed directory with the provider's; what is new or changed is taken in, what is gone is returned.
     func relist(_ directory: ItemID) async throws(ProviderError) -> [RemoteChange] {
         let gone = try await whileInPlace(directory) { reference throws(ProviderError) in
@@ -131,7 +133,7 @@ extension SyncEngine {
                 listing = try await engine.provider.list(reference, page: page)
             } catch .noSuchItem {
                 // Without a root nothing in it is gone: the disk behind the server may be, or another server answers.
-                if reference.path.isRoot { throw .serverUnreachable("the folder that this account shows is not there") }
+                if reference.path.isRoot { throw Self.withoutRoot }
                 return [.removed(reference.path)]
             }
             names.formUnion(listing.items.map(\.name))

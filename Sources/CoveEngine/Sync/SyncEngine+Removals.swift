@@ -20,9 +20,35 @@ extension SyncEngine {
             }
         }
         guard let entries = found, !entries.isEmpty, await mayRemove(entries) else { return }
+        var gone: [(entry: Int64, seen: Int64)] = []
         for entry in entries {
-            if let seen = await confirmGone(entry) { await removeTree(entry, seen: seen) }
+            if let seen = await confirmGone(entry) { gone.append((entry, seen)) }
         }
+        guard !gone.isEmpty, await isRootThere() else { return }
+        for (entry, seen) in gone { await removeTree(entry, seen: seen) }
+    }
+
+    /// Asked after everything else: a server may begin to say of all that it is gone, one answer after the other.
+    private func isRootThere() async -> Bool {
+        let failure: ProviderError
+        do throws(ProviderError) {
+            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            _ = try await engine.provider.list(RemoteReference(id: nil, path: .root), page: nil)
+            return true
+        } catch .noSuchItem {
+            failure = SyncEngine.withoutRoot
+        } catch {
+            failure = error
+        }
+        mustFindMissingAgain()
+        if failure.parksAccount { disconnect(failure) }
+        return false
+    }
+
+    /// The next poll lists again, and finds missing again what is.
+    private func mustFindMissingAgain() {
+        mustListAgain = true
+        _ = try? engine.catalog.write { database throws(Errno) in try database.setMeta("anchor", nil) }
     }
 
     /// The brake: false when so much is gone, at once or in portions, that a person is to be asked.
@@ -46,9 +72,7 @@ extension SyncEngine {
         if sum > SyncEngine.deletionBrake, sum * 2 > all + lateRemovals.count, !acceptsDeletions {
             shared.withLock { $0.heldRemovals = gone }
             engine.log.notice("the source no longer has \(gone) of \(all) documents: waiting for approval")
-            // The next poll lists again, and finds them missing again.
-            mustListAgain = true
-            _ = try? engine.catalog.write { database throws(Errno) in try database.setMeta("anchor", nil) }
+            mustFindMissingAgain()
             return false
         }
         shared.withLock { $0.heldRemovals = 0 }
