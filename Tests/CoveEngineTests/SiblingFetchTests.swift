@@ -16,6 +16,11 @@ struct SiblingFetchTests {
         SiblingFetch.Order(directory: directory, after: place(after), sequence: .listed, count: count)
     }
 
+    /// What is fetched of these entries, and under which items.
+    private func files(_ entries: ClosedRange<Int64>) -> [(item: ItemID, place: SiblingFetch.Place)] {
+        entries.map { (ItemID(UInt64(100 + $0)), place($0)) }
+    }
+
     @Test func `the second miss in order begins a guess, and what is opened widens it`() {
         let siblings = SiblingFetch()
         #expect(!siblings.awaitsOpens)
@@ -24,10 +29,46 @@ struct SiblingFetchTests {
         #expect(first == order(after: 2, count: 8))
         guard let first else { return }
         let items = (3...10).map { ItemID(UInt64(100 + $0)) }
-        siblings.noteFetched(items, upTo: place(10), of: first, now: 1)
+        siblings.noteFetched(files(3...10), upTo: place(10), of: first, now: 1)
         #expect(siblings.noteMiss(place(3), in: directory, now: 2) == nil, "its window is full")
         #expect(siblings.noteOpen(items[0], now: 3) == order(after: 10, count: 9))
         #expect(siblings.noteOpen(ItemID(7), now: 4) == nil)
+    }
+
+    @Test func `a program that is quicker than what is fetched for it is still fetched for`() {
+        let siblings = SiblingFetch()
+        _ = siblings.noteMiss(place(1), in: directory, now: 0)
+        guard var order = siblings.noteMiss(place(2), in: directory, now: 0) else {
+            Issue.record("no guess")
+            return
+        }
+        // It opens each file before it is known that it is being fetched, and reads it before or after that.
+        for round in Int64(0)..<20 {
+            let first = order.after.entry + 1
+            let last = first + Int64(order.count) - 1
+            let before = last - round % 2 * Int64(order.count)
+            var next: SiblingFetch.Order?
+            if before >= first {
+                for entry in first...before { next = siblings.noteMiss(place(entry), in: directory, now: round) }
+            }
+            siblings.noteFetched(files(first...last), upTo: place(last), of: order, now: round)
+            if before < last {
+                for entry in max(first, before + 1)...last {
+                    next = siblings.noteMiss(place(entry), in: directory, now: round) ?? next
+                }
+            }
+            next = siblings.noteMiss(place(last + 1), in: directory, now: round) ?? next
+            guard let next else {
+                Issue.record("round \(round): nothing is fetched any more")
+                return
+            }
+            order = SiblingFetch.Order(
+                directory: directory,
+                after: place(last + 1),
+                sequence: .listed,
+                count: next.count
+            )
+        }
     }
 
     @Test func `files read in no order are not guessed at`() {
@@ -44,7 +85,7 @@ struct SiblingFetchTests {
             Issue.record("no guess")
             return
         }
-        siblings.noteFetched((0..<8).map { ItemID(UInt64(100 + $0)) }, upTo: place(10), of: order, now: 1)
+        siblings.noteFetched(files(3...10), upTo: place(10), of: order, now: 1)
         for entry in Int64(11)...50 { #expect(siblings.noteMiss(place(entry), in: directory, now: 1) == nil) }
     }
 
@@ -59,10 +100,18 @@ struct SiblingFetchTests {
         _ = siblings.noteMiss(place(5, named: 1), in: directory, now: 0)
         let first = siblings.noteMiss(place(9, named: 2), in: directory, now: 0)
         #expect(first?.sequence == .listed, "it may be either")
+        guard let first else { return }
+        // All over the names: none of them is read soon.
+        siblings.noteFetched(
+            (10...17).map { (ItemID(UInt64($0)), place($0, named: 100 * $0)) },
+            upTo: place(17, named: 1700),
+            of: first,
+            now: 0
+        )
         let second = siblings.noteMiss(place(3, named: 3), in: directory, now: 0)
         #expect(second?.sequence == .named && second?.after == place(3, named: 3) && second?.count == 8)
         guard let second else { return }
-        siblings.noteFetched([ItemID(100)], upTo: place(1, named: 11), of: second, now: 1)
+        siblings.noteFetched([(ItemID(100), place(7, named: 4))], upTo: place(1, named: 11), of: second, now: 1)
         let third = siblings.noteOpen(ItemID(100), now: 1)
         #expect(third?.after == place(1, named: 11) && third?.sequence == .named)
     }
@@ -75,7 +124,7 @@ struct SiblingFetchTests {
             Issue.record("no guess")
             return
         }
-        siblings.noteFetched([ItemID(100), ItemID(101)], upTo: place(4), of: order, now: 1)
+        siblings.noteFetched(files(3...4), upTo: place(4), of: order, now: 1)
         #expect(siblings.awaitsOpens)
         #expect(siblings.noteOpen(ItemID(7), now: 60_000_000_000) == nil)
         #expect(!siblings.awaitsOpens, "the walk is long over")

@@ -39,9 +39,18 @@ final class SiblingFetch: Sendable {
         var sequence = Sequence.listed
         /// How often in a row each order was kept.
         var kept: [Sequence: Int] = [:]
-        var ahead: Set<ItemID> = []
+        /// What was fetched, or is being, and was not opened since.
+        var ahead: [ItemID: Place] = [:]
+        /// The one of them that was read last, before its bytes were here: nobody saw it opened.
+        var overtaken: ItemID?
         var window = 0
         var time: Int64
+
+        /// Notes that the program was quicker than what was fetched for it.
+        mutating func overtake(_ place: Place) {
+            if let overtaken { ahead[overtaken] = nil }
+            overtaken = ahead.first { $0.value == place }?.key
+        }
 
         /// Notes the next miss; false when it is in neither order.
         mutating func follow(_ place: Place) -> Bool {
@@ -53,6 +62,8 @@ final class SiblingFetch: Sendable {
             if kept[sequence, default: 0] < best {
                 sequence = sequence == .listed ? .named : .listed
                 asked = place
+                // What was fetched in the other order comes up sometime, or never: nothing waits for it.
+                ahead = [:]
             }
             if place.isBehind(asked, sequence) { asked = place }
             return true
@@ -95,6 +106,7 @@ final class SiblingFetch: Sendable {
                 return isKnown ? Self.next(&walks[walks.count - 1]) : nil
             }
             walks[index].time = now
+            walks[index].overtake(place)
             guard walks[index].follow(place) else {
                 walks[index].window = 0
                 walks[index].asked = place
@@ -108,8 +120,8 @@ final class SiblingFetch: Sendable {
     /// A file was opened; what to fetch next if that was foreseen.
     func noteOpen(_ item: ItemID, now: Int64) -> Order? {
         update(now: now) { walks in
-            guard let index = walks.firstIndex(where: { $0.ahead.contains(item) }) else { return nil }
-            walks[index].ahead.remove(item)
+            guard let index = walks.firstIndex(where: { $0.ahead[item] != nil }) else { return nil }
+            walks[index].ahead[item] = nil
             walks[index].time = now
             walks[index].window = min(walks[index].window * 2, Self.lastWindow)
             return Self.next(&walks[index])
@@ -118,17 +130,22 @@ final class SiblingFetch: Sendable {
 
     /// Half a window at a time, so that the catalog is asked seldom.
     private static func next(_ walk: inout Walk) -> Order? {
-        let count = walk.window - walk.ahead.count
+        let waiting = walk.overtaken.map { walk.ahead[$0] != nil } == true ? walk.ahead.count - 1 : walk.ahead.count
+        let count = walk.window - waiting
         guard count > 0, count >= walk.window / 2 else { return nil }
         return Order(directory: walk.directory, after: walk.asked, sequence: walk.sequence, count: count)
     }
 
     /// These are being fetched; `asked` is the last one that was looked at.
-    func noteFetched(_ items: [ItemID], upTo asked: Place, of order: Order, now: Int64) {
+    ///
+    /// What the program has read already is not waited for.
+    func noteFetched(_ items: [(item: ItemID, place: Place)], upTo asked: Place, of order: Order, now: Int64) {
         update(now: now) { walks in
             guard let index = walks.firstIndex(where: { $0.directory == order.directory }) else { return }
-            walks[index].ahead.formUnion(items)
             guard walks[index].sequence == order.sequence else { return }
+            for (item, place) in items where place.isBehind(walks[index].read, order.sequence) {
+                walks[index].ahead[item] = place
+            }
             if asked.isBehind(walks[index].asked, order.sequence) { walks[index].asked = asked }
         }
     }
@@ -166,11 +183,11 @@ extension Engine {
                 after,
                 .int(SiblingFetch.largest),
                 .int(Int64(order.count))
-            ) { (place: SiblingFetch.Place(entry: $0.int(0), name: $0.blob(1)), item: $0.item(2)) }
+            ) { (item: $0.item(2), place: SiblingFetch.Place(entry: $0.int(0), name: $0.blob(1))) }
         }
         guard let found, let last = found.last else { return }
-        siblings.noteFetched(found.map(\.item), upTo: last.place, of: order, now: System.monotonic())
-        for (_, item) in found { materialize(item) { _ in } }
+        siblings.noteFetched(found, upTo: last.place, of: order, now: System.monotonic())
+        for (item, _) in found { materialize(item) { _ in } }
     }
 
     private static let siblingsByEntry: StaticString = """
