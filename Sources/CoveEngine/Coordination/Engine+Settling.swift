@@ -101,7 +101,7 @@ extension Engine {
             let last = item.state.withLock { max($0.lastWrite, $0.lastWriteOpen) }
             let rest = last + Engine.writeRest - System.monotonic()
             guard rest > 0, coordination.act({ state, _ in state.table.claims[claim] != nil }) else { return }
-            // A close ends the wait early.
+            // A close is seen as late as this.
             try? await Task.sleep(for: .nanoseconds(min(rest, 50_000_000)))
         }
     }
