@@ -49,8 +49,14 @@ let package = Package(
         ),
         .target(name: "CoveCore", dependencies: ["CLinux"], exclude: ["README.md"], swiftSettings: settings),
         .target(
+            name: "CoveClaims",
+            dependencies: ["CoveCore"],
+            exclude: ["README.md"],
+            swiftSettings: settings
+        ),
+        .target(
             name: "CoveEngine",
-            dependencies: ["CoveCore", "CSQLite", "CLinux"],
+            dependencies: ["CoveCore", "CoveClaims", "CSQLite", "CLinux"],
             exclude: ["README.md"],
             swiftSettings: settings
         ),
@@ -78,7 +84,18 @@ let package = Package(
             exclude: ["README.md"],
             swiftSettings: settings
         ),
-        .target(name: "CoveKit", dependencies: ["CoveCore"], exclude: ["README.md"], swiftSettings: settings),
+        .target(
+            name: "CoveKit",
+            dependencies: ["CoveCore", "CoveClaims"],
+            exclude: ["README.md", "Examples.md"],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "ResolveConflict",
+            dependencies: ["CoveKit"],
+            path: "Sources/Samples/ResolveConflict",
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "TextDocument",
             dependencies: ["CoveKit"],
@@ -93,8 +110,15 @@ let package = Package(
         ),
         .testTarget(name: "CoveCoreTests", dependencies: ["CoveCore", "CoveTestSupport"], swiftSettings: settings),
         .testTarget(
+            name: "CoveClaimsTests",
+            dependencies: ["CoveClaims", "CoveCore", "CoveTestSupport"],
+            swiftSettings: settings
+        ),
+        .testTarget(
             name: "CoveKitTests",
-            dependencies: ["CoveKit", "CoveKitDriver", "TextDocument", "CoveCore", "CoveTestSupport"],
+            dependencies: [
+                "CoveKit", "CoveKitDriver", "ResolveConflict", "TextDocument", "CoveCore", "CoveTestSupport",
+            ],
             swiftSettings: settings
         ),
         .executableTarget(
@@ -141,8 +165,10 @@ let package = Package(
         ),
         .testTarget(
             name: "MountedTests",
-            dependencies: ["CoveCore", "CoveKitDriver", "TextDocument", "CoveTestSupport", "CLinux"],
-            exclude: ["Clouds/clock.c"],
+            dependencies: [
+                "CoveCore", "CoveKitDriver", "ResolveConflict", "TextDocument", "CoveTestSupport", "CLinux",
+            ],
+            exclude: ["Clouds/clock.c", "Survival/death.c"],
             swiftSettings: settings
         ),
     ],

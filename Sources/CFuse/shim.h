@@ -3,6 +3,7 @@
 
 #define FUSE_USE_VERSION 314
 #include <fuse3/fuse_lowlevel.h>
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,8 +36,90 @@ static inline uint64_t *cove_fuse_number(void) {
 // struct fuse_in_header of <linux/fuse.h>.
 struct cove_fuse_header {
     uint32_t length, opcode;
-    uint64_t unique;
+    uint64_t unique, node;
+    uint32_t user, group, process, padding;
 };
+
+// What the threads have in hand, in memory that outlives the daemon, and what a daemon that is careful refuses.
+enum { COVE_FUSE_WORK_SLOTS = 64 };
+struct cove_fuse_work {
+    uint64_t *slots;     // pairs of a print and a number
+    uint64_t *refusals;  // how many were refused
+    uint64_t prints[COVE_FUSE_WORK_SLOTS], numbers[COVE_FUSE_WORK_SLOTS];
+    int print_count, number_count, all_resent;
+    int64_t until;  // seconds of the monotonic clock until which also requests are refused that are not sent again
+    int threads;
+};
+static inline struct cove_fuse_work *cove_fuse_work(void) {
+    static struct cove_fuse_work work;
+    return &work;
+}
+
+// The same for a request that comes again; never 0. Who asks is no part of it.
+static inline uint64_t cove_fuse_print(const struct cove_fuse_header *header, size_t length) {
+    const unsigned char *bytes = (const unsigned char *)(header + 1);
+    // A name, and what comes before it; of what is written the first bytes.
+    size_t count = length - sizeof *header;
+    if (count > 288) count = 288;
+    uint64_t print = (header->node ^ (uint64_t)header->opcode << 48) * 0x9E3779B97F4A7C15u;
+    for (size_t i = 0; i < count; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, count - i < 8 ? count - i : 8);
+        print = (print ^ word ^ print >> 29) * 0xBF58476D1CE4E5B9u;
+    }
+    return print ? print : 1;
+}
+
+static inline int cove_fuse_is_suspect(const struct cove_fuse_work *work, uint64_t unique, uint64_t print) {
+    const uint64_t resent = 1ull << 63;  // FUSE_UNIQUE_RESEND
+    int is_resent = (unique & resent) != 0;
+    if (is_resent && work->all_resent) return 1;
+    for (int i = 0; is_resent && i < work->number_count; i++) {
+        if (work->numbers[i] == (unique & ~resent)) return 1;
+    }
+    for (int i = 0; i < work->print_count; i++) {
+        if (work->prints[i] != print) continue;
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return is_resent || now.tv_sec < work->until;
+    }
+    return 0;
+}
+
+// Answers EIO, where an answer is wanted.
+static inline void cove_fuse_refuse(int fd, struct cove_fuse_work *work, const struct cove_fuse_header *header) {
+    __atomic_add_fetch(work->refusals, 1, __ATOMIC_RELEASE);
+    // FORGET, INTERRUPT, NOTIFY_REPLY, BATCH_FORGET
+    if (header->opcode == 2 || header->opcode == 36 || header->opcode == 41 || header->opcode == 42) return;
+    struct { uint32_t length; int32_t error; uint64_t unique; } out = {sizeof out, -EIO, header->unique};
+    ssize_t ignored = write(fd, &out, sizeof out);
+    (void)ignored;
+}
+
+// Notes a request; false for one that was refused.
+static inline int cove_fuse_take(int fd, uint64_t *slot, const struct cove_fuse_header *header, size_t length) {
+    struct cove_fuse_work *work = cove_fuse_work();
+    uint64_t print = cove_fuse_print(header, length);
+    if ((work->all_resent || work->number_count || work->print_count) &&
+        cove_fuse_is_suspect(work, header->unique, print)) {
+        cove_fuse_refuse(fd, work, header);
+        return 0;
+    }
+    slot[1] = header->unique & ~(1ull << 63);
+    __atomic_store_n(slot, print, __ATOMIC_RELEASE);
+    return 1;
+}
+
+// This thread's place; null where nothing is noted.
+static inline uint64_t *cove_fuse_slot(void) {
+    static __thread uint64_t *slot;
+    struct cove_fuse_work *work = cove_fuse_work();
+    if (!slot && work->slots) {
+        int thread = __atomic_fetch_add(&work->threads, 1, __ATOMIC_RELAXED);
+        slot = work->slots + 2 * (thread % COVE_FUSE_WORK_SLOTS);
+    }
+    return slot;
+}
 
 // The hook in which a worker sleeps is C: libfuse cancels its threads there, and a cancelled thread unwinds its stack,
 // on which no Swift frame may be.
@@ -60,7 +143,13 @@ static inline ssize_t cove_fuse_read(int fd, void *buffer, size_t length, void *
         if (mlock(buffer, length) != 0) memset(buffer, 0, length);
         present = buffer;
     }
-    ssize_t count = read(fd, buffer, length);
+    uint64_t *slot = cove_fuse_slot();
+    ssize_t count;
+    do {
+        if (slot) __atomic_store_n(slot, 0, __ATOMIC_RELEASE);
+        count = read(fd, buffer, length);
+    } while (slot && count >= (ssize_t)sizeof(struct cove_fuse_header) &&
+             !cove_fuse_take(fd, slot, (const struct cove_fuse_header *)buffer, (size_t)count));
     if (count >= (ssize_t)sizeof(struct cove_fuse_header)) {
         const struct cove_fuse_header *header = (const struct cove_fuse_header *)buffer;
         *cove_fuse_number() = header->unique;
@@ -127,6 +216,25 @@ static inline void cove_fuse_replay(const void *request, size_t length) {
 
 static inline void cove_fuse_serve(void) {
     __atomic_store_n(&cove_fuse_shared()->phase, COVE_FUSE_SERVING, __ATOMIC_RELEASE);
+}
+
+static inline void cove_fuse_note_work(uint64_t *slots, uint64_t *refusals) {
+    cove_fuse_work()->refusals = refusals;
+    cove_fuse_work()->slots = slots;
+}
+static inline void cove_fuse_suspect_print(uint64_t print) {
+    struct cove_fuse_work *work = cove_fuse_work();
+    if (work->print_count < COVE_FUSE_WORK_SLOTS) work->prints[work->print_count++] = print;
+}
+static inline void cove_fuse_suspect_number(uint64_t number) {
+    struct cove_fuse_work *work = cove_fuse_work();
+    if (work->number_count < COVE_FUSE_WORK_SLOTS) work->numbers[work->number_count++] = number;
+}
+static inline void cove_fuse_suspect_all_resent(void) { cove_fuse_work()->all_resent = 1; }
+static inline void cove_fuse_suspect_new_for(int seconds) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    cove_fuse_work()->until = now.tv_sec + seconds;
 }
 
 static inline uint64_t cove_fuse_request_number(void) { return *cove_fuse_number(); }

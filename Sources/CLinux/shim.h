@@ -55,6 +55,9 @@ static inline long cove_file_system_type(const char *path) {
     return syscall(__NR_statfs, path, status) == 0 ? status[0] : 0;
 }
 
+// malloc_trim(3): gives what is free back to the kernel; <malloc.h> is not part of Swift's Glibc module.
+extern int malloc_trim(size_t pad);
+
 // gettid(2).
 static inline int cove_gettid(void) { return (int)syscall(__NR_gettid); }
 
@@ -68,6 +71,8 @@ static inline int cove_sync_file_range(int fd, int64_t offset, int64_t length, u
 
 // prctl(2) is variadic, which Swift can't import: orphans below this process become its children.
 static inline int cove_set_child_subreaper(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1); }
+// The same: no other process of its user may read this one's memory, environment or descriptors, and it leaves no core.
+static inline int cove_set_undumpable(void) { return prctl(PR_SET_DUMPABLE, 0); }
 
 // statx(2): asks for a mount's id that is never used again (Linux 6.8).
 enum { COVE_STATX_MNT_ID_UNIQUE = 0x4000 };
@@ -184,6 +189,7 @@ static inline int cove_close_range(unsigned int first, unsigned int last) {
 }
 
 // A store that no later store overtakes, for memory that another process may find after this one was killed.
+static inline uint64_t cove_load_acquire(const uint64_t *place) { return __atomic_load_n(place, __ATOMIC_ACQUIRE); }
 static inline void cove_store_release(uint64_t *place, uint64_t value) { __atomic_store_n(place, value, __ATOMIC_RELEASE); }
 
 // memfd_create(2), close-on-exec.

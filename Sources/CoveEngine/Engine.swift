@@ -1,3 +1,4 @@
+internal import CLinux
 public import CoveCore
 internal import Dispatch
 internal import Glibc
@@ -21,11 +22,14 @@ public final class Engine: Sendable {
     let tombstones = Tombstones()
     let departing = Departing()
     /// Threads that walk a path again because what they opened was just replaced, and until when they are waited for.
-    let walkers = RareTable<Int32, Int64>()
+    let walkers = RareTable<Int32, MonotonicTime>()
     let freshVersions = FreshVersions()
+    /// Items whose last bytes came in a moment ago, and their sizes: the catalog doesn't say yet that they are whole.
+    let completedItems = RareTable<ItemID, Int64>()
     let removedDirectories = RemovedDirectories()
     let lookups = PendingLookups()
-    let scratchNames: NamePatterns
+    /// Names that stay on this device.
+    let localNames: NamePatterns
     let incoming = IncomingTable()
     /// Claims and presenters.
     let coordination: Coordination
@@ -54,6 +58,7 @@ public final class Engine: Sendable {
     private let clock = DispatchQueue(label: "cove.clock")
     private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
     private let sleepWatch = Mutex(SleepWatch())
+    private let workload = Mutex(Workload())
     private let syncSlot = Mutex<SyncEngine?>(nil)
     let cacheLimit: Int64
     /// How often something changed here.
@@ -64,6 +69,8 @@ public final class Engine: Sendable {
     let residentBytes: Atomic<Int64>
     /// Which items are open, in memory that outlives this daemon.
     let ledger: HandleLedger
+    /// What is in hand, in memory that outlives this daemon.
+    public let work: WorkLedger
     /// The announcer of the daemon that had the ledger before.
     let formerAnnouncer: Int32
 
@@ -74,23 +81,25 @@ public final class Engine: Sendable {
         configuration: EngineConfiguration,
         provider: any Provider,
         log: Log,
-        ledger: HandleLedger? = nil
+        ledger: HandleLedger? = nil,
+        work: WorkLedger? = nil
     ) throws(EngineError) {
         self.configuration = configuration
-        self.provider = provider
         mustPoll = provider.changeSignal == nil
-        coordination = Coordination(presenterTimeout: configuration.presenterTimeout.nanoseconds, log: log)
+        coordination = Coordination(presenterTimeout: configuration.answerTimeout, log: log)
         self.log = log
         do throws(Errno) {
             if let ledger { self.ledger = ledger } else { self.ledger = try HandleLedger() }
+            if let work { self.work = work } else { self.work = try WorkLedger() }
         } catch {
             throw EngineError("memory for open files can't be had: \(error); check the limits of memory")
         }
+        self.provider = NotedProvider(provider, work: self.work)
         live = LiveTable(ledger: self.ledger)
         touched = TouchedDirectories(areAll: self.ledger.isInherited)
         formerAnnouncer = self.ledger.announcer
         let state = configuration.stateDirectory
-        scratchNames = NamePatterns(NamePatterns.builtIn + configuration.ignoredNames)
+        localNames = NamePatterns(configuration.ignoredNames)
         do throws(Errno) {
             store = try ContentStore(directory: state + "/content")
         } catch {
@@ -113,6 +122,8 @@ public final class Engine: Sendable {
             residentBytes = Atomic(resident ?? 0)
             cacheLimit = configuration.cacheLimit ?? max(64 << 20, (store.freeSpace()?.total ?? 0) / 10)
             try takeOver()
+            try keepSetAside()
+            try heedLocalNames()
         } catch {
             throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
         }
@@ -126,6 +137,8 @@ public final class Engine: Sendable {
         self.announcer.withLock { $0 = announcer }
         let sync = SyncEngine(self)
         syncSlot.withLock { $0 = sync }
+        // What needs the provider fails until then.
+        if work.isHeld { connected.open() }
         Task { await sync.start() }
         contentQueue.async { [self] in fetchPinned() }
         if wasCutOff() { contentQueue.async { [self] in sweepContent() } }
@@ -226,10 +239,23 @@ public final class Engine: Sendable {
         } else if disk.isFull {
             makeRoomOnDisk()
         }
+        sync?.watchProgress(now)
         lookups.expire(before: now)
         expireRemoteClaims()
         expireTruncations(before: now)
         tombstones.expire(before: now)
+        giveBackMemory()
+    }
+
+    /// Gives memory back once there was much work and has been none for a while.
+    private func giveBackMemory() {
+        let done =
+            counters.fuseRequests.load(ordering: .relaxed) + counters.providerRequests.load(ordering: .relaxed)
+        guard workload.withLock({ $0.isOver(done) }) else { return }
+        contentQueue.async { [self] in
+            catalog.releaseMemory()
+            malloc_trim(0)
+        }
     }
 
     /// Refuses changes to a read-only account.
@@ -237,8 +263,8 @@ public final class Engine: Sendable {
         if configuration.isReadOnly { throw .readOnly }
     }
 
-    /// Milliseconds since 1970.
-    func milliseconds() -> Int64 { System.now().rawValue / 1_000_000 }
+    /// The wall clock without parts of a millisecond, as the journal keeps it.
+    func journalTime() -> Timestamp { System.now().inMilliseconds }
 
     /// Counts one request of the kernel.
     public func countRequest() { counters.fuseRequests.add(1, ordering: .relaxed) }

@@ -12,34 +12,46 @@ public struct EngineConfiguration: Sendable {
     public var stateDirectory: String
     /// The control socket, as `user.cove.socket` of the root tells it.
     public var socketPath = ""
+    /// The socket of claims and presenters alone, as `user.cove.coordination-socket` of the root tells it.
+    public var coordinationSocketPath = ""
     /// This device in the names of conflict copies.
     public var hostName: String
     /// The most bytes of clean content kept here; nil for a tenth of the disk.
     public var cacheLimit: Int64?
     /// Globs of names that stay on this device, beside the built-in scratch names.
     public var ignoredNames: [String] = []
+    /// How long nothing is sent, though the source answers, before the status says so.
+    public var standstillTime: TimeSpan = .seconds(60)
     /// Programs, by path or last name, that get `EDEADLK` instead of a download.
     public var noMaterialize: [String] = []
     /// How long a change rests before it is sent.
-    public var settleTime: Duration = .seconds(2)
+    public var settleTime: TimeSpan = .seconds(2)
+    /// How long a new folder rests, and a new file with bytes that no program has open for writing any more.
+    ///
+    /// What an editor writes beside a document is renamed sooner; no less than half a second where changes rest longer.
+    var newSettleTime: TimeSpan { max(settleTime / 4, min(settleTime, .milliseconds(500))) }
+    /// What a person is to know of how the source is reached, a sentence each.
+    public var sourceNotes: [String] = []
     /// How often a source that tells of no changes is asked for them.
-    public var pollInterval: Duration = .seconds(30)
+    public var pollInterval: TimeSpan = .seconds(30)
     /// How long a program waits for a source that makes no progress.
-    public var stallLimit: Duration = .seconds(30)
+    public var stallLimit: TimeSpan = .seconds(30)
     /// How long a program's open waits for a claim whose holder lives.
-    public var openTimeout: Duration = .seconds(45)
+    public var openTimeout: TimeSpan = .seconds(45)
     /// How long a program that presents an item may take to answer.
-    public var presenterTimeout: Duration = .seconds(30)
+    public var presenterTimeout: TimeSpan = .seconds(30)
+    /// How long presenters have for their answers: less than an open waits, which goes on after that.
+    var answerTimeout: TimeSpan { min(presenterTimeout, openTimeout * 2 / 3) }
     /// How long a vacated name passes its document on.
-    public var tombstoneTime: Duration = .seconds(15)
+    public var tombstoneTime: TimeSpan = .seconds(15)
     /// How long a file that stays open must rest before a copy of it is sent.
-    public var openFileRest: Duration = .seconds(30)
+    public var openFileRest: TimeSpan = .seconds(30)
     /// How long deleted documents are kept.
-    public var trashTime: Duration = .seconds(30 * 24 * 3600)
+    public var trashTime: TimeSpan = .seconds(30 * 24 * 3600)
     /// How many earlier contents of a document are kept here; 0 for none.
     public var keptVersions = 10
     /// How long they are kept.
-    public var versionTime: Duration = .seconds(30 * 24 * 3600)
+    public var versionTime: TimeSpan = .seconds(30 * 24 * 3600)
     /// Bytes of the state disk kept for what programs wrote and the kernel still holds; nil for as many as it may hold.
     public var reserve: Int64?
     /// Names this boot of the machine and this mount of the state disk; nil for what the system says.
@@ -83,7 +95,7 @@ public protocol KernelNotifier: Sendable {
 public protocol Announcer: Sendable {
     /// Performs one system call on the mount and waits for it.
     func perform(_ announcement: Announcement) throws(Errno)
-    /// True when a request comes from the announcing process.
+    /// True when a request comes from the announcing process; never for 0, which is nobody's thread.
     func isAnnouncer(_ thread: Int32) -> Bool
 }
 

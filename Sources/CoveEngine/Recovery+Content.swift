@@ -7,7 +7,7 @@ extension Recovery {
     ///
     /// Programs of an earlier mount may still have some of them mapped: these are followed on.
     func recoverUnsettled(_ database: Database, isUnclean: Bool) throws(Errno) {
-        let now = Int64(System.now().rawValue / 1_000_000)
+        let now = System.now().inMilliseconds
         for (id, stamp) in try database.unsettled() {
             try database.endUnsettled(id)
             guard var row = try database.item(id), let status = try? System.lstat(store.path(id)) else { continue }
@@ -44,7 +44,7 @@ extension Recovery {
                 UNION SELECT item FROM entries WHERE flags & 1 UNION SELECT item FROM trash WHERE item IS NOT NULL
                 UNION SELECT id FROM items WHERE nlink = 0)
             """,
-            read: { ($0.item(0), $0.int(1), $0.int(2), $0.int(3) != 0) }
+            read: { ($0.item(0), $0.int(1), $0.time(2), $0.int(3) != 0) }
         )
         for (id, size, mtime, isSynced) in rows {
             let status = try? System.lstat(store.path(id))
@@ -54,12 +54,12 @@ extension Recovery {
                 continue
             }
             guard actual != size else { continue }
-            let written = status.map { Timestamp($0.st_mtim).rawValue } ?? mtime
+            let written = status.map { Timestamp($0.st_mtim) } ?? mtime
             try database.run(
                 "UPDATE items SET size = ?, resident = ?, mtime = max(mtime, ?) WHERE id = ?",
                 .int(actual),
                 .int(actual),
-                .int(written),
+                .time(written),
                 .item(id)
             )
             log.notice("item \(id): recovered at \(actual) of \(size) bytes")
@@ -107,7 +107,7 @@ extension Recovery {
     /// They stay as a conflict copy. Where parts of their base version were never here, or nothing arrived, they are no
     /// document: what there is goes to the content without items. The document's bytes are the provider's again.
     func setAsideUnsynced(_ database: Database) throws(Errno) {
-        let now = Int64(System.now().rawValue / 1_000_000)
+        let now = System.now().inMilliseconds
         let ids = try database.all(
             """
             SELECT e.id FROM entries e JOIN items i ON i.id = e.item JOIN journal j ON j.entry = e.id

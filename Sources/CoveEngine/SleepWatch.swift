@@ -1,10 +1,12 @@
-/// Finds out that the machine was asleep: of two clocks, both in nanoseconds, one stood still meanwhile.
+internal import CoveCore
+
+/// Finds out that the machine was asleep: of two clocks one stood still meanwhile.
 struct SleepWatch {
-    private static let least: Int64 = 1_000_000_000
-    private var difference: Int64?
+    private static let least = TimeSpan.seconds(1)
+    private var difference: TimeSpan?
 
     /// True when the machine has slept since the last call.
-    mutating func hasSlept(awake: Int64, all: Int64) -> Bool {
+    mutating func hasSlept(awake: MonotonicTime, all: MonotonicTime) -> Bool {
         defer { difference = all - awake }
         return difference.map { all - awake - $0 > Self.least } ?? false
     }

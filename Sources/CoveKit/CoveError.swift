@@ -52,6 +52,8 @@ extension CoveError.Code {
     public static let readOnly = Self(rawValue: EROFS)
     /// ENOSPC.
     public static let noSpace = Self(rawValue: ENOSPC)
+    /// EBUSY.
+    public static let busy = Self(rawValue: EBUSY)
     /// ENOTSUP.
     public static let notSupported = Self(rawValue: EOPNOTSUPP)
     /// The source can't be reached; EHOSTUNREACH.
@@ -96,8 +98,9 @@ extension CoveError {
         switch failure {
         case .error(let error):
             self.init(Code(rawValue: error.errno?.rawValue ?? EIO), error.description, url: url, cause: error)
-        case .connection: self.init(.noDaemon, failure.description, url: url, cause: failure)
+        case .connection, .stranger: self.init(.noDaemon, failure.description, url: url, cause: failure)
         case .timedOut: self.init(.timedOut, failure.description, url: url, cause: failure)
+        case .interrupted: self.init(.cancelled, url: url)
         case .protocolViolation: self.init(.other, failure.description, url: url, cause: failure)
         }
     }

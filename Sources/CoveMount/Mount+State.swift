@@ -18,7 +18,7 @@ extension Mount {
     /// Asks the daemon for statfs(2), the one request the kernel never answers from a cache.
     ///
     /// The question has a thread of its own, which stays behind where no answer comes. Not for a daemon's own mount.
-    public func state(timeout: Duration = .seconds(2)) -> State {
+    public func state(timeout: TimeSpan = .seconds(2)) -> State {
         let question = Question(path: path)
         var thread = pthread_t()
         let context = Unmanaged.passRetained(question).toOpaque()
@@ -27,8 +27,7 @@ extension Mount {
             return .silent
         }
         pthread_detach(thread)
-        let milliseconds = Int(timeout / .milliseconds(1))
-        guard question.answered.wait(timeout: .now() + .milliseconds(milliseconds)) == .success else { return .silent }
+        guard question.answered.wait(timeout: .now() + timeout.dispatchInterval) == .success else { return .silent }
         return question.result.withLock { $0 == ENOTCONN || $0 == ECONNABORTED ? .dead : .serving }
     }
 

@@ -108,14 +108,16 @@ public final class MountSession: Sendable {
     /// Requests are served on meanwhile, so that the kernel can write back what it holds. Where programs still use the
     /// mount it is detached after a flush, and they get ENOTCONN. Not to be called from a request's thread.
     public func stop() {
-        let mustStop = state.withLock { state in
+        let (mustStop, isServed) = state.withLock { state in
             defer { state.isStopping = true }
-            return !state.isStopping && (state.phase == .mounted || state.phase == .running)
+            let isRunning = state.phase == .running
+            return (!state.isStopping && (state.phase == .mounted || isRunning), isRunning)
         }
         guard mustStop else { return }
-        let isGone = Unmounting.unmount(mountpoint, isLazy: false)
+        // What nobody serves would be waited for in vain.
+        let isGone = isServed && Unmounting.unmount(mountpoint, isLazy: false)
         if !isGone {
-            Unmounting.flush(mountpoint)
+            if isServed { Unmounting.flush(mountpoint) }
             _ = Unmounting.unmount(mountpoint, isLazy: true)
         }
         guard state.withLock({ $0.loopThread != nil }) else {

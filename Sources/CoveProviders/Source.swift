@@ -52,7 +52,7 @@ public enum ProviderFactory {
         /// A file of certificates to trust instead of the system's.
         public var certificates: String?
         /// A transfer that moves nothing for so long has failed.
-        public var stallLimit: Duration
+        public var stallLimit: TimeSpan
         /// The account's state folder, for what an upload needs to go on after a crash; nil keeps nothing.
         public var state: String?
         /// Who uses the source, asked for at each start; nil leaves it to `~/.netrc`, or what AWS's programs read.
@@ -61,7 +61,7 @@ public enum ProviderFactory {
         /// Makes an access.
         public init(
             certificates: String? = nil,
-            stallLimit: Duration = .seconds(30),
+            stallLimit: TimeSpan = .seconds(30),
             state: String? = nil,
             credentials: @escaping @Sendable () async -> Credentials? = { nil }
         ) {

@@ -71,6 +71,7 @@ struct Keeper {
             defer { System.close(file) }
             Array("-1000".utf8).withUnsafeBytes { try? System.writeAll(file, $0) }
         }
+        _ = cove_set_undumpable()
     }
 
     /// The descriptor under a number that no daemon finds something else at.
@@ -106,11 +107,16 @@ struct Keeper {
                     formerProgram = nil
                 } else if isFailure {
                     guard let pause = policy.pause(afterFailureAt: System.monotonic(), started: started) else {
-                        tell("three starts failed in a minute: the mount is given up; run `cove doctor`")
+                        tell("a third daemon died, and it had kept off much: the mount is given up; run `cove doctor`")
                         endConnection()
                         return DaemonExit.failed
                     }
-                    _ = poll(nil, 0, pause)
+                    if policy.isCareful {
+                        tell("two daemons died within a minute: the next one keeps off what they had in hand")
+                    }
+                    pause.block()
+                } else {
+                    policy.begin()
                 }
                 generation += 1
             }
@@ -128,7 +134,7 @@ struct Keeper {
         System.close(pair[1])
         if let readyPipe { System.close(readyPipe) }
         readyPipe = nil
-        let text = ["\(KeeperPacket.version)"] + kept.map(\.name)
+        let text = ["\(KeeperPacket.version)"] + kept.map(\.name) + (policy.isCareful ? [KeeperPacket.careful] : [])
         let greeting = KeeperPacket(
             .greeting,
             number: generation,
@@ -189,6 +195,8 @@ struct Keeper {
         var child = pid_t()
         let error = posix_spawn(&child, "/proc/self/fd/\(program)", &actions, &attributes, list, environ)
         if error != 0 { throw Errno(error) }
+        // The first daemon has them, and hands them over for the next ones.
+        ProcessEnvironment.takeSecrets()
         return child
     }
 
@@ -203,6 +211,7 @@ struct Keeper {
     private mutating func take(_ packet: KeeperPacket, _ isReady: inout Bool) {
         switch packet.kind {
         case .ready:
+            if isReady { policy.begin() }
             isReady = true
         case .keep:
             guard let descriptor = packet.descriptors.first else { return }

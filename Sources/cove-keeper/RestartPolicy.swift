@@ -1,23 +1,30 @@
+internal import CoveCore
+
 /// How often a daemon that fails is started again.
 struct RestartPolicy {
-    private static let second: Int64 = 1_000_000_000
     /// A daemon that has lived so long did not fail by starting.
-    static let trial = 20 * second
+    static let trial = TimeSpan.seconds(20)
     /// Failures further apart are not counted together.
-    static let window = 60 * second
-    /// With so many failures in the window the mount is given up: an error beats a hang.
-    static let limit = 3
+    static let window = TimeSpan.seconds(60)
 
-    private var failures: [Int64] = []
-
-    /// Milliseconds to wait before the next start; nil when there is to be none.
+    private var failures: [MonotonicTime] = []
+    /// The daemon is to keep off what may have ended two before it.
     ///
-    /// Times are monotonic nanoseconds.
-    mutating func pause(afterFailureAt now: Int64, started: Int64) -> Int32? {
-        if now - started >= Self.trial { failures = [] }
+    /// With one that fails even so the mount is given up: an error beats a hang.
+    private(set) var isCareful = false
+
+    /// How long to wait before the next start; nil when there is to be none.
+    mutating func pause(afterFailureAt now: MonotonicTime, started: MonotonicTime) -> TimeSpan? {
         failures.removeAll { now - $0 >= Self.window }
+        if isCareful {
+            if now - started < Self.trial { return nil }
+            failures = []
+        }
         failures.append(now)
-        if failures.count >= Self.limit { return nil }
-        return failures.count == 1 ? 0 : 500
+        isCareful = failures.count > 1
+        return isCareful ? .milliseconds(500) : .zero
     }
+
+    /// A daemon has ended that did not fail, or a person has had it go on.
+    mutating func begin() { (failures, isCareful) = ([], false) }
 }

@@ -7,12 +7,13 @@ import Testing
     private static let all: [ProviderError] = [
         .serverUnreachable("x"), .notAuthenticated("x"), .insufficientQuota("x"), .notPermitted("x"), .noSuchItem,
         .filenameCollision(nil), .conflict(nil), .directoryNotEmpty, .versionNoLongerAvailable, .pageExpired,
-        .anchorExpired, .unsupported("x"), .busy, .timedOut, .cancelled, .failed("x", nil),
+        .anchorExpired, .unsupported("x"), .busy, .throttled(retryAfter: nil), .throttled(retryAfter: .seconds(3)),
+        .timedOut, .cancelled, .failed("x", nil),
     ]
 
     private static func expected(_ error: ProviderError) -> Int32 {
         switch error {
-        case .serverUnreachable: EHOSTUNREACH
+        case .serverUnreachable, .throttled: EHOSTUNREACH
         case .notAuthenticated: ENOKEY
         case .insufficientQuota: EDQUOT
         case .notPermitted: EPERM

@@ -69,14 +69,15 @@ import Testing
             transfers: [transfer],
             conflicts: 2,
             errors: [error],
+            errorCount: 5,
             residentBytes: 3,
             cacheLimit: 4,
             weaknesses: ["w"]
         )
         #expect(
             try Self.keys(status) == [
-                "account", "cacheLimit", "conflicts", "errors", "mountpoint", "queuedOperations", "reason",
-                "residentBytes", "source", "state", "stateDirectory", "transfers", "weaknesses",
+                "account", "cacheLimit", "conflicts", "errorCount", "errors", "mountpoint", "queuedOperations",
+                "reason", "residentBytes", "source", "state", "stateDirectory", "transfers", "weaknesses",
             ]
         )
         #expect(try Self.keys(transfer) == ["bytesPerSecond", "direction", "doneBytes", "path", "totalBytes"])

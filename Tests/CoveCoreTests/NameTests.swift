@@ -67,4 +67,28 @@ import Testing
         #expect(DocumentID("xyz") == nil)
         #expect(DocumentID(String(repeating: "g", count: 32)) == nil)
     }
+
+    @Test func `a hidden name tells since when, and what the item was called`() throws {
+        let document = DocumentID.random()
+        let time = Timestamp(seconds: 1_700_000_000, nanoseconds: 5)
+        let name = try #require(FileName("Letter - 2.txt"))
+        let passing = PassingName(document, since: time, original: name)
+        #expect(passing.name.isPassing && passing.name.isReserved)
+        #expect(PassingName(passing.name) == passing && passing.document == document)
+        #expect(passing.original == name && passing.since?.seconds == 1_700_000_000)
+        // A long name is cut, but no character of it.
+        let long = try #require(FileName(String(repeating: "ü", count: 127)))
+        let short = PassingName(document, since: time, original: long)
+        #expect(short.name.bytes.count <= 255)
+        #expect(short.original?.description == String(repeating: "ü", count: (short.original?.bytes.count ?? 0) / 2))
+        // What earlier versions and others write.
+        for text in ["\(document)", "", "\(document)-zz-x", "\(document)--x", "\(document)-ffffffffffffff-x", "x"] {
+            let old = try #require(FileName(".cove-moving-\(text)"))
+            let parsed = try #require(PassingName(old))
+            #expect(parsed.since == nil && parsed.original == nil)
+        }
+        let reserved = try #require(FileName(".cove-moving-\(document)-1-.cove"))
+        #expect(PassingName(reserved)?.original == nil)
+        #expect(PassingName(name) == nil)
+    }
 }

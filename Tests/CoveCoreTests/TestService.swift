@@ -10,7 +10,7 @@ final class TestService: Sendable {
 
     let folder: TemporaryDirectory
     let server: VarlinkServer
-    /// Calls of `Wait` going on.
+    /// Calls of `Wait` going on, and what `Many` has sent.
     let waiting: Atomic<Int>
     var path: String { folder.appending("test.sock") }
 
@@ -25,7 +25,7 @@ final class TestService: Sendable {
 
     deinit { server.stop(grace: .milliseconds(50)) }
 
-    func client() throws -> VarlinkClient { try VarlinkClient(path: path) }
+    func client() throws -> VarlinkClient { try VarlinkClient(DaemonAddress(socket: path)) }
 
     /// A call of `Double` and its reply, as they travel.
     static func double(_ value: Int) -> [UInt8] {
@@ -33,6 +33,13 @@ final class TestService: Sendable {
     }
     static func doubled(_ value: Int) -> [UInt8] {
         VarlinkReply(parameters: .object(["value": .integer(Int64(value * 2))])).message.dropLast()
+    }
+
+    /// Returns when the call is called off.
+    private static func untilCancelled() async {
+        let (never, continuation) = AsyncStream<Never>.makeStream()
+        for await _ in never {}
+        continuation.finish()
     }
 
     final class Waiting: Sendable {
@@ -57,7 +64,10 @@ final class TestService: Sendable {
                     Number(value: number.value * 2)
                 },
                 "Many": VarlinkMethod { (number: Number, call) async throws(VarlinkError) in
-                    for value in 0..<number.value { try await call.send(Number(value: value)) }
+                    for value in 0..<number.value {
+                        try await call.send(Number(value: value))
+                        waiting.add(1)
+                    }
                     return number
                 },
                 "Fail": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) -> VarlinkNothing in
@@ -69,7 +79,7 @@ final class TestService: Sendable {
                 "Attend": VarlinkMethod(lasts: true) { (_: VarlinkNothing, _) async throws(VarlinkError) in
                     waiting.add(1)
                     defer { waiting.add(-1) }
-                    try? await Task.sleep(for: .seconds(60))
+                    await untilCancelled()
                     return VarlinkNothing()
                 },
                 // Counts one for a call that holds, ten for a connection that has ended.
@@ -82,7 +92,7 @@ final class TestService: Sendable {
                 "Wait": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
                     waiting.add(1)
                     defer { waiting.add(-1) }
-                    try? await Task.sleep(for: .seconds(60))
+                    await untilCancelled()
                     return VarlinkNothing()
                 },
             ]
@@ -100,7 +110,7 @@ final class RawConnection {
     deinit { System.close(socket) }
 
     /// Sends; the other side may have closed.
-    func send(_ bytes: [UInt8]) { try? UnixSocket.send(socket, bytes, stallMilliseconds: 5000) }
+    func send(_ bytes: [UInt8]) { try? UnixSocket.send(socket, bytes, stall: .seconds(5)) }
 
     /// What the service says before it ends the connection.
     func refusal() -> String? {
@@ -113,13 +123,13 @@ final class RawConnection {
     func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
     /// Waits until there is something to read.
-    func awaitReply() throws { _ = try UnixSocket.wait(socket, for: Int32(POLLIN), milliseconds: 10_000) }
+    func awaitReply() throws { _ = try UnixSocket.wait(socket, for: Int32(POLLIN), limit: .seconds(10)) }
 
     /// The next message; nil when the other side has closed, or after ten seconds.
     func receive() -> [UInt8]? {
         while true {
             if let message = try? framer.next() { return message }
-            guard let events = try? UnixSocket.wait(socket, for: Int32(POLLIN), milliseconds: 10_000), events != 0,
+            guard let events = try? UnixSocket.wait(socket, for: Int32(POLLIN), limit: .seconds(10)), events != 0,
                 let bytes = try? UnixSocket.receive(socket), !bytes.isEmpty
             else { return nil }
             framer.append(bytes)

@@ -72,6 +72,18 @@ import Testing
         }
     }
 
+    @Test func `a document is found without looking at all others`() async throws {
+        try await blocking {
+            let folder = try TemporaryDirectory("cove-catalog")
+            let catalog = try open(folder)
+            let plan = try catalog.read { database throws(Errno) in
+                try database.all("EXPLAIN QUERY PLAN SELECT * FROM entries WHERE document = x'00'") { $0.text(3) }
+            }
+            #expect(plan.count == 1 && plan[0].contains("SEARCH") && plan[0].contains("entries_document"), "\(plan)")
+            catalog.close()
+        }
+    }
+
     @Test func `readers see whole commits while another thread writes`() async throws {
         try await blocking {
             let folder = try TemporaryDirectory("cove-catalog")

@@ -1,8 +1,9 @@
 import CoveCore
-import CoveEngine
 import CoveProviders
 import CoveTestSupport
 import Foundation
+
+@testable import CoveEngine
 
 /// An engine over a folder, with everything in a temporary place.
 final class EngineAccount: AccountUnderTest {
@@ -42,17 +43,7 @@ final class EngineAccount: AccountUnderTest {
         _ source: String,
         _ configure: (inout EngineConfiguration) -> Void
     ) throws -> (Engine, SimulatedLink) {
-        var configuration = EngineConfiguration(
-            account: "test",
-            source: "dir://\(source)",
-            mountpoint: "/nowhere",
-            stateDirectory: state,
-            hostName: "here"
-        )
-        configuration.settleTime = .zero
-        configuration.cacheLimit = 1 << 40
-        configuration.reserve = 1 << 20
-        configure(&configuration)
+        let configuration = EngineConfiguration.ofTest("dir://\(source)", state: state, configure)
         let link = SimulatedLink(base: FolderProvider(root: source), latency: .zero, bandwidth: nil, stall: nil)
         let level: Log.Level = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] == nil ? .error : .debug
         let log = Log(path: nil, echoToStandardError: level == .debug, minimum: level)

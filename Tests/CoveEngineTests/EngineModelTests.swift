@@ -1,3 +1,4 @@
+import CoveCore
 import CoveEngine
 import CoveTestSupport
 import Foundation

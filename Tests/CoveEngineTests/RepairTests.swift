@@ -58,7 +58,7 @@ import Testing
     @Test(arguments: [
         ("entries", "DELETE FROM items WHERE id IN (SELECT item FROM entries WHERE name = CAST('unsent' AS BLOB))"),
         ("entries", "DELETE FROM items WHERE id IN (SELECT item FROM entries WHERE name = CAST('dataless' AS BLOB))"),
-        ("journal", "INSERT INTO journal VALUES(9999, 0, 0, 0, 0, NULL)"),
+        ("journal", "INSERT INTO journal(entry, changed, attempts, retry, sent) VALUES(9999, 0, 0, 0, 0)"),
         ("unsent", "DELETE FROM journal"),
         ("ranges", "INSERT INTO ranges VALUES(9999, 0, 100)"),
         ("attributes", "INSERT INTO xattrs VALUES(9999, x'61', x'61')"),

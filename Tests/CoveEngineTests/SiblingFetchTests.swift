@@ -1,4 +1,5 @@
 import CoveCore
+import CoveTestSupport
 import Testing
 
 @testable import CoveEngine
@@ -44,20 +45,21 @@ struct SiblingFetchTests {
         }
         // It opens each file before it is known that it is being fetched, and reads it before or after that.
         for round in Int64(0)..<20 {
+            let now = MonotonicTime(round)
             let first = order.after.entry + 1
             let last = first + Int64(order.count) - 1
             let before = last - round % 2 * Int64(order.count)
             var next: SiblingFetch.Order?
             if before >= first {
-                for entry in first...before { next = siblings.noteMiss(place(entry), in: directory, now: round) }
+                for entry in first...before { next = siblings.noteMiss(place(entry), in: directory, now: now) }
             }
-            siblings.noteFetched(files(first...last), upTo: place(last), of: order, now: round)
+            siblings.noteFetched(files(first...last), upTo: place(last), of: order, now: now)
             if before < last {
                 for entry in max(first, before + 1)...last {
-                    next = siblings.noteMiss(place(entry), in: directory, now: round) ?? next
+                    next = siblings.noteMiss(place(entry), in: directory, now: now) ?? next
                 }
             }
-            next = siblings.noteMiss(place(last + 1), in: directory, now: round) ?? next
+            next = siblings.noteMiss(place(last + 1), in: directory, now: now) ?? next
             guard let next else {
                 Issue.record("round \(round): nothing is fetched any more")
                 return

@@ -24,9 +24,11 @@ import Testing
     }
 
     /// Saves as an editor does that writes a new file and renames it.
+    ///
+    /// Under a name that is never sent: a document of its own would take the place of the other one.
     private func save(_ account: EngineAccount, _ content: String, _ name: String = "doc") throws {
-        try account.tree.write("new", text(content))
-        try account.tree.rename("new", name)
+        try account.tree.write(".goutputstream-new", text(content))
+        try account.tree.rename(".goutputstream-new", name)
     }
 
     private func saved(_ contents: String...) async throws -> EngineAccount {
@@ -68,6 +70,20 @@ import Testing
             #expect(try account.tree.read("doc") == text("Two more"))
             await account.stop()
             #expect(try account.repair() == RepairReport())
+        }
+    }
+
+    @Test func `what was read to its end is kept when it is written over, while its fetch ends`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let names = (0..<100).map { "f\($0)" }
+            for name in names { try SourceFolder(account.source).save(name, text("one")) }
+            for name in names {
+                #expect(try account.tree.read(name) == text("one"))
+                try account.tree.write(name, text("newer"))
+                #expect(try account.engine.versions(of: path(name)).map(\.size) == [3], "\(name)")
+            }
+            await account.stop()
         }
     }
 
@@ -127,9 +143,9 @@ import Testing
                 try account.tree.unlink("doc")
                 try account.tree.write("doc", text("two"))
             default:
-                try account.tree.write("new", text("two"))
-                try account.tree.exchange("new", "doc")
-                try account.tree.unlink("new")
+                try account.tree.write(".goutputstream-new", text("two"))
+                try account.tree.exchange(".goutputstream-new", "doc")
+                try account.tree.unlink(".goutputstream-new")
             }
             #expect(try account.engine.item(at: path("doc")).documentID == document)
             #expect(try await history(account) == ["one"])

@@ -19,6 +19,29 @@ import Glibc
         say("raced")
     }
 
+    /// `circle A B`: two operations that hold one each, and then want the other's too; says how they ended.
+    nonisolated static func circle(_ one: URL, _ two: URL) async {
+        let meeting = Meeting(of: 2)
+        let ends = await withTaskGroup(of: String.self) { group in
+            for (own, other) in [(one, two), (two, one)] {
+                group.addTask {
+                    do {
+                        return try await FileCoordinator().coordinate(writingItemAt: own) { _ in
+                            meeting.come()
+                            return try await FileCoordinator().coordinate(writingItemAt: other) { _ in "both" }
+                        }
+                    } catch {
+                        return "failed: \(CoveError(error).code.rawValue)"
+                    }
+                }
+            }
+            var ends: [String] = []
+            for await end in group { ends.append(end) }
+            return ends
+        }
+        say(ends.sorted().joined(separator: ", "))
+    }
+
     /// `lines PATH COUNT`: reads again and again until there are so many lines, each of which must be whole.
     static func lines(_ url: URL, _ count: Int) async throws {
         var seen = 0
@@ -103,5 +126,22 @@ import Glibc
     /// The number of a text like `7 end`.
     private static func number(in text: String) -> Int? {
         text.hasSuffix(" end\n") ? Int(text.dropLast(5)) : nil
+    }
+}
+
+/// Where threads wait until all have come.
+private final class Meeting: @unchecked Sendable {
+    private let condition = NSCondition()
+    // Touched only while the condition is locked.
+    private var missing: Int
+
+    init(of count: Int) { missing = count }
+
+    func come() {
+        condition.lock()
+        defer { condition.unlock() }
+        missing -= 1
+        condition.broadcast()
+        while missing > 0 { condition.wait() }
     }
 }

@@ -31,12 +31,12 @@ import Synchronization
         case "present", "unpresent", "unsaved", "refuse", "presented": try await present(verb, words)
         case "read", "write", "delete", "move", "hold", "nested", "race", "prepare", "upload", "cancel", "keep", "zip",
             "measure",
-            "lines":
+            "lines", "circle":
             try await coordinate(verb, words)
         case "create", "open", "edit", "save", "autosave", "close", "revert", "state", "text", "url", "crash", "watch",
             "append", "count", "follow":
             try await edit(verb, words)
-        case "versions", "choose", "resolve", "forget": try await version(verb, words)
+        case "versions", "choose", "resolve", "forget", "recover", "swap", "describe": try await version(verb, words)
         default:
             say("what is \(verb)?")
             exit(2)
@@ -109,6 +109,7 @@ import Synchronization
         case "hold": try await hold(words)
         case "nested": try await nest(words)
         case "race": try await Crowd.race(Array(urls.dropLast()), Int(words[words.count - 1]) ?? 0)
+        case "circle": await Crowd.circle(urls[0], urls[1])
         case "prepare": try await prepare(urls)
         case "upload": try await upload(urls)
         case "keep":
@@ -163,14 +164,14 @@ import Synchronization
         try await coordinator.coordinate(writingItemAt: first) { _ in
             say("holding")
             passGate(gate)
-            try coordinator.coordinate(writingItemAt: second) { _ in say("both") }
+            try await coordinator.coordinate(writingItemAt: second) { _ in say("both") }
         }
         say("released")
     }
 
     /// `measure PATH COUNT`: how many claims a second one thread gets, each with its own coordinator.
     private func measure(_ url: URL, _ count: Int) {
-        func claims() throws(CoveError) {
+        func claims() throws {
             for _ in 0..<count { try FileCoordinator().coordinate(writingItemAt: url) { _ in } }
         }
         let clock = ContinuousClock()
@@ -184,7 +185,7 @@ import Synchronization
         try await coordinator.prepare(forReadingItemsAt: urls, writingItemsAt: []) {
             say("prepared")
             for url in urls {
-                try coordinator.coordinate(readingItemAt: url, options: .withoutChanges) {
+                try await coordinator.coordinate(readingItemAt: url, options: .withoutChanges) {
                     _ = try Data(contentsOf: $0)
                 }
             }
@@ -277,10 +278,62 @@ import Synchronization
             }
             say("current \(try await FileVersion.currentVersionOfItem(at: url)?.size ?? -1)")
         case "choose": for version in conflicts.prefix(1) { try await version.replaceItem() }
-        case "resolve": for version in conflicts { try await version.resolve() }
+        case "resolve":
+            var (first, again) = (0, 0)
+            for version in conflicts {
+                if try await version.resolve() { first += 1 }
+                if try await version.resolve() || !version.isResolved { again += 1 }
+            }
+            say("resolved \(first) of \(conflicts.count), again \(again)")
+        case "recover": try await recover(url)
+        case "swap": return try await swap(url, Int(words[1]) ?? 0)
+        case "describe": return try await describe(url)
         default: try await FileVersion.removeOtherVersionsOfItem(at: url)
         }
         say("done")
+    }
+}
+
+extension Driver {
+    /// `recover PATH`: gives a document its oldest version again, alone with it.
+    func recover(_ url: URL) async throws {
+        let text = try await FileCoordinator().coordinate(writingItemAt: url) { url in
+            guard let version = try await FileVersion.otherVersionsOfItem(at: url).last else { return "nothing" }
+            try await version.replaceItem()
+            return try String(contentsOf: url, encoding: .utf8)
+        }
+        say("recovered \(text)")
+    }
+
+    /// `swap PATH COUNT`: gives a document its newest version again, so many times, and reads it at once.
+    func swap(_ url: URL, _ count: Int) async throws {
+        for number in 1...count {
+            guard let version = try await FileVersion.otherVersionsOfItem(at: url).first else { return say("nothing") }
+            let expected = String(decoding: try await version.contents(), as: UTF8.self)
+            try await version.replaceItem()
+            let text = try String(contentsOf: url, encoding: .utf8)
+            guard text == expected else { return say("\(number): \(text) instead of \(expected)") }
+        }
+        say("swapped")
+    }
+
+    /// `describe PATH`: all that is known of its versions.
+    func describe(_ url: URL) async throws {
+        let current = try await FileVersion.currentVersionOfItem(at: url)
+        for version in try await [current].compactMap({ $0 }) + FileVersion.otherVersionsOfItem(at: url) {
+            var words = [version.isCurrent ? "current" : version.isConflict ? "conflict" : "version"]
+            words.append(version.hasLocalContents ? "local" : "dataless")
+            words.append(version.isResolved ? "resolved" : "unresolved")
+            if !version.isCurrent, let place = version.url {
+                let folder = version.documentURL.deletingLastPathComponent().path
+                words.append(String(place.path.dropFirst(folder.count + 1)))
+                if let name = version.originatorNameComponents {
+                    words += ["by"] + [name.nickname, name.givenName, name.familyName].compactMap { $0 }
+                }
+                words.append(try String(contentsOf: place, encoding: .utf8))
+            }
+            say(words.joined(separator: " "))
+        }
     }
 }
 

@@ -14,7 +14,7 @@ final class SayingPresenter: FilePresenter {
     private let state: Mutex<State>
     let implementedMessages: Set<FilePresenterMessage>
 
-    /// Presents an item; with words, only these messages are implemented.
+    /// Presents an item; with words, it wants only these messages.
     init(_ url: URL, _ messages: Set<String>) {
         state = Mutex(State(url: url))
         implementedMessages = Set(
@@ -74,22 +74,44 @@ final class SayingPresenter: FilePresenter {
     func presentedItemDidGain(_ version: FileVersion?) async {
         say("> gained\(version?.isConflict == true ? " conflict" : "")")
     }
+    func presentedItemDidChangeUbiquityAttributes(_ attributes: Set<String>) async {
+        say("> attributes \(attributes.sorted().joined(separator: " "))")
+    }
+    func presentedSubitem(at url: URL, didGain version: FileVersion?) async {
+        say("> subitem gained \(url.lastPathComponent)")
+    }
+    func presentedSubitem(at url: URL, didLose version: FileVersion?) async {
+        say("> subitem lost \(url.lastPathComponent)")
+    }
+    func presentedSubitem(at url: URL, didResolve version: FileVersion?) async {
+        say("> subitem resolved \(url.lastPathComponent)")
+    }
     func presentedItemDidLose(_ version: FileVersion?) async { say("> lost") }
     func presentedItemDidResolveConflict(_ version: FileVersion?) async { say("> resolved") }
 }
 
-/// A document of text that can die in the middle of a save.
-final class SayingDocument: Document {
+/// A document of text that can die in the middle of a save; a package has the text in its file `text`.
+@MainActor final class SayingDocument: Document, @unchecked Sendable {
+    nonisolated override class var packageTypes: Set<String> { ["folio"] }
     var text = ""
+    /// What else the package has.
+    var package: FileContents?
     /// True to end the process when the new contents are written and not in place.
     nonisolated let crashes = Mutex(false)
 
-    override func contents(forType type: String) throws -> FileContents { .file(Data(text.utf8)) }
+    override func contents(forType type: String) async throws -> FileContents {
+        let own = FileContents.file(Data(text.utf8))
+        guard package != nil else { return own }
+        package?["text"] = own
+        return package ?? own
+    }
 
-    override func load(fromContents contents: FileContents, ofType type: String) throws {
-        guard let data = contents.data, let loaded = String(data: data, encoding: .utf8) else {
+    override func load(fromContents contents: FileContents, ofType type: String) async throws {
+        let file = contents.isPackage ? contents["text"] : contents
+        guard let data = try await file?.read(), let loaded = String(data: data, encoding: .utf8) else {
             throw CocoaError(.fileReadInapplicableStringEncoding)
         }
+        package = contents.isPackage ? contents : nil
         text = loaded
     }
 

@@ -107,18 +107,143 @@ struct ClaimTests {
         }
     }
 
-    @Test func `a cancelled task waits no longer`() async throws {
+    @Test func `a cancelled task waits no longer, and its coordinator goes on with others`() async throws {
         try await blocking {
-            let file = try folder.make("f")
-            let writer = try Held(writing: file).begun()
+            let (file, other) = (try folder.make("f"), try folder.make("g", "other"))
+            let (writer, holder) = (try Held(writing: file).begun(), try Held(writing: other).begun())
             let coordinator = FileCoordinator()
             let task = Task { try await coordinator.coordinate(readingItemAt: file) { _ in } }
             try waitUntil("it waits") { Authorities.process.isWaiting(coordinator.identity) }
+            // Another request of the coordinator waits on.
+            let waiting = Task { try await coordinator.coordinate(readingItemAt: other) { try text($0) } }
             task.cancel()
             let error = await #expect(throws: CoveError.self) { try await task.value }
             #expect(error?.code == .cancelled)
             try writer.end()
+            #expect(try await coordinator.coordinate(readingItemAt: file) { try text($0) } == "text")
+            try holder.end()
+            #expect(try await waiting.value == "other")
+            let preparing = Task {
+                try await coordinator.prepare(forReadingItemsAt: [file], writingItemsAt: []) { "prepared" }
+            }
+            #expect(try await preparing.value == "prepared")
         }
+    }
+
+    @Test func `what an accessor throws reaches the caller as it is`() async throws {
+        struct Refusal: Error, Equatable {}
+        try await blocking {
+            let (file, other) = (try folder.make("f"), try folder.make("g"))
+            let queue = FileCoordinator()
+            await #expect(throws: Refusal()) {
+                try await queue.coordinate(readingItemAt: file) { _ in throw Refusal() }
+            }
+            await #expect(throws: Refusal()) {
+                try await queue.coordinate(writingItemAt: file, writingItemAt: other) { _, _ in throw Refusal() }
+            }
+            await #expect(throws: Refusal()) {
+                try await queue.prepare(forReadingItemsAt: [file], writingItemsAt: []) { throw Refusal() }
+            }
+            #expect(throws: Refusal()) { try queue.perform([.readingIntent(with: file)]) { throw Refusal() } }
+            await #expect(throws: CocoaError.self) {
+                try await queue.coordinate(readingItemAt: folder.url("none")) { try text($0) }
+            }
+            // Whatever is thrown, the claim has ended.
+            try await FileCoordinator().coordinate(writingItemAt: file, timeout: .zero) { _ in }
+        }
+    }
+
+    @Test func `an accessor may wait for others and block, for as long as it holds its claim`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+            let holding = Task {
+                try await FileCoordinator().coordinate(writingItemAt: file) { url in
+                    for await _ in gate { break }
+                    // A thread that may block: all of Swift's own would not do for so many.
+                    await withTaskGroup(of: Void.self) { group in
+                        for _ in 0..<64 { group.addTask { usleep(1000) } }
+                    }
+                    try "new".write(to: url, atomically: false, encoding: .utf8)
+                    return try await FileVersion.currentVersionOfItem(at: url)?.size
+                }
+            }
+            try waitUntil("it is held") { Authorities.process.isHeld(file.path) }
+            let waiting = try Held(reading: file).queued()
+            opening.yield()
+            #expect(try await holding.value == 3)
+            try waiting.begun().end()
+        }
+    }
+
+    @Test func `every form gives up when its time is over`() async throws {
+        try await blocking {
+            let (file, other) = (try folder.make("f"), try folder.make("g"))
+            let writer = try Held(writing: file).begun()
+            let presenter = NotingPresenter(other, onRelinquish: { _ in try? await Task.sleep(for: .seconds(3600)) })
+            try await FileCoordinator.addFilePresenter(presenter)
+            let coordinator = FileCoordinator()
+            let short = Duration.milliseconds(20)
+            let forms: [@Sendable () async throws -> Void] = [
+                { try await coordinator.coordinate(with: [.readingIntent(with: file)], timeout: short) {} },
+                { try await coordinator.coordinate(readingItemAt: file, timeout: short) { _ in } },
+                { try await coordinator.coordinate(writingItemAt: file, timeout: short) { _ in } },
+                {
+                    try await coordinator.coordinate(readingItemAt: file, writingItemAt: other, timeout: short) {
+                        _,
+                        _ in
+                    }
+                },
+                {
+                    try await coordinator.coordinate(writingItemAt: other, writingItemAt: file, timeout: short) {
+                        _,
+                        _ in
+                    }
+                },
+                { try await coordinator.prepare(forReadingItemsAt: [other], writingItemsAt: [], timeout: short) {} },
+                {
+                    try await FileThreads.run { Result { try Self.blockingForms(coordinator, file, other, short) } }
+                        .get()
+                },
+                {
+                    let error: CoveError? = await withCheckedContinuation { done in
+                        coordinator.coordinate(with: [.readingIntent(with: file)], timeout: short, queue: .init()) {
+                            done.resume(returning: $0)
+                        }
+                    }
+                    if let error { throw error }
+                },
+            ]
+            for (number, form) in forms.enumerated() {
+                let error = await #expect(throws: CoveError.self) { try await form() }
+                #expect(error?.code == .timedOut, "form \(number)")
+            }
+            await FileCoordinator.removeFilePresenter(presenter)
+            try writer.end()
+        }
+    }
+
+    /// Throws ETIMEDOUT once all forms have.
+    private static func blockingForms(
+        _ coordinator: FileCoordinator,
+        _ file: URL,
+        _ other: URL,
+        _ short: Duration
+    ) throws {
+        let forms: [() throws -> Void] = [
+            { try coordinator.coordinate(with: [.readingIntent(with: file)], timeout: short) {} },
+            { try coordinator.coordinate(readingItemAt: file, timeout: short) { _ in } },
+            { try coordinator.coordinate(writingItemAt: file, timeout: short) { _ in } },
+            { try coordinator.coordinate(readingItemAt: file, writingItemAt: other, timeout: short) { _, _ in } },
+            { try coordinator.coordinate(writingItemAt: other, writingItemAt: file, timeout: short) { _, _ in } },
+            { try coordinator.prepare(forReadingItemsAt: [other], writingItemsAt: [], timeout: short) {} },
+        ]
+        var last: CoveError?
+        for (number, form) in forms.enumerated() {
+            last = #expect(throws: CoveError.self) { try form() }
+            #expect(last?.code == .timedOut, "blocking form \(number)")
+        }
+        if let last { throw last }
     }
 
     @Test func `38. with a queue the accessor runs there once, with an error or without`() async throws {
@@ -144,16 +269,7 @@ struct ClaimTests {
     @Test func `39. two intents of a move are one claim, and tell where the files are`() async throws {
         try await blocking {
             let (old, new) = (try folder.make("old"), folder.url("new"))
-            let coordinator = FileCoordinator()
-            try await coordinator.coordinate(
-                writingItemAt: old,
-                options: .forMoving,
-                writingItemAt: new,
-                options: .forReplacing
-            ) { from, to in
-                try FileManager.default.moveItem(at: from, to: to)
-                try coordinator.item(at: from, didMoveTo: to)
-            }
+            try await move(old, to: new)
             #expect(try text(new) == "text")
         }
     }
@@ -211,6 +327,17 @@ struct ClaimTests {
         }
     }
 
+    @Test func `42. a claim inside another coordinator's that waits for it fails instead`() async throws {
+        let file = try folder.make("f")
+        let error = await #expect(throws: CoveError.self) {
+            try await FileCoordinator().coordinate(writingItemAt: file) { url in
+                try await FileCoordinator().coordinate(readingItemAt: url) { _ in }
+            }
+        }
+        #expect(error?.code == .deadlock)
+        try await FileCoordinator().coordinate(writingItemAt: file) { _ in }
+    }
+
     @Test func `bad calls are refused`() async throws {
         let file = try folder.make("f")
         for bad in [[], [FileAccessIntent.writingIntent(with: file, options: [.forMoving, .forMerging])]] {
@@ -222,9 +349,5 @@ struct ClaimTests {
             try await FileCoordinator().coordinate(readingItemAt: web) { _ in }
         }
         #expect(error?.code == .invalidArgument)
-        let own = await #expect(throws: CoveError.self) {
-            try await FileCoordinator().coordinate(readingItemAt: folder.url("none")) { try text($0) }
-        }
-        #expect(own?.code == .noSuchFile && own?.cause is CocoaError)
     }
 }

@@ -40,7 +40,7 @@ struct DaemonTests {
                     items: [Wire.Granted(path: moved), Wire.Granted(path: moved, snapshot: "/run/copy")]
                 )
             }
-            let daemon = DaemonAuthority(socket: fake.socket)
+            let daemon = DaemonAuthority(fake.address)
             let coordinator = CoordinatorIdentity()
             var wanted = request(fake.location("d/f"), .writing(.forMoving), by: coordinator)
             let reading: FileCoordinator.ReadingOptions = [.forUploading, .withoutChanges]
@@ -60,24 +60,30 @@ struct DaemonTests {
         }
     }
 
-    @Test func `a refusal comes with its errno, and a cancelled claim with ECANCELED`() async throws {
+    @Test func `a refusal comes with its errno, and a cancelled claim leaves the queue and nothing else`() async throws
+    {
         try await blocking {
-            let (cancelled, continuation) = AsyncStream.makeStream(of: Void.self)
+            let (never, continuation) = AsyncStream.makeStream(of: Void.self)
+            defer { continuation.finish() }
+            let left = Events()
             let fake = try FakeDaemon { request throws(VarlinkError) in
-                guard request.intents[0].path.path == "slow" else {
-                    throw .failed("it burns; run", errno: .deadlock, interface: Wire.name)
+                switch request.intents[0].path.path {
+                case "slow":
+                    for await _ in never {}
+                    left.add("left")
+                    throw .failed("cancelled", errno: .cancelled, interface: Wire.name)
+                case "other": return Wire.ClaimReply(claim: "c1", items: [Wire.Granted(path: request.intents[0].path)])
+                default: throw .failed("it burns; run", errno: .deadlock, interface: Wire.name)
                 }
-                for await _ in cancelled { break }
-                throw .failed("cancelled", errno: .cancelled, interface: Wire.name)
             }
-            let daemon = DaemonAuthority(socket: fake.socket)
+            let daemon = DaemonAuthority(fake.address)
             let refusal = #expect(throws: CoveError.self) { try daemon.claim(request(fake.location("f"))) }
             #expect(refusal?.code == .deadlock && refusal?.message == "it burns; run")
-            let coordinator = CoordinatorIdentity()
+            let slow = request(fake.location("slow"))
             let waiting = Task {
                 await FileThreads.run {
                     do throws(CoveError) {
-                        _ = try daemon.claim(request(fake.location("slow"), by: coordinator))
+                        _ = try daemon.claim(slow)
                         return CoveError.Code?.none
                     } catch {
                         return error.code
@@ -85,17 +91,20 @@ struct DaemonTests {
                 }
             }
             try waitUntil("it waits") { fake.claims.count == 2 }
-            daemon.cancel(coordinator)
-            #expect(fake.events.all.last == "cancel \(coordinator.name)")
-            continuation.yield()
+            slow.cancellation.cancel()
             #expect(await waiting.value == .cancelled)
+            // Its connection has ended, by which the daemon knows that nobody waits.
+            try left.wait(for: "left")
+            #expect(try daemon.claim(request(fake.location("other"), by: slow.coordinator)).claim == "c1")
+            let late = #expect(throws: CoveError.self) { try daemon.claim(slow) }
+            #expect(late?.code == .cancelled && fake.claims.count == 3)
         }
     }
 
     @Test func `a presenter is asked and told, and its answers travel`() async throws {
         try await blocking {
             let fake = try grantAll()
-            let daemon = DaemonAuthority(socket: fake.socket)
+            let daemon = DaemonAuthority(fake.address)
             let presenter = NotingPresenter(
                 URL(fileURLWithPath: fake.folder.appending("f")),
                 onSave: { _ in throw CoveError(.noSpace, "full") }
@@ -134,7 +143,7 @@ struct DaemonTests {
     @Test func `every question is answered, also by those who do not understand it`() async throws {
         try await blocking {
             let fake = try grantAll()
-            let daemon = DaemonAuthority(socket: fake.socket)
+            let daemon = DaemonAuthority(fake.address)
             _ = try daemon.claim(request(fake.location("f")))
             var odd = Wire.Message(number: 3, presenter: nil, kind: .ping)
             odd.kind = "sing"
@@ -150,7 +159,7 @@ struct DaemonTests {
     @Test func `the next daemon goes on with claims and presenters, and a grant that was lost ends`() async throws {
         try await blocking {
             let fake = try grantAll()
-            let daemon = DaemonAuthority(socket: fake.socket)
+            let daemon = DaemonAuthority(fake.address)
             let presenter = NotingPresenter(URL(fileURLWithPath: fake.folder.appending("f")))
             let mailbox = PresenterMailbox(presenter, at: fake.location("f"))
             try daemon.add(mailbox)
@@ -174,7 +183,7 @@ struct DaemonTests {
                 for await _ in released { break }
                 return Wire.ClaimReply(claim: "c2", items: [Wire.Granted(path: request.intents[0].path)])
             }
-            let daemon = DaemonAuthority(socket: fake.socket)
+            let daemon = DaemonAuthority(fake.address)
             let claiming = Task { await FileThreads.run { (try? daemon.claim(request(fake.location("f"))))?.claim } }
             try waitUntil("it was asked") { fake.claims.count == 1 }
             for (claim, state) in [("lost", "granted"), ("later", "waiting")] {
@@ -211,7 +220,7 @@ struct DaemonTests {
                 if request.intents[0].path.path == "first" { for await _ in stopped { break } }
                 return Wire.ClaimReply(claim: "c2", items: [Wire.Granted(path: request.intents[0].path)])
             }
-            let daemon = DaemonAuthority(socket: fake.socket)
+            let daemon = DaemonAuthority(fake.address)
             let claiming = Task {
                 await FileThreads.run { (try? daemon.claim(request(fake.location("first"))))?.claim }
             }
@@ -229,7 +238,7 @@ struct DaemonTests {
             let server = VarlinkServer(product: "Old", version: "1", interfaces: [])
             try server.start(at: folder.appending("sock"))
             defer { server.stop(grace: .zero) }
-            let daemon = DaemonAuthority(socket: folder.appending("sock"), patience: 60)
+            let daemon = DaemonAuthority(DaemonAddress(socket: folder.appending("sock")), patience: 60)
             let error = #expect(throws: CoveError.self) { try daemon.claim(request(Location(path: "/f"))) }
             #expect(error?.message.contains("InterfaceNotFound") == true)
         }
@@ -238,7 +247,7 @@ struct DaemonTests {
     @Test func `a claim that others got says so when it ends`() async throws {
         try await blocking {
             let fake = try grantAll()
-            let daemon = DaemonAuthority(socket: fake.socket)
+            let daemon = DaemonAuthority(fake.address)
             let grant = try daemon.claim(request(fake.location("f")))
             fake.send(Wire.Message(number: 1, presenter: nil, kind: .claimLost, claim: grant.claim))
             // Messages are read in order: once this one is answered, the one before it was heard.
@@ -252,7 +261,7 @@ struct DaemonTests {
     @Test func `without a daemon calls fail after a while`() async throws {
         try await blocking {
             let fake = try grantAll()
-            let daemon = DaemonAuthority(socket: fake.socket, patience: 0.2)
+            let daemon = DaemonAuthority(fake.address, patience: 0.2)
             let grant = try daemon.claim(request(fake.location("f")))
             fake.stop()
             let gone = #expect(throws: CoveError.self) { try daemon.release(grant.claim) }

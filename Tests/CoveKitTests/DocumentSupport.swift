@@ -6,19 +6,21 @@ import Testing
 @testable import CoveKit
 
 /// A document of text whose parts a test can make fail.
-final class TextDocument: Document {
+@MainActor final class TextDocument: Document, @unchecked Sendable {
     var text = "new"
     /// The type to be saved as; nil for the one it has.
     var type: String?
     var loads = 0
     var errors: [CoveError.Code] = []
     var isBroken = false
+    /// Runs when the user may edit no longer, before a revert reads.
+    var whileDisabled: (@MainActor () async -> Void)?
     /// Runs in the middle of a save, before the new file takes the old one's place.
     nonisolated let whileWriting = Mutex<(@Sendable () throws -> Void)?>(nil)
 
-    override func contents(forType type: String) throws -> FileContents { .file(Data(text.utf8)) }
+    override func contents(forType type: String) async throws -> FileContents { .file(Data(text.utf8)) }
 
-    override func load(fromContents contents: FileContents, ofType type: String) throws {
+    override func load(fromContents contents: FileContents, ofType type: String) async throws {
         guard !isBroken, let data = contents.data, let text = String(data: data, encoding: .utf8) else {
             throw CocoaError(.fileReadCorruptFile)
         }
@@ -26,9 +28,11 @@ final class TextDocument: Document {
         loads += 1
     }
 
-    override var savingFileType: String { type ?? fileType }
+    override var savingFileType: String { get async { type ?? fileType } }
 
-    override func handleError(_ error: CoveError) { errors.append(error.code) }
+    override func disableEditing() async { await whileDisabled?() }
+
+    override func handleError(_ error: CoveError) async { errors.append(error.code) }
 
     nonisolated override func writeContents(
         _ contents: FileContents,
@@ -45,11 +49,14 @@ final class TextDocument: Document {
         updateChangeCount(.done)
     }
 
+    /// Waits until a text was loaded and the document is at rest.
+    func load(of text: String) async {
+        for await state in stateChanges where state == .normal && self.text == text { return }
+    }
+
     /// Waits for a state, which may be there already.
     func wait(for isRight: @escaping @Sendable (State) -> Bool) async {
-        let changes = stateChanges
-        if isRight(documentState) { return }
-        for await state in changes where isRight(state) { return }
+        for await state in stateChanges where isRight(state) { return }
     }
 }
 

@@ -27,6 +27,7 @@ final class FakeDaemon: Sendable {
     private let grant: Grant
 
     var socket: String { folder.appending("sock") }
+    var address: DaemonAddress { DaemonAddress(socket: socket) }
     var claims: [Wire.ClaimRequest] { state.withLock { $0.claims } }
     var presenters: [Wire.PresenterRequest] { state.withLock { $0.presenters } }
 
@@ -48,7 +49,8 @@ final class FakeDaemon: Sendable {
             root: "/",
             path: folder.path,
             type: "fuse.cove",
-            source: "cove:test"
+            source: "cove:test",
+            owner: geteuid()
         )
         let remote = RemotePath(unchecked: Array(name.utf8))
         return Location(path: folder.appending(name), mount: mount, remote: remote)

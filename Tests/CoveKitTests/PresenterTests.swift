@@ -169,16 +169,7 @@ struct PresenterTests {
             try await inside.present {
                 try await presenter.present {
                     try await above.present {
-                        let coordinator = FileCoordinator()
-                        try await coordinator.coordinate(
-                            writingItemAt: old,
-                            options: .forMoving,
-                            writingItemAt: new,
-                            options: .forReplacing
-                        ) { from, to in
-                            try FileManager.default.moveItem(at: from, to: to)
-                            try coordinator.item(at: from, didMoveTo: to)
-                        }
+                        try await move(old, to: new)
                         try above.events.wait(for: "subitem moved old new")
                         try presenter.events.wait(for: "moved new")
                         try inside.events.wait(for: "moved f")
@@ -186,6 +177,7 @@ struct PresenterTests {
                         // It is found at its new place.
                         try await FileCoordinator().coordinate(writingItemAt: new.appendingPathComponent("f")) { _ in }
                         try inside.events.wait(for: "changed")
+                        try above.events.wait(for: "subitem changed f")
                     }
                 }
             }
@@ -222,7 +214,8 @@ struct PresenterTests {
                     forReadingItemsAt: [folder.url("d")],
                     writingItemsAt: []
                 ) {
-                    #expect(presenter.events.all == ["reader", "save"])
+                    try presenter.events.wait(for: "reacquired")
+                    #expect(presenter.events.all == ["reader", "save", "reacquired"])
                     for file in files {
                         try FileCoordinator().perform([.writingIntent(with: file, options: .forMerging)]) {}
                     }
@@ -313,6 +306,79 @@ struct PresenterTests {
             await FileCoordinator.removeFilePresenter(presenter)
             try reader.begun().end()
             mayEnd.signal()
+        }
+    }
+
+    @Test func `21. after a preparation presenters have their items again`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let presenter = NotingPresenter(file)
+            try await presenter.present {
+                try await FileCoordinator().prepare(forReadingItemsAt: [file], writingItemsAt: []) {}
+                try presenter.events.wait(for: "reacquired")
+                #expect(presenter.events.all == ["reader", "save", "reacquired"])
+            }
+        }
+    }
+
+    @Test func `a presenter at a symbolic link presents what that points at`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let link = folder.url("link")
+            try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+            let presenter = NotingPresenter(link)
+            try await presenter.present {
+                try await FileCoordinator().coordinate(writingItemAt: file) { _ in }
+                try presenter.events.wait(for: "changed")
+                // A claim on the link is one on what it points at, and its URL stays.
+                let holder = try Held(writing: link).begun()
+                #expect(holder.urls == [link])
+                let waiting = try Held(reading: file).queued()
+                try holder.end()
+                try waiting.begun().end()
+                let change = ["writer", "reacquired", "changed"]
+                let read = ["reader", "save", "reacquired"]
+                try waitUntil("all is told") { presenter.events.all == change + change + read }
+                // To delete the link is to delete the link.
+                try await FileCoordinator().coordinate(writingItemAt: link, options: .forDeleting) {
+                    try FileManager.default.removeItem(at: $0)
+                }
+                #expect(FileManager.default.fileExists(atPath: file.path))
+                // Messages come in order: what is told of the deletion would be told before this.
+                try await FileCoordinator().coordinate(readingItemAt: file) { _ in }
+                try waitUntil("that is told") { presenter.events.all.count >= 12 }
+                #expect(presenter.events.all == change + change + read + read)
+            }
+        }
+    }
+
+    @Test func `a presenter is sent what its type has methods for, and can't want more`() async throws {
+        final class Saver: FilePresenter {
+            let presentedItemURL: URL?
+            let events = Events()
+            init(_ url: URL) { presentedItemURL = url }
+            func savePresentedItemChanges() async throws { events.add("save") }
+            func presentedItemDidChange() async { events.add("changed") }
+        }
+        final class Bare: FilePresenter { var presentedItemURL: URL? { nil } }
+        final class Greedy: FilePresenter {
+            var presentedItemURL: URL? { nil }
+            var implementedMessages: Set<FilePresenterMessage> { [.saveChanges, .didChange] }
+            func presentedItemDidChange() async {}
+        }
+        try await blocking {
+            let file = try folder.make("f")
+            let saver = Saver(file)
+            #expect(saver.implementedMessages == [.saveChanges, .didChange])
+            #expect(Bare().implementedMessages.isEmpty)
+            #expect(TextDocument.messagesWithMethods == Set(FilePresenterMessage.allCases))
+            try await FileCoordinator.addFilePresenter(saver)
+            try await FileCoordinator().coordinate(readingItemAt: file, writingItemAt: file) { _, _ in }
+            try saver.events.wait(for: "changed")
+            #expect(saver.events.all == ["save", "changed"])
+            await FileCoordinator.removeFilePresenter(saver)
+            let error = await #expect(throws: CoveError.self) { try await FileCoordinator.addFilePresenter(Greedy()) }
+            #expect(error?.code == .invalidArgument && error?.message == "Greedy has no method for saveChanges")
         }
     }
 }

@@ -4,10 +4,10 @@ import Foundation
 import Testing
 
 // The example of the library's README.
-final class Note: Document {
+@MainActor final class Note: Document, @unchecked Sendable {
     var text = ""
-    override func contents(forType type: String) throws -> FileContents { .file(Data(text.utf8)) }
-    override func load(fromContents contents: FileContents, ofType type: String) throws {
+    override func contents(forType type: String) async throws -> FileContents { .file(Data(text.utf8)) }
+    override func load(fromContents contents: FileContents, ofType type: String) async throws {
         text = String(decoding: contents.data ?? Data(), as: UTF8.self)
     }
 }
@@ -62,7 +62,7 @@ struct ReadmeTests {
 
     @Test func `a program links neither engine nor libraries of the mount`() async throws {
         try await blocking {
-            for name in ["TextDocument", "CoveKitDriver"] {
+            for name in ["TextDocument", "ResolveConflict", "CoveKitDriver"] {
                 let program = try Command.built(name)
                 let libraries = try Command.run("ldd", [program]).output
                 #expect(libraries.contains("libFoundation.so"))

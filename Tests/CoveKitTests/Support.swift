@@ -55,7 +55,7 @@ final class Held: Sendable {
         self.coordinator = coordinator
         self.intents = intents
         FileThreads.start { [self] in
-            do throws(CoveError) {
+            do {
                 try coordinator.perform(intents) {
                     try body(intents.map(\.url))
                     phase.withLock { $0 = .running }
@@ -63,7 +63,7 @@ final class Held: Sendable {
                 }
                 phase.withLock { $0 = .ended(nil) }
             } catch {
-                phase.withLock { $0 = .ended(error.code) }
+                phase.withLock { $0 = .ended(CoveError(error).code) }
             }
         }
     }
@@ -122,13 +122,13 @@ final class NotingPresenter: FilePresenter {
     init(
         _ url: URL?,
         _ events: Events = Events(),
-        messages: Set<FilePresenterMessage> = Set(FilePresenterMessage.allCases),
+        messages: Set<FilePresenterMessage>? = nil,
         onRelinquish: @escaping @Sendable (NotingPresenter) async -> Void = { _ in },
         onSave: @escaping @Sendable (NotingPresenter) async throws -> Void = { _ in }
     ) {
         self.url = Mutex(url)
         self.events = events
-        implementedMessages = messages
+        implementedMessages = messages ?? Self.messagesWithMethods
         self.onSave = onSave
         self.onRelinquish = onRelinquish
     }

@@ -55,16 +55,13 @@ public final class EngineTree: FileTree {
         try wait(try engine.openDirectory(id, caller))
         var names: [String: ItemKind] = [:]
         var cookie: UInt64 = 0
-        var isEnd = false
-        while !isEnd {
-            isEnd = true
+        // Until nothing comes, as the kernel does.
+        var count = 1
+        while count > 0 {
             // A few at a time, so that cookies are used.
-            var count = 0
+            count = 0
             try engine.readDirectory(id, after: cookie, plus: true) { entry in
-                if count == 7 {
-                    isEnd = false
-                    return false
-                }
+                if count == 7 { return false }
                 count += 1
                 cookie = entry.cookie
                 let name = String(decoding: entry.name, as: UTF8.self)
@@ -107,8 +104,12 @@ public final class EngineTree: FileTree {
         return buffer
     }
 
-    /// open(2).
+    /// open(2): the kernel walks the path once more where another version has the name since.
     public func open(_ path: String, _ flags: Int32) throws(Errno) -> ItemID {
+        do throws(Errno) { return try openOnce(path, flags) } catch .stale { return try openOnce(path, flags) }
+    }
+
+    private func openOnce(_ path: String, _ flags: Int32) throws(Errno) -> ItemID {
         let id = try resolve(path)
         try wait(try engine.open(id, flags: flags, caller))
         return id

@@ -53,6 +53,13 @@ public struct SourceFolder: Sendable {
     /// Removes as rm -r does.
     public func remove(_ name: String) throws { try FileManager.default.removeItem(atPath: "\(path)/\(name)") }
 
+    /// Removes a directory with all that is in it at one moment: who watches never sees a part of it gone.
+    public func removeAtOnce(_ name: String) throws {
+        let aside = "\(path).\(UUID().uuidString).removed"
+        guard Foundation.rename("\(path)/\(name)", aside) == 0 else { throw Errno.current }
+        try FileManager.default.removeItem(atPath: aside)
+    }
+
     /// Makes as mkdir -p does.
     public func makeDirectory(_ name: String) throws {
         try FileManager.default.createDirectory(atPath: "\(path)/\(name)", withIntermediateDirectories: true)

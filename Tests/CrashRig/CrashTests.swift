@@ -76,7 +76,7 @@ import Testing
         #expect(try await problems { _ in }.isEmpty)
         #expect(
             try await !problems { root in
-                let change = "UPDATE items SET size = size - 1 WHERE kind = 0 AND size = 6000; DELETE FROM journal"
+                let change = "UPDATE items SET size = size - 1 WHERE kind = 0 AND size > 1; DELETE FROM journal"
                 try Command.run("sqlite3", ["\(root)/state/catalog.db", change])
             }.isEmpty
         )

@@ -31,6 +31,6 @@ extension MountedAccount {
 
     /// Every name below the account's folders, with its size and the time of its last change.
     func everything() throws -> String {
-        try shell("find $tmp -mindepth 1 ! -path '*/cove.sock' -printf '%p %y %m %s %T@\\n' | sort")
+        try shell("find $tmp -mindepth 1 ! -type s -printf '%p %y %m %s %T@\\n' | sort")
     }
 }

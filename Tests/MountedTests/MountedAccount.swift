@@ -64,6 +64,12 @@ final class MountedAccount: Sendable {
 
     /// Ends every process of the account at once, as a crash does, and takes the dead mount away.
     func crash() throws {
+        try die()
+        detach()
+    }
+
+    /// Ends every process of the account at once, and leaves the dead mount where it is.
+    func die() throws {
         let statistics = try statistics()
         let (keeper, daemon) = (pid_t(statistics.keeperPID), pid_t(statistics.daemonPID))
         let helpers = try String(contentsOfFile: "/proc/\(daemon)/task/\(daemon)/children", encoding: .utf8)
@@ -76,7 +82,6 @@ final class MountedAccount: Sendable {
             var entry = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
             guard try System.retry({ poll(&entry, 1, 10_000) }) == 1 else { throw Errno.timedOut }
         }
-        detach()
     }
 
     /// Kills the daemon alone; returns when another one serves the mount.

@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 install_packages curl >&2
 export COVE_PASSWORD=lovelace
-servers=() login=()
+servers=() login=() signing=()
 case ":${words[*]:1}:" in
 *s3*)
     kind=s3
@@ -12,6 +12,8 @@ case ":${words[*]:1}:" in
     export RCLONE_CONFIG_CLOUD_TYPE=s3 RCLONE_CONFIG_CLOUD_PROVIDER=Other RCLONE_CONFIG_CLOUD_REGION=us-east-1
     export RCLONE_CONFIG_CLOUD_ACCESS_KEY_ID=ada RCLONE_CONFIG_CLOUD_SECRET_ACCESS_KEY=$COVE_PASSWORD
     rclone_source=cloud:bench
+    # Only reading is for everybody there.
+    signing=(--aws-sigv4 aws:amz:us-east-1:s3 -u "ada:$COVE_PASSWORD")
     unset AWS_CA_BUNDLE # Debian's rclone does not start with it
     ;;
 *)

@@ -232,7 +232,8 @@ static void touch(size_t size) {
 /* A connection to the daemon that serves a mount. */
 static int connected(const char *mount) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (getxattr(mount, "user.cove.socket", address.sun_path, sizeof address.sun_path - 1) < 0) err(1, "%s", mount);
+    const char *name = "user.cove.coordination-socket";
+    if (getxattr(mount, name, address.sun_path, sizeof address.sun_path - 1) < 0) err(1, "%s", mount);
     int line = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (line < 0 || connect(line, (struct sockaddr *)&address, sizeof address) != 0) err(1, "%s", address.sun_path);
     return line;

@@ -27,12 +27,25 @@ public struct ItemLocation: Sendable {
     public var path: RemotePath
     /// The mount that shows it.
     public var mount: Mount
-    /// The account's control socket.
-    public var socket: String
+    /// Where the mount's daemon answers.
+    public var daemon: DaemonAddress
+
+    /// One of a daemon's sockets, as the attribute of the mount's root that names it.
+    public enum Socket: String, Sendable {
+        /// That of the interfaces for the account and its items: whoever has it can do all that the account's owner can.
+        case account = "user.cove.socket"
+        /// That of claims and presenters alone.
+        case coordination = "user.cove.coordination-socket"
+    }
 
     /// Finds an item that is there; a symbolic link at the path's end is not followed.
     public static func existing(_ path: [UInt8]) throws(Failure) -> ItemLocation {
-        let location = try find(path)
+        try existing(path, socket: .account)
+    }
+
+    /// Finds an item that is there, and one of its daemon's sockets.
+    public static func existing(_ path: [UInt8], socket: Socket) throws(Failure) -> ItemLocation {
+        let location = try find(path, socket: socket)
         // In a directory never listed the daemon learns of the item by this.
         do throws(Errno) {
             try System.withCString(path) { path throws(Errno) in
@@ -46,7 +59,10 @@ public struct ItemLocation: Sendable {
     }
 
     /// Finds the mount that shows a path, whether or not the item is there.
-    public static func find(_ path: [UInt8]) throws(Failure) -> ItemLocation {
+    public static func find(_ path: [UInt8]) throws(Failure) -> ItemLocation { try find(path, socket: .account) }
+
+    /// Finds the mount that shows a path, and one of its daemon's sockets.
+    public static func find(_ path: [UInt8], socket: Socket) throws(Failure) -> ItemLocation {
         let absolute: [UInt8]
         do throws(Errno) { absolute = try resolve(path) } catch { throw .way(error) }
         let mounts: [Mount]
@@ -63,24 +79,29 @@ public struct ItemLocation: Sendable {
             absolute: absolute,
             path: RemotePath(names.map { FileName(unchecked: Array($0)) }),
             mount: holder,
-            socket: try socket(of: holder, mounts)
+            daemon: try daemon(of: holder, mounts, socket)
         )
     }
 
     /// The socket of the mount's daemon, which the root of the mount tells.
-    private static func socket(of mount: Mount, _ mounts: [Mount]) throws(Failure) -> String {
+    private static func daemon(
+        of mount: Mount,
+        _ mounts: [Mount],
+        _ socket: Socket
+    ) throws(Failure) -> DaemonAddress {
         // A bind mount of a subfolder has the root's answer elsewhere.
         let whole = mounts.last {
             $0.root == "/" && $0.majorDevice == mount.majorDevice && $0.minorDevice == mount.minorDevice
         }
         var value = [CChar](repeating: 0, count: 4096)
         let path = (whole ?? mount).path
-        let count = cove_getxattr(path, "user.cove.socket", &value, value.count)
+        let count = cove_getxattr(path, socket.rawValue, &value, value.count)
         guard count > 0 else {
             let error = Errno.current
             throw error == .notConnected ? .dead(mount: path) : .silent(mount: path, error)
         }
-        return String(decoding: value.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let text = String(decoding: value.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return DaemonAddress(socket: text, owners: mount.owners)
     }
 
     /// Resolves all but the last name; a path that ends in `/`, `.` or `..` is resolved wholly.

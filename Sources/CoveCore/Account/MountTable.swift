@@ -16,9 +16,18 @@ public struct Mount: Sendable, Hashable {
     public let type: String
     /// What is mounted, `cove:ACCOUNT` for Cove's own.
     public let source: String
+    /// The user who mounted it, in the mount's own user namespace; nil where it is no FUSE mount.
+    public let owner: UInt32?
 
     /// True for a mount of Cove's.
     public var isCove: Bool { type == "fuse.cove" }
+
+    /// The users that its daemon may run as, as this process sees them.
+    var owners: Set<UInt32> {
+        guard let owner else { return [] }
+        // The mount's namespace is this process's own, or one around it.
+        return Set([owner, UserMap.own().inside(owner)].compactMap(\.self))
+    }
 }
 
 /// The mounts this process sees, read from /proc/self/mountinfo (proc_pid_mountinfo(5)) without touching any of them.
@@ -53,7 +62,8 @@ public enum MountTable {
                 root: unescape(fields[3]),
                 path: unescape(fields[4]),
                 type: unescape(fields[dash + 1]),
-                source: unescape(fields[dash + 2])
+                source: unescape(fields[dash + 2]),
+                owner: dash + 3 < fields.endIndex ? owner(unescape(fields[dash + 3])) : nil
             )
         }
     }
@@ -119,6 +129,11 @@ public enum MountTable {
         defer { free(directory) }
         let path = String(cString: directory)
         return path == "/" ? "" : path
+    }
+
+    /// The user that the options of a FUSE file system name; programs can't choose it, see mount.fuse3(8).
+    private static func owner(_ options: String) -> UInt32? {
+        options.split(separator: ",").last { $0.hasPrefix("user_id=") }.flatMap { UInt32($0.dropFirst(8)) }
     }
 
     /// Undoes the octal escapes of space, tab, newline and backslash.

@@ -18,14 +18,18 @@ public struct AccountStatus: Codable, Sendable, Equatable {
     public var transfers: [TransferStatus]
     /// Documents with an unresolved conflict.
     public var conflicts: Int
-    /// Documents whose last upload or download failed.
+    /// Documents whose last upload or download failed, the first of them.
     public var errors: [ItemError]
+    /// How many errors there are in all.
+    public var errorCount: Int
     /// Bytes of content on this disk.
     public var residentBytes: Int64
     /// The most bytes of clean content kept on this disk.
     public var cacheLimit: Int64
     /// What the server can't do, and what follows from it, a sentence each.
     public var weaknesses: [String]
+    /// Why nothing was sent for more than a minute though the source answers.
+    public var standstill: Standstill?
 
     /// Makes a status.
     public init(
@@ -39,9 +43,11 @@ public struct AccountStatus: Codable, Sendable, Equatable {
         transfers: [TransferStatus],
         conflicts: Int,
         errors: [ItemError],
+        errorCount: Int,
         residentBytes: Int64,
         cacheLimit: Int64,
-        weaknesses: [String]
+        weaknesses: [String],
+        standstill: Standstill? = nil
     ) {
         self.account = account
         self.source = source
@@ -53,9 +59,28 @@ public struct AccountStatus: Codable, Sendable, Equatable {
         self.transfers = transfers
         self.conflicts = conflicts
         self.errors = errors
+        self.errorCount = errorCount
         self.residentBytes = residentBytes
         self.cacheLimit = cacheLimit
         self.weaknesses = weaknesses
+        self.standstill = standstill
+    }
+}
+
+/// A queue that makes no progress while the source answers.
+public struct Standstill: Codable, Sendable, Equatable {
+    /// What waits longest, relative to the mount point.
+    public var path: String
+    /// What it waits for.
+    public var reason: String
+    /// For how long nothing was sent.
+    public var seconds: Double
+
+    /// Makes one.
+    public init(path: String, reason: String, seconds: Double) {
+        self.path = path
+        self.reason = reason
+        self.seconds = seconds
     }
 }
 

@@ -12,39 +12,6 @@ public enum ItemKind: UInt8, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Nanoseconds since 1970 UTC; negative before it.
-public struct Timestamp: RawRepresentable, Hashable, Sendable, Comparable {
-    /// Nanoseconds since the epoch.
-    public let rawValue: Int64
-
-    /// Wraps nanoseconds since the epoch.
-    public init(rawValue: Int64) { self.rawValue = rawValue }
-    /// Wraps nanoseconds since the epoch.
-    public init(_ nanoseconds: Int64) { self.rawValue = nanoseconds }
-
-    /// Joins the two parts of a `timespec`; times beyond 1677 to 2262 are clamped.
-    public init(seconds: Int64, nanoseconds: Int64) {
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, overflowed) = product.addingReportingOverflow(nanoseconds)
-        rawValue = overflow || overflowed ? (seconds < 0 ? .min : .max) : sum
-    }
-
-    /// The `tv_sec` part, rounded down.
-    public var seconds: Int64 {
-        let (quotient, remainder) = rawValue.quotientAndRemainder(dividingBy: 1_000_000_000)
-        return remainder < 0 ? quotient - 1 : quotient
-    }
-
-    /// The `tv_nsec` part, 0 to 999,999,999.
-    public var nanoseconds: Int64 {
-        let remainder = rawValue % 1_000_000_000
-        return remainder < 0 ? remainder + 1_000_000_000 : remainder
-    }
-
-    /// Orders by time.
-    public static func < (left: Timestamp, right: Timestamp) -> Bool { left.rawValue < right.rawValue }
-}
-
 /// What stat(2) says of an item.
 public struct ItemAttributes: Sendable, Hashable {
     /// The item, shown as `st_ino`.

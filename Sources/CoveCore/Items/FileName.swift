@@ -41,16 +41,6 @@ public struct FileName: Hashable, Sendable, Comparable, CustomStringConvertible 
         return bytes.count == prefix.count || bytes[prefix.count] == 0x2D
     }
 
-    /// A reserved name that a document has while others trade places; a provider makes, finds and moves it as any other.
-    public static func passing(_ document: DocumentID) -> FileName {
-        FileName(unchecked: passingPrefix + Array("\(document)".utf8))
-    }
-
-    /// True for a name made by `passing`.
-    public var isPassing: Bool { bytes.starts(with: Self.passingPrefix) }
-
-    private static let passingPrefix = Array(".cove-moving-".utf8)
-
     /// Hashes all bytes at once.
     public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
 

@@ -79,6 +79,9 @@ public struct RemoteID: Hashable, Sendable {
 
 /// Names one state of a document's bytes on the provider; equal tokens mean equal bytes.
 public struct ContentVersion: Hashable, Sendable, CustomStringConvertible {
+    /// That of every directory, and of no file.
+    public static let directory = ContentVersion([UInt8]())
+
     /// The provider's bytes, at most 128.
     public let bytes: [UInt8]
 

@@ -9,13 +9,13 @@ public struct KeeperPacket: Sendable, Equatable {
     /// What a packet says.
     public enum Kind: UInt8, Sendable {
         /// Keeper: the first packet, with how many daemons it has started before and all that it keeps; the text is the
-        /// protocol's version, then the names of the descriptors, in lines.
+        /// protocol's version, then the names of the descriptors, in lines, and `careful` where there is to be care.
         case greeting = 1
         /// Keeper: unmount and end; the second time, end without saving.
         case end = 2
         /// Daemon: keep this descriptor under the name in the text, instead of one kept before.
         case keep = 3
-        /// Daemon: the mount is served.
+        /// Daemon: the mount is served; the second time, a person has had it go on with everything.
         case ready = 4
         /// Daemon: the next one is this program.
         case replace = 5
@@ -23,6 +23,8 @@ public struct KeeperPacket: Sendable, Equatable {
 
     /// The protocol's version: what a daemon must understand to work with a keeper that greets with it.
     public static let version = 1
+    /// The last line of a greeting that follows two deaths within a minute; who does not know it has no descriptor for it.
+    public static let careful = "careful"
     /// The number of the descriptor by which a daemon finds its keeper.
     public static let descriptor: Int32 = 3
     private static let maximumLength = 4096

@@ -71,7 +71,9 @@ public protocol Provider: Sendable {
         name: FileName
     ) async throws(ProviderError) -> RemoteItem
 
-    /// Deletes a file of the base version, or an empty directory; succeeds when the item is gone already.
+    /// Deletes a file of the base version, or an empty directory; throws `noSuchItem` when it is not there.
+    ///
+    /// With the base `.directory` nothing but a directory is deleted, whatever has taken its name; without one, what is there.
     func delete(_ item: RemoteReference, base: ContentVersion?) async throws(ProviderError)
 
     /// Moves a file of the base version into the remote trash; nil where the provider has none.
@@ -185,7 +187,7 @@ public struct RemoteItem: Sendable, Equatable {
     public var size: Int64
     /// Changes whenever the bytes do; empty for a directory.
     public var contentVersion: ContentVersion
-    /// Changes whenever anything else does.
+    /// Changes whenever anything else does; empty for a file where a change did not tell it.
     public var metadataVersion: MetadataVersion
     /// Dates, permissions and the like, as far as the provider keeps them.
     public var metadata: ItemMetadata

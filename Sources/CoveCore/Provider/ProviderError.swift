@@ -26,6 +26,10 @@ public enum ProviderError: Error, Sendable, Equatable {
     case unsupported(String)
     /// Another program is writing the item at the source; try later.
     case busy
+    /// The cloud wants fewer requests: they rest as long as it asks for, and fewer go on at a time after that.
+    ///
+    /// It says nothing of the item, whose operation counts no failed attempt.
+    case throttled(retryAfter: TimeSpan?)
     /// No progress within the stall limit.
     case timedOut
     /// The local side called the operation off.
@@ -47,6 +51,7 @@ public enum ProviderError: Error, Sendable, Equatable {
         case .versionNoLongerAvailable, .pageExpired, .anchorExpired: .stale
         case .unsupported: .notSupported
         case .busy: .busy
+        case .throttled: .hostUnreachable
         case .timedOut: .timedOut
         case .cancelled: .interrupted
         case .failed(_, let errno): errno ?? .inputOutput
@@ -58,8 +63,8 @@ public enum ProviderError: Error, Sendable, Equatable {
         switch self {
         case .serverUnreachable, .notAuthenticated: true
         case .insufficientQuota, .notPermitted, .noSuchItem, .filenameCollision, .conflict, .directoryNotEmpty,
-            .versionNoLongerAvailable, .pageExpired, .anchorExpired, .unsupported, .busy, .timedOut, .cancelled,
-            .failed:
+            .versionNoLongerAvailable, .pageExpired, .anchorExpired, .unsupported, .busy, .throttled, .timedOut,
+            .cancelled, .failed:
             false
         }
     }
@@ -81,6 +86,7 @@ extension ProviderError: CustomStringConvertible {
         case .pageExpired, .anchorExpired: "the source wants to be listed again"
         case .unsupported(let why): "the source can't hold it: \(why)"
         case .busy: "another program is writing the item at the source"
+        case .throttled: "the source is busy and asks for patience"
         case .timedOut: "the source made no progress"
         case .cancelled: "called off"
         case .failed(let why, _): why

@@ -77,6 +77,8 @@ extension Errno {
     public static let timedOut = Errno(ETIMEDOUT)
     /// ENOTCONN.
     public static let notConnected = Errno(ENOTCONN)
+    /// ECONNRESET.
+    public static let connectionReset = Errno(ECONNRESET)
     /// EHOSTUNREACH.
     public static let hostUnreachable = Errno(EHOSTUNREACH)
     /// ESTALE.

@@ -79,6 +79,14 @@ public enum System {
         return try outcome.get()
     }
 
+    /// What a file holds from its beginning, in one pread(2): for small files, and those of proc(5).
+    public static func contents(_ descriptor: Int32, atMost limit: Int = 16 << 10) throws(Errno) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: limit)
+        let count = try pread(descriptor, into: &bytes, count: limit, 0)
+        bytes.removeSubrange(count...)
+        return bytes
+    }
+
     /// pwrite(2) of all of an array.
     public static func pwriteAll(_ descriptor: Int32, _ bytes: [UInt8], _ offset: Int64) throws(Errno) {
         let outcome: Result<Void, Errno> = bytes.withUnsafeBytes { buffer in
@@ -198,25 +206,23 @@ public enum System {
         return try retry { cove_copy_file_range(source, &input, target, &output, count) }
     }
 
-    /// The wall clock in nanoseconds.
-    public static func now() -> Timestamp {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
+    /// The wall clock.
+    public static func now() -> Timestamp { Timestamp(time(of: CLOCK_REALTIME)) }
+
+    /// A clock that never steps, and goes on while the machine sleeps.
+    public static func boottime() -> MonotonicTime {
+        MonotonicTime(Timestamp(time(of: CLOCK_BOOTTIME)).nanosecondsSinceEpoch)
     }
 
-    /// Nanoseconds of a clock that never steps, and goes on while the machine sleeps.
-    public static func boottime() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    /// A clock that never steps.
+    public static func monotonic() -> MonotonicTime {
+        MonotonicTime(Timestamp(time(of: CLOCK_MONOTONIC)).nanosecondsSinceEpoch)
     }
 
-    /// Nanoseconds of a clock that never steps.
-    public static func monotonic() -> Int64 {
+    private static func time(of clock: clockid_t) -> timespec {
         var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        clock_gettime(clock, &time)
+        return time
     }
 
     /// Calls the body with the bytes as a NUL-terminated C string.

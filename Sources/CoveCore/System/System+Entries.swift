@@ -29,6 +29,21 @@ extension System {
         }
     }
 
+    /// openat(2) of a plain file that this process's user owns: no link is followed, and nothing is waited for.
+    ///
+    /// Throws `EINVAL` for anything else that stands there.
+    public static func openPlain(_ directory: Int32, _ name: [UInt8], _ flags: Int32) throws(Errno) -> Int32 {
+        let file = try openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK)
+        do throws(Errno) {
+            let status = try fstat(file)
+            guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { throw .invalidArgument }
+            return file
+        } catch {
+            close(file)
+            throw error
+        }
+    }
+
     /// renameat2(2).
     public static func renameat(
         _ from: Int32,

@@ -25,12 +25,14 @@ final class Catalog: Sendable {
     private let writer: Mutex<Database>
     private let readers = Mutex<[Database]>([])
     private let checkpointer: Mutex<Database>
-    /// The log, which is there as long as the catalog is open; -1 until it is first synced.
-    private let logFile = Mutex<Int32>(-1)
+    /// The log, which is there as long as the catalog is open, -1 until it is first synced; how many commits are durable.
+    private let logFile = Mutex<(descriptor: Int32, commits: Int)>((-1, 0))
     private let checkpointQueue = DispatchQueue(label: "cove.checkpoint")
     private let commits = Atomic<Int>(0)
     /// Hears of what was committed, on the writer's connection, in the order of the commits.
     let follower = Mutex<CatalogFollower?>(nil)
+    /// How many transactions were committed.
+    var commitCount: Int { commits.load(ordering: .relaxed) }
     private let afterSync = Mutex<[@Sendable () -> Void]>([])
 
     /// Opens or makes the catalog and brings its schema up to date.
@@ -53,7 +55,7 @@ final class Catalog: Sendable {
     }
 
     deinit {
-        let descriptor = logFile.withLock { $0 }
+        let descriptor = logFile.withLock { $0.descriptor }
         if descriptor >= 0 { System.close(descriptor) }
     }
 
@@ -102,7 +104,8 @@ final class Catalog: Sendable {
                 throw error
             }
         }
-        if commits.add(1, ordering: .relaxed).newValue % Catalog.checkpointCommits == 0 { scheduleCheckpoint() }
+        let count = commits.add(1, ordering: .acquiringAndReleasing).newValue
+        if count % Catalog.checkpointCommits == 0 { scheduleCheckpoint() }
         if durable { try syncLog() }
         return result
     }
@@ -127,12 +130,17 @@ final class Catalog: Sendable {
 
     /// Makes every commit so far durable; others go on to commit meanwhile.
     func syncLog() throws(Errno) {
+        let wanted = commits.load(ordering: .acquiring)
         // One at a time: a descriptor tells of a write that failed only once.
-        try logFile.withLock { descriptor throws(Errno) in
+        try logFile.withLock { log throws(Errno) in
             try disk.requireSound()
+            // Who held the lock has synced for all who waited for it.
+            guard log.commits < wanted || wanted == 0 else { return }
+            let written = commits.load(ordering: .acquiring)
             do throws(Errno) {
-                if descriptor < 0 { descriptor = try System.open(path + "-wal", O_RDONLY) }
-                try System.fdatasync(descriptor)
+                if log.descriptor < 0 { log.descriptor = try System.open(path + "-wal", O_RDONLY) }
+                try System.fdatasync(log.descriptor)
+                log.commits = written
             } catch {
                 // Without a log everything is in the database file, which its last checkpoint synced.
                 guard error != .noSuchEntry else { return }
@@ -181,6 +189,13 @@ final class Catalog: Sendable {
                 writer.withLock { _ in _ = database.checkpoint(mode: SQLITE_CHECKPOINT_RESTART) }
             }
         }
+    }
+
+    /// Gives memory back that only speeds up what comes next.
+    func releaseMemory() {
+        readers.withLock { $0 = [] }
+        _ = writer.withLockIfAvailable { $0.releaseMemory() }
+        _ = checkpointer.withLockIfAvailable { $0.releaseMemory() }
     }
 
     /// Copies the whole log into the database file.

@@ -92,6 +92,18 @@ extension Database {
         ) ?? false
     }
 
+    /// How many names a directory has at the provider, as far as that is known.
+    func uploadedEntries(of directory: ItemID) throws(Errno) -> Int {
+        let count = try first(
+            """
+            SELECT count(*) FROM entries WHERE remote_id IS NOT NULL
+                AND (remote_parent = ?1 OR remote_parent IS NULL AND parent = ?1)
+            """,
+            .item(directory)
+        ) { $0.int(0) }
+        return Int(clamping: count ?? 0)
+    }
+
     /// What is written of an entry, in the order of `insert` and `update`.
     private func columns(of entry: EntryRow) -> [Value] {
         [
@@ -203,15 +215,33 @@ extension Database {
     }
 
     /// A directory and those above it, as the provider has them.
-    func remoteAncestry(of directory: ItemID) throws(Errno) -> [ItemID] {
+    func remoteAncestry(of directory: ItemID) throws(Errno) -> [ItemID] { try remoteChain(of: directory).ancestors }
+
+    /// A directory and those above it as the provider has them, and the first among them that it does not have yet.
+    func remoteChain(of directory: ItemID) throws(Errno) -> (ancestors: [ItemID], missing: ItemID?) {
         var found: [ItemID] = []
         var current = directory
-        while current != .root, found.count < 4096 {
+        while current != .root {
             found.append(current)
-            guard let next = try remoteDirectory(current) else { break }
+            guard found.count < 4096, let next = try remoteDirectory(current) else { return (found, current) }
             current = next.parent
         }
-        return found
+        return (found, nil)
+    }
+
+    /// True when the provider, as far as it has acknowledged, has an entry in the tree of another.
+    ///
+    /// What was moved there only here, with all below it, is not part of that tree.
+    func isPart(_ id: Int64, of top: Int64) throws(Errno) -> Bool {
+        var current = id
+        for _ in 0..<4096 {
+            if current == top { return true }
+            guard let entry = try entry(id: current), entry.isUploaded, !entry.isMoved,
+                let above = try entries(of: entry.parent).first
+            else { return false }
+            current = above.id
+        }
+        return false
     }
 
     /// Where the provider, as far as it has acknowledged, keeps a document; nil before the first upload.
@@ -261,16 +291,20 @@ extension Database {
 
     /// Adds a row to the change feed.
     ///
-    /// `from` is where a moved or removed entry was. Followers of commits only hear of news.
+    /// `from` is where a moved or removed entry was, `isRename` says that a program moved it. Followers of commits only hear
+    /// of news.
     func note(
         _ kind: ChangeKind,
         entry: Int64,
         item: ItemID,
         parent: ItemID,
         from: Place? = nil,
+        isRename: Bool = false,
         isNews: Bool = true
     ) throws(Errno) {
-        if isNews { changes.append(CatalogChange(kind: kind, entry: entry, item: item, from: from)) }
+        if isNews {
+            changes.append(CatalogChange(kind: kind, entry: entry, item: item, from: from, isRename: isRename))
+        }
         try run(
             "INSERT INTO changes(kind, entry, item, parent, request) VALUES(?, ?, ?, ?, ?)",
             .int(kind.rawValue),
@@ -292,6 +326,8 @@ struct CatalogChange {
     var item: ItemID
     /// Where a moved or removed entry was.
     var from: Place?
+    /// True where a program moved it.
+    var isRename = false
 }
 
 /// What a transaction did to a document's versions, for those who follow commits.

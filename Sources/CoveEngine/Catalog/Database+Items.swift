@@ -34,9 +34,9 @@ extension Database {
             .int(Int64(bitPattern: item.device)),
             .int(item.linkCount),
             .int(item.size),
-            .int(item.accessTime.rawValue),
-            .int(item.modificationTime.rawValue),
-            .int(item.changeTime.rawValue),
+            .time(item.accessTime),
+            .time(item.modificationTime),
+            .time(item.changeTime),
             .int(item.residency.rawValue),
             .int(item.generation),
             .optional(item.version?.bytes),
@@ -58,8 +58,8 @@ extension Database {
             WHERE id = ?
             """,
             .int(item.size),
-            .int(item.modificationTime.rawValue),
-            .int(item.changeTime.rawValue),
+            .time(item.modificationTime),
+            .time(item.changeTime),
             .int(item.residency.rawValue),
             .int(item.generation),
             .optional(item.version?.bytes),
@@ -77,9 +77,9 @@ extension Database {
             .int(Int64(item.permissions)),
             .int(Int64(item.user)),
             .int(Int64(item.group)),
-            .int(item.accessTime.rawValue),
-            .int(item.modificationTime.rawValue),
-            .int(item.changeTime.rawValue),
+            .time(item.accessTime),
+            .time(item.modificationTime),
+            .time(item.changeTime),
             .item(item.id)
         )
     }
@@ -93,12 +93,12 @@ extension Database {
         if modified {
             try run(
                 "UPDATE items SET mtime = ?, ctime = ? WHERE id = ?",
-                .int(now.rawValue),
-                .int(now.rawValue),
+                .time(now),
+                .time(now),
                 .item(id)
             )
         } else {
-            try run("UPDATE items SET ctime = ? WHERE id = ?", .int(now.rawValue), .item(id))
+            try run("UPDATE items SET ctime = ? WHERE id = ?", .time(now), .item(id))
         }
     }
 
@@ -139,7 +139,8 @@ extension Database {
     func ranges(of id: ItemID) throws(Errno) -> RangeSet {
         var set = RangeSet()
         try each("SELECT start, stop FROM ranges WHERE item = ? ORDER BY start", .item(id)) { row in
-            set.insert(row.int(0)..<row.int(1))
+            let start = row.count(0)
+            set.insert(start..<max(start, row.count(1)))
             return true
         }
         return set

@@ -4,20 +4,20 @@ internal import CoveCore
 struct JournalRow {
     var entry: Int64
     var document: DocumentID
-    var changed: Int64
+    var changed: Timestamp
     var attempts: Int64
-    var retry: Int64
+    var retry: Timestamp
     var wasSent: Bool
     var error: String?
 
     init(_ row: Row) {
         entry = row.int(0)
-        changed = row.int(1)
-        attempts = row.int(2)
-        retry = row.int(3)
+        changed = row.milliseconds(1)
+        attempts = row.count(2)
+        retry = row.milliseconds(3)
         wasSent = row.int(4) != 0
         error = row.optionalText(5)
-        document = row.document(6)
+        document = row.document(8)
     }
 }
 
@@ -29,7 +29,7 @@ struct TrashRow {
     var kind: ItemKind
     var item: ItemID?
     var size: Int64
-    var deleted: Int64
+    var deleted: Timestamp
     var isPending: Bool
     var remoteID: RemoteID?
     var remoteParent: ItemID?
@@ -37,7 +37,7 @@ struct TrashRow {
     var remoteVersion: ContentVersion?
     var place: [UInt8]?
     var attempts: Int64 = 0
-    var retry: Int64 = 0
+    var retry = Timestamp.epoch
     var error: String?
 
     init(
@@ -46,7 +46,7 @@ struct TrashRow {
         kind: ItemKind,
         item: ItemID?,
         size: Int64,
-        deleted: Int64,
+        deleted: Timestamp,
         isPending: Bool
     ) {
         self.document = document
@@ -64,56 +64,30 @@ struct TrashRow {
         path = RemotePath(unchecked: row.blob(2))
         kind = ItemKind(rawValue: UInt8(truncatingIfNeeded: row.int(3))) ?? .file
         item = row.optionalInt(4).map { ItemID(UInt64(bitPattern: $0)) }
-        size = row.int(5)
-        deleted = row.int(6)
+        size = row.count(5)
+        deleted = row.milliseconds(6)
         isPending = row.int(7) != 0
         remoteID = row.optionalBlob(8).map { RemoteID($0) }
         remoteParent = row.optionalInt(9).map { ItemID(UInt64(bitPattern: $0)) }
         remoteName = row.optionalBlob(10)
         remoteVersion = row.optionalBlob(11).map { ContentVersion($0) }
         place = row.optionalBlob(12)
-        attempts = row.int(13)
-        retry = row.int(14)
+        attempts = row.count(13)
+        retry = row.milliseconds(14)
         error = row.optionalText(15)
     }
 }
 
 extension Database {
     /// Puts an entry into the journal, or restarts its settling time; two changes never have the same time.
-    func enqueue(_ entry: Int64, at milliseconds: Int64) throws(Errno) {
+    func enqueue(_ entry: Int64, at time: Timestamp) throws(Errno) {
         try run(
             """
-            INSERT INTO journal VALUES(?, ?, 0, 0, 0, NULL)
+            INSERT INTO journal(entry, changed, attempts, retry, sent) VALUES(?, ?, 0, 0, 0)
             ON CONFLICT(entry) DO UPDATE SET changed = max(excluded.changed, changed + 1), retry = 0, attempts = 0
             """,
             .int(entry),
-            .int(milliseconds)
-        )
-    }
-
-    func journal() throws(Errno) -> [JournalRow] {
-        try all(
-            "SELECT j.*, e.document FROM journal j JOIN entries e ON e.id = j.entry ORDER BY j.entry",
-            read: { JournalRow($0) }
-        )
-    }
-
-    /// Visits the rows that are not waiting for a retry, oldest change first, until the body returns false.
-    func eachReady(now: Int64, _ body: (JournalRow) -> Bool) throws(Errno) {
-        try each(
-            """
-            SELECT j.*, e.document FROM journal j JOIN entries e ON e.id = j.entry WHERE j.retry <= ? ORDER BY j.changed, j.entry
-            """,
-            .int(now)
-        ) { body(JournalRow($0)) }
-    }
-
-    /// When the next row that waits for a retry is to be sent.
-    func nextRetry(after now: Int64) throws(Errno) -> Int64? {
-        try first(
-            "SELECT retry FROM journal WHERE retry > 0 AND retry > ? ORDER BY retry LIMIT 1",
-            .int(now),
-            read: { $0.int(0) }
+            .milliseconds(time)
         )
     }
 
@@ -129,24 +103,56 @@ extension Database {
         try run("DELETE FROM journal WHERE entry = ?", .int(entry))
     }
 
-    func postpone(_ entry: Int64, attempts: Int64, retry: Int64, error: String?) throws(Errno) {
+    func postpone(_ entry: Int64, attempts: Int64, retry: Timestamp, error: String?) throws(Errno) {
         try run(
             "UPDATE journal SET attempts = ?, retry = ?, error = ? WHERE entry = ?",
             .int(attempts),
-            .int(retry),
+            .milliseconds(retry),
             .optional(error),
             .int(entry)
         )
+    }
+
+    func postpone(_ entry: Int64, retry: Timestamp) throws(Errno) {
+        try run("UPDATE journal SET retry = ? WHERE entry = ?", .milliseconds(retry), .int(entry))
     }
 
     func markSent(_ entry: Int64, _ sent: Bool) throws(Errno) {
         try run("UPDATE journal SET sent = ? WHERE entry = ?", .flag(sent), .int(entry))
     }
 
+    /// True while something waits that neither failed nor waits for what did.
+    func canSendMore() throws(Errno) -> Bool {
+        try first(
+            """
+            SELECT 1 WHERE EXISTS (SELECT 1 FROM journal WHERE held = 0 AND error IS NULL)
+                OR EXISTS (SELECT 1 FROM trash t WHERE t.pending = 1 AND t.error IS NULL AND NOT (t.kind = 1 AND (
+                    EXISTS (SELECT 1 FROM trash c WHERE c.pending = 1 AND c.remote_parent = t.item)
+                    OR EXISTS (SELECT 1 FROM entries WHERE remote_parent = t.item))))
+            """,
+            read: { _ in true }
+        ) ?? false
+    }
+
+    /// True when the last attempt at something went wrong.
+    func hasFailures() throws(Errno) -> Bool {
+        try first(
+            """
+            SELECT 1 WHERE EXISTS (SELECT 1 FROM journal WHERE error IS NOT NULL)
+                OR EXISTS (SELECT 1 FROM trash WHERE pending = 1 AND error IS NOT NULL)
+            """,
+            read: { _ in true }
+        ) ?? false
+    }
+
+    /// How many changes wait to be sent, without those in folders that stay here.
     func queueLength() throws(Errno) -> Int {
         Int(
             try first(
-                "SELECT (SELECT count(*) FROM journal) + (SELECT count(*) FROM trash WHERE pending = 1)",
+                """
+                SELECT (SELECT count(*) FROM journal) - (SELECT count(*) FROM journal WHERE held > 0 AND held = 2)
+                    + (SELECT count(*) FROM trash WHERE pending = 1)
+                """,
                 read: { $0.int(0) }
             ) ?? 0
         )
@@ -165,7 +171,7 @@ extension Database {
             .int(Int64(row.kind.rawValue)),
             .optional(row.item.map { Int64(bitPattern: $0.rawValue) }),
             .int(row.size),
-            .int(row.deleted),
+            .milliseconds(row.deleted),
             .flag(row.isPending),
             .optional(row.remoteID?.bytes),
             .optional(row.remoteParent.map { Int64(bitPattern: $0.rawValue) }),
@@ -189,7 +195,7 @@ extension Database {
             .optional(row.remoteName),
             .optional(row.place),
             .int(row.attempts),
-            .int(row.retry),
+            .milliseconds(row.retry),
             .optional(row.error),
             .int(row.id)
         )
@@ -203,29 +209,8 @@ extension Database {
         Int(try first("SELECT count(*) FROM trash WHERE pending = 1", read: { $0.int(0) }) ?? 0)
     }
 
-    /// Deletions to be sent, oldest first; a directory's only after all that was in it.
-    func readyTrash(now: Int64, limit: Int) throws(Errno) -> [TrashRow] {
-        try all(
-            """
-            SELECT * FROM trash t WHERE pending = 1 AND retry <= ? AND NOT (kind = 1 AND EXISTS
-                (SELECT 1 FROM trash c WHERE c.pending = 1 AND c.remote_parent = t.item)) ORDER BY id LIMIT ?
-            """,
-            .int(now),
-            .int(Int64(limit)),
-            read: { TrashRow($0) }
-        )
-    }
-
-    func nextTrashRetry(after now: Int64) throws(Errno) -> Int64? {
-        try first(
-            "SELECT retry FROM trash WHERE pending = 1 AND retry > 0 AND retry > ? ORDER BY retry LIMIT 1",
-            .int(now),
-            read: { $0.int(0) }
-        )
-    }
-
-    func postponeTrash(_ id: Int64, retry: Int64) throws(Errno) {
-        try run("UPDATE trash SET retry = ? WHERE id = ?", .int(retry), .int(id))
+    func postponeTrash(_ id: Int64, retry: Timestamp) throws(Errno) {
+        try run("UPDATE trash SET retry = ? WHERE id = ?", .milliseconds(retry), .int(id))
     }
 
     func trash(pending: Bool?) throws(Errno) -> [TrashRow] {
@@ -281,6 +266,15 @@ extension Database {
         )
     }
 
+    /// The last deletion of a document, sent or not.
+    func trash(document: DocumentID) throws(Errno) -> TrashRow? {
+        try first(
+            "SELECT * FROM trash WHERE document = ? ORDER BY id DESC LIMIT 1",
+            .document(document),
+            read: { TrashRow($0) }
+        )
+    }
+
     /// Where the provider still has what was deleted here.
     func remoteReference(of row: TrashRow) throws(Errno) -> RemoteReference? {
         guard let parent = row.remoteParent, let name = row.remoteName,
@@ -289,15 +283,30 @@ extension Database {
         return RemoteReference(id: row.remoteID, path: directory.path.appending(FileName(unchecked: name)))
     }
 
-    func recordConflict(copy: DocumentID, of document: DocumentID, host: String, at milliseconds: Int64) throws(Errno) {
+    /// The conflict that a file is the other side of.
+    func conflict(_ copy: DocumentID) throws(Errno) -> ConflictRow? {
+        try first("SELECT * FROM conflicts WHERE copy = ?", .document(copy), read: { ConflictRow($0) })
+    }
+
+    /// The conflicts that a document was a side of, newest first; all without a document.
+    func conflicts(of document: DocumentID?) throws(Errno) -> [ConflictRow] {
+        guard let document else { return try all("SELECT * FROM conflicts ORDER BY found", read: { ConflictRow($0) }) }
+        return try all(
+            "SELECT * FROM conflicts WHERE document = ?1 OR copy = ?1 ORDER BY found DESC",
+            .document(document),
+            read: { ConflictRow($0) }
+        )
+    }
+
+    func recordConflict(copy: DocumentID, of document: DocumentID, host: String, at time: Timestamp) throws(Errno) {
         try run(
             "INSERT OR REPLACE INTO conflicts VALUES(?, ?, ?, ?)",
             .document(copy),
             .document(document),
             .text(host),
-            .int(milliseconds)
+            .milliseconds(time)
         )
-        let conflict = ConflictRow(document: document, copy: copy, host: host, found: milliseconds)
+        let conflict = ConflictRow(document: document, copy: copy, host: host, found: time)
         versionNotes.append(VersionNote(change: .gained, subject: .conflict(conflict)))
     }
 }

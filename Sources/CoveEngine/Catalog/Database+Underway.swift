@@ -32,10 +32,10 @@ struct UnderwayRow: Sendable {
         place = Place(row.item(1), row.blob(2))
         kind = ItemKind(rawValue: UInt8(truncatingIfNeeded: row.int(3))) ?? .file
         isNew = row.int(4) != 0
-        size = row.int(5)
+        size = row.count(5)
         item = row.optionalInt(6).map { ItemID(UInt64(bitPattern: $0)) }
-        generation = row.int(7)
-        modificationTime = Timestamp(row.int(8))
+        generation = row.count(7)
+        modificationTime = row.time(8)
     }
 
     /// True when a provider's item is what was sent: another device's has other dates.
@@ -62,7 +62,7 @@ extension Database {
             .int(row.size),
             .optional(row.item.map { Int64(bitPattern: $0.rawValue) }),
             .int(row.generation),
-            .int(row.modificationTime.rawValue)
+            .time(row.modificationTime)
         )
     }
 

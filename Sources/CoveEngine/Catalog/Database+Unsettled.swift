@@ -8,8 +8,8 @@ extension Database {
             "INSERT OR REPLACE INTO unsettled(item, size, mtime, ctime) VALUES(?, ?, ?, ?)",
             .item(id),
             .int(stamp.size),
-            .int(stamp.modificationTime.rawValue),
-            .int(stamp.changeTime.rawValue)
+            .time(stamp.modificationTime),
+            .time(stamp.changeTime)
         )
     }
 
@@ -24,7 +24,7 @@ extension Database {
     /// All of them.
     func unsettled() throws(Errno) -> [(item: ItemID, stamp: ContentStamp)] {
         try all("SELECT item, size, mtime, ctime FROM unsettled") { row in
-            let times = (Timestamp(row.int(2)), Timestamp(row.int(3)))
+            let times = (row.time(2), row.time(3))
             return (row.item(0), ContentStamp(size: row.int(1), modificationTime: times.0, changeTime: times.1))
         }
     }

@@ -8,8 +8,8 @@ struct VersionRow {
     var item: ItemID?
     var size: Int64
     var modificationTime: Timestamp
-    /// Milliseconds since 1970 when other bytes took its place.
-    var replaced: Int64
+    /// When other bytes took its place, to the millisecond.
+    var replaced: Timestamp
     /// The device that saved it; nil where that is not known.
     var host: String?
     /// What the provider calls it; nil for what it never had.
@@ -21,9 +21,9 @@ extension VersionRow {
         id = row.int(0)
         document = row.document(1)
         item = row.optionalInt(2).map { ItemID(UInt64(bitPattern: $0)) }
-        size = row.int(3)
-        modificationTime = Timestamp(row.int(4))
-        replaced = row.int(5)
+        size = row.count(3)
+        modificationTime = row.time(4)
+        replaced = row.milliseconds(5)
         host = row.optionalText(6)
         version = row.optionalBlob(7).map { ContentVersion($0) }
     }
@@ -35,8 +35,8 @@ struct ConflictRow {
     var copy: DocumentID
     /// The device that found it.
     var host: String
-    /// Milliseconds since 1970.
-    var found: Int64
+    /// When, to the millisecond.
+    var found: Timestamp
 }
 
 extension ConflictRow {
@@ -44,7 +44,7 @@ extension ConflictRow {
         copy = row.document(0)
         document = row.document(1)
         host = row.text(2)
-        found = row.int(3)
+        found = row.milliseconds(3)
     }
 }
 
@@ -60,8 +60,8 @@ extension Database {
             .document(version.document),
             .optional(version.item.map { Int64(bitPattern: $0.rawValue) }),
             .int(version.size),
-            .int(version.modificationTime.rawValue),
-            .int(version.replaced),
+            .time(version.modificationTime),
+            .milliseconds(version.replaced),
             .optional(version.host),
             .optional(version.version?.bytes)
         )
@@ -79,8 +79,13 @@ extension Database {
         )
     }
 
-    func versions(before milliseconds: Int64) throws(Errno) -> [VersionRow] {
-        try all("SELECT * FROM versions WHERE replaced < ?", .int(milliseconds), read: { VersionRow($0) })
+    /// One version; nil for one that is gone.
+    func version(_ id: Int64) throws(Errno) -> VersionRow? {
+        try first("SELECT * FROM versions WHERE id = ?", .int(id), read: { VersionRow($0) })
+    }
+
+    func versions(before time: Timestamp) throws(Errno) -> [VersionRow] {
+        try all("SELECT * FROM versions WHERE replaced < ?", .milliseconds(time), read: { VersionRow($0) })
     }
 
     /// Versions whose bytes nothing else needs, in the order they may go: of each document the newest last.

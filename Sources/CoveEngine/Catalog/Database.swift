@@ -61,6 +61,9 @@ final class Database: @unchecked Sendable {
         sqlite3_close_v2(handle)
     }
 
+    /// Gives the memory of pages back that it keeps in case they are asked for again.
+    func releaseMemory() { sqlite3_db_release_memory(handle) }
+
     /// Runs statements that return nothing and take no values.
     func execute(_ sql: String) throws(Errno) {
         try check(sqlite3_exec(handle, sql, nil, nil, nil), sql)
@@ -128,12 +131,11 @@ final class Database: @unchecked Sendable {
         return rows
     }
 
-    /// Runs a statement that is made once; how many rows it changed.
+    /// Runs a statement that is made once; how many rows it changed, without those that a trigger did.
     @discardableResult
     func change(_ sql: String, _ values: [Value]) throws(Errno) -> Int {
-        let before = sqlite3_total_changes(handle)
         try visit(sql, values) { _ in }
-        return Int(sqlite3_total_changes(handle) - before)
+        return Int(sqlite3_changes(handle))
     }
 
     /// Copies the whole log into the database file.
@@ -239,7 +241,12 @@ struct Row {
     init(_ handle: OpaquePointer) { self.handle = handle }
 
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+    /// A number that is never negative, and can be added to whatever a damaged catalog says.
+    func count(_ column: Int32) -> Int64 { min(max(0, int(column)), 1 << 46) }
+
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    func time(_ column: Int32) -> Timestamp { Timestamp(int(column)) }
+    func milliseconds(_ column: Int32) -> Timestamp { Timestamp(milliseconds: int(column)) }
     func item(_ column: Int32) -> ItemID { ItemID(UInt64(bitPattern: sqlite3_column_int64(handle, column))) }
 
     func blob(_ column: Int32) -> [UInt8] {
@@ -295,5 +302,7 @@ extension Database.Value {
     static func optional(_ number: Int64?) -> Database.Value { number.map { .int($0) } ?? .null }
     static func optional(_ bytes: [UInt8]?) -> Database.Value { bytes.map { .blob($0) } ?? .null }
     static func optional(_ text: String?) -> Database.Value { text.map { .text($0) } ?? .null }
+    static func time(_ time: Timestamp) -> Database.Value { .int(time.nanosecondsSinceEpoch) }
+    static func milliseconds(_ time: Timestamp) -> Database.Value { .int(time.millisecondsSinceEpoch) }
     static func flag(_ value: Bool) -> Database.Value { .int(value ? 1 : 0) }
 }

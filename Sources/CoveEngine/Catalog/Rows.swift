@@ -40,15 +40,15 @@ struct ItemRow {
         user = UInt32(truncatingIfNeeded: row.int(first + 3))
         group = UInt32(truncatingIfNeeded: row.int(first + 4))
         device = UInt64(bitPattern: row.int(first + 5))
-        linkCount = row.int(first + 6)
-        size = row.int(first + 7)
-        accessTime = Timestamp(row.int(first + 8))
-        modificationTime = Timestamp(row.int(first + 9))
-        changeTime = Timestamp(row.int(first + 10))
+        linkCount = row.count(first + 6)
+        size = row.count(first + 7)
+        accessTime = row.time(first + 8)
+        modificationTime = row.time(first + 9)
+        changeTime = row.time(first + 10)
         residency = Residency(rawValue: row.int(first + 11)) ?? .whole
-        generation = row.int(first + 12)
+        generation = row.count(first + 12)
         version = row.optionalBlob(first + 13).map { ContentVersion($0) }
-        resident = row.int(first + 14)
+        resident = row.count(first + 14)
         isSynced = row.int(first + 15) != 0
         used = row.int(first + 16)
         target = row.optionalBlob(first + 17)

@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 6
+    static let version = 8
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -136,13 +136,53 @@ enum Schema {
         CREATE INDEX versions_document ON versions(document);
         CREATE INDEX versions_item ON versions(item) WHERE item IS NOT NULL;
         """,
+        """
+        ALTER TABLE journal ADD COLUMN held INTEGER NOT NULL DEFAULT 0;   -- 1: its folder is not sent yet; 2: nor will be
+        ALTER TABLE journal ADD COLUMN folder INTEGER NOT NULL DEFAULT 0; -- 1 for a folder
+        DROP INDEX journal_changed;
+        DROP INDEX journal_retry;
+        CREATE INDEX journal_due ON journal(changed, entry) WHERE retry = 0 AND held = 0;
+        CREATE INDEX journal_folders ON journal(changed, entry) WHERE retry = 0 AND held = 0 AND folder = 1;
+        CREATE INDEX journal_retry ON journal(retry) WHERE retry > 0 AND held = 0;
+        CREATE INDEX journal_held ON journal(held) WHERE held > 0;
+        CREATE INDEX journal_failed ON journal(entry) WHERE error IS NOT NULL;
+        CREATE INDEX trash_due ON trash(id) WHERE pending = 1 AND retry = 0;
+        -- What `held` and `folder` are to be. The triggers keep them so, whatever changes the tree or what is sent of it.
+        CREATE VIEW journal_places AS SELECT e.id AS entry,
+            CASE WHEN p.id IS NULL OR p.remote_id IS NOT NULL THEN 0 WHEN p.flags & 1 THEN 2
+                ELSE coalesce((SELECT max(1, j.held) FROM journal j WHERE j.entry = p.id), 1) END AS held,
+            coalesce((SELECT i.kind = 1 FROM items i WHERE i.id = e.item), 0) AS folder
+            FROM entries e LEFT JOIN entries p ON p.item = e.parent;
+        CREATE TRIGGER journal_added AFTER INSERT ON journal BEGIN
+            UPDATE journal SET (held, folder) = (SELECT p.held, p.folder FROM journal_places p WHERE p.entry = NEW.entry)
+                WHERE entry = NEW.entry AND EXISTS (SELECT 1 FROM entries WHERE id = NEW.entry);
+        END;
+        CREATE TRIGGER entries_added AFTER INSERT ON entries
+            WHEN EXISTS (SELECT 1 FROM entries WHERE parent = NEW.item) BEGIN
+            UPDATE journal SET held = CASE WHEN NEW.remote_id IS NOT NULL THEN 0 WHEN NEW.flags & 1 THEN 2 ELSE 1 END
+                WHERE entry IN (SELECT id FROM entries WHERE parent = NEW.item);
+        END;
+        CREATE TRIGGER entries_sent AFTER UPDATE OF remote_id, flags ON entries
+            WHEN (OLD.remote_id IS NULL) <> (NEW.remote_id IS NULL) OR (OLD.flags & 1) <> (NEW.flags & 1) BEGIN
+            UPDATE journal SET held = CASE WHEN NEW.remote_id IS NOT NULL THEN 0 WHEN NEW.flags & 1 THEN 2 ELSE 1 END
+                WHERE entry IN (SELECT id FROM entries WHERE parent = NEW.item);
+        END;
+        CREATE TRIGGER entries_moved AFTER UPDATE OF parent, item ON entries
+            WHEN OLD.parent <> NEW.parent OR OLD.item <> NEW.item BEGIN
+            UPDATE journal SET (held, folder) = (SELECT p.held, p.folder FROM journal_places p WHERE p.entry = NEW.id)
+                WHERE entry = NEW.id;
+        END;
+        UPDATE journal SET (held, folder) = (SELECT p.held, p.folder FROM journal_places p WHERE p.entry = journal.entry)
+            WHERE EXISTS (SELECT 1 FROM entries WHERE id = journal.entry);
+        """,
+        "CREATE INDEX entries_document ON entries(document);",
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.
     static func migrate(_ database: Database) throws(Errno) -> SchemaOutcome {
         let found = Int(try database.first("PRAGMA user_version", read: { $0.int(0) }) ?? 0)
         guard found <= version else { return .tooNew(found) }
-        for step in found..<version {
+        for step in max(0, found)..<version {
             try database.execute("BEGIN IMMEDIATE;\(steps[step]) PRAGMA user_version = \(step + 1); COMMIT")
         }
         return .current

@@ -176,10 +176,5 @@ struct ContentStore: Sendable {
     }
 
     /// Bytes free on the disk for the daemon's user.
-    func freeSpace() -> (total: Int64, available: Int64)? {
-        var status = statvfs()
-        guard statvfs(directory, &status) == 0 else { return nil }
-        let unit = Int64(status.f_frsize)
-        return (Int64(status.f_blocks) * unit, Int64(status.f_bavail) * unit)
-    }
+    func freeSpace() -> DiskRoom? { DiskRoom(directory) }
 }

@@ -170,7 +170,7 @@ extension Engine {
                     ORDER BY i.used LIMIT 64
                     """,
                     .int(cursor),
-                    read: { ($0.item(0), $0.int(1)) }
+                    read: { ($0.item(0), $0.count(1)) }
                 )
             }
             guard let candidates = found, let last = candidates.last else { return }

@@ -33,32 +33,42 @@ extension Engine {
         if writes || flags & O_TRUNC != 0 { try requireWritable() }
         if writes, disk.isFull { throw .noSpace }
         let item = try live.open(id, writes: writes, request: caller.request)
+        let unseen: (size: Int64, range: Range<Int64>?)?
         do throws(Errno) {
-            try item.state.withLock { state throws(Errno) in
+            unseen = try item.state.withLock { state throws(Errno) -> (size: Int64, range: Range<Int64>?)? in
                 let wasLoaded = state.row != nil
                 if writes { state.lastWriteOpen = System.monotonic() }
                 let row = try load(id, &state)
                 if row.kind == .directory { throw .isDirectory }
                 if row.linkCount <= 0 && row.home != nil { throw .stale }
-                if wasLoaded, try isReplaced(id) { throw .stale }
+                if wasLoaded, try catalog.glance({ database throws(Errno) in try database.isReplaced(id) }) {
+                    throw .stale
+                }
                 if row.residency != .whole, flags & O_TRUNC == 0, mayNotMaterialize(caller) { throw .deadlock }
                 if flags & O_TRUNC != 0 {
                     try resize(item, &state, to: 0, clearsPrivilegesBy: caller.user != 0 ? caller : nil)
                 }
                 try decideMode(item, &state, flags: flags)
+                guard row.residency == .dataless, row.size > 0, flags & O_TRUNC == 0 else { return nil }
+                let range = rangeForOpen(row, flags: flags)
+                // A fetch that nobody waits for is a guess: it does not tell that there is still such a version.
+                return range == nil && !state.fetching.waiters.isEmpty ? nil : (row.size, range)
             }
         } catch {
             countOut(item, writes: writes)
             if error == .stale { walkers.insert(System.monotonic() + Self.walkLimit, for: caller.thread) }
             throw error
         }
-        walkers.remove(caller.thread)
+        let isWalking = walkers.remove(caller.thread) != nil
         noteOpen(of: id)
-        return .now(())
+        guard let (size, range) = unseen, caller.thread > 0 else { return .now(()) }
+        let pending = lookAfresh(item, range, writes: writes, isWalking: isWalking, caller)
+        if pending != nil, range?.lowerBound == 0, flags & O_ACCMODE != O_WRONLY { noteMiss(of: id, size: size) }
+        return pending.map { .later($0) } ?? .now(())
     }
 
-    /// How long a thread that was answered `ESTALE` may need to walk the path again, in nanoseconds.
-    private static let walkLimit: Int64 = 100_000_000
+    /// How long a thread that was answered `ESTALE` may need to walk the path again.
+    static let walkLimit = TimeSpan.milliseconds(100)
 
     /// Before the next remote change replaces an item: the kernel walks a path only once more, and then gives up.
     ///
@@ -73,15 +83,6 @@ extension Engine {
             }
             if isDone || now >= end { return }
             _ = poll(nil, 0, 1)
-        }
-    }
-
-    /// True when another version has taken the item's name.
-    private func isReplaced(_ id: ItemID) throws(Errno) -> Bool {
-        try catalog.glance { database throws(Errno) in
-            try database.first("SELECT nlink = 0 AND home IS NOT NULL FROM items WHERE id = ?", .item(id)) {
-                $0.int(0) != 0
-            } ?? true
         }
     }
 
@@ -255,7 +256,7 @@ extension Engine {
         if writes { wakeSync() }
     }
 
-    private func countOut(_ item: LiveItem, writes: Bool) {
+    func countOut(_ item: LiveItem, writes: Bool) {
         let isPassing = live.mode(item.id)?.backing != nil
         settleClosed(item.id, isPassing ? closePassing(item, writes: writes) : live.close(item.id, writes: writes))
     }
@@ -302,5 +303,7 @@ extension Engine {
         answerWaiters(&state)
         // The size must not be lost between here and a close that may never come.
         try commitContent(item, &state)
+        // The base may be replaced at the provider at any time.
+        if !isWhole, size > 0 { completeBase(item, &state) }
     }
 }

@@ -77,7 +77,7 @@ extension Engine {
                 entry.flags.insert(.metadataChanged)
                 try database.update(entry)
             }
-            if !entry.flags.contains(.localOnly) { try database.enqueue(entry.id, at: milliseconds()) }
+            if !entry.flags.contains(.localOnly) { try database.enqueue(entry.id, at: journalTime()) }
             try database.note(kind, entry: entry.id, item: id, parent: entry.parent)
         }
     }
@@ -109,7 +109,7 @@ extension Engine {
         let resident = row.residency == .whole ? (row.kind == .file ? row.size : 0) : state.ranges.count
         residentBytes.add(resident - row.resident, ordering: .relaxed)
         row.resident = resident
-        row.used = milliseconds() / 1000
+        row.used = journalTime().seconds
         let wasSynced = row.isSynced
         if durable {
             try syncContent(item.id, &state)

@@ -137,8 +137,8 @@ extension Engine {
         state.row = row
         state.seen = stamp
         state.hasUnsavedContent = true
-        let age = System.now().rawValue - stamp.changeTime.rawValue
-        state.lastWrite = System.monotonic() - max(0, age)
+        let age = System.now() - stamp.changeTime
+        state.lastWrite = System.monotonic() - max(.zero, age)
         live.find(id)?.noteUnsaved(state)
     }
 

@@ -156,14 +156,13 @@ struct LedgerRecord: @unchecked Sendable {
     /// What programs were told and the catalog was not; nil when the catalog has it all.
     var unsaved: (size: Int64, modificationTime: Timestamp, changeTime: Timestamp)? {
         guard base[4] == 1 else { return nil }
-        let numbers = (5..<8).map { Int64(bitPattern: base[$0]) }
-        return (numbers[0], Timestamp(numbers[1]), Timestamp(numbers[2]))
+        return (Int64(bitPattern: base[5]), Timestamp(bitPattern: base[6]), Timestamp(bitPattern: base[7]))
     }
 
     func note(_ row: ItemRow) {
         base[5] = UInt64(bitPattern: row.size)
-        base[6] = UInt64(bitPattern: row.modificationTime.rawValue)
-        base[7] = UInt64(bitPattern: row.changeTime.rawValue)
+        base[6] = row.modificationTime.bitPattern
+        base[7] = row.changeTime.bitPattern
         cove_store_release(base + 4, 1)
     }
 
@@ -173,19 +172,18 @@ struct LedgerRecord: @unchecked Sendable {
     /// The content file when last looked at; nil while only the daemon writes to it.
     var seen: ContentStamp? {
         guard base[10] == 1 else { return nil }
-        let numbers = (11..<14).map { Int64(bitPattern: base[$0]) }
         return ContentStamp(
-            size: numbers[0],
-            modificationTime: Timestamp(numbers[1]),
-            changeTime: Timestamp(numbers[2])
+            size: Int64(bitPattern: base[11]),
+            modificationTime: Timestamp(bitPattern: base[12]),
+            changeTime: Timestamp(bitPattern: base[13])
         )
     }
 
     func note(seen stamp: ContentStamp?) {
         guard let stamp else { return base[10] = 0 }
         base[11] = UInt64(bitPattern: stamp.size)
-        base[12] = UInt64(bitPattern: stamp.modificationTime.rawValue)
-        base[13] = UInt64(bitPattern: stamp.changeTime.rawValue)
+        base[12] = stamp.modificationTime.bitPattern
+        base[13] = stamp.changeTime.bitPattern
         cove_store_release(base + 10, 1)
     }
 }

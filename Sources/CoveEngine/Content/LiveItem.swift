@@ -24,9 +24,9 @@ final class LiveItem: Sendable {
         /// Writes that have left the lock and not come back.
         var writesInFlight = 0
         /// Monotonic nanoseconds of the last write.
-        var lastWrite: Int64 = 0
+        var lastWrite = MonotonicTime.distantPast
         /// Monotonic nanoseconds of when it was last opened for writing.
-        var lastWriteOpen: Int64 = 0
+        var lastWriteOpen = MonotonicTime.distantPast
         /// The content file when last looked at, while programs may write to it past the daemon.
         var seen: ContentStamp?
         /// The upload that streams from the content file now.

@@ -231,6 +231,11 @@ final class LiveTable: Sendable {
     /// True while a program has the item open for writing.
     func isWritable(_ id: ItemID) -> Bool { lock(for: id).shard.withLock { ($0.slots[id]?.writers ?? 0) > 0 } }
 
+    /// The items that programs have open for writing.
+    func writableItems() -> [ItemID] {
+        shards.flatMap { lock in lock.shard.withLock { $0.slots.filter { $0.value.writers > 0 }.map(\.key) } }
+    }
+
     /// Uses an item for a moment, without a handle.
     func use<T>(_ id: ItemID, _ body: (LiveItem) throws(Errno) -> T) throws(Errno) -> T {
         let item = retain(id)

@@ -63,7 +63,7 @@ extension Engine {
                     }
                     let size = (try? attributes(of: id).size) ?? 0
                     let sum = done.bytes.add(size, ordering: .relaxed).newValue
-                    let seconds = max(0.001, Double(System.monotonic() - started) / 1e9)
+                    let seconds = max(0.001, (System.monotonic() - started).seconds)
                     progress(
                         TransferStatus(
                             path: name,
@@ -122,9 +122,11 @@ extension Engine {
         await sync?.sync(acceptDeletions: acceptDeletions, acceptLocalDeletions: acceptLocalDeletions)
     }
 
-    /// Waits until nothing is left to send or fetch, something waits for a person, or time is up.
-    public func waitUntilSettled(_ path: RemotePath?, timeout: Duration?) async -> SyncReport {
-        let deadline = timeout.map { System.monotonic() + $0.nanoseconds } ?? .max
+    /// Waits until all is sent and fetched that can be, something waits for a person, or time is up.
+    ///
+    /// What has failed is told at the end, and keeps nothing else from being waited for.
+    public func waitUntilSettled(_ path: RemotePath?, timeout: TimeSpan?) async -> SyncReport {
+        let deadline = timeout.map { System.monotonic() + $0 } ?? .distantFuture
         while true {
             let status = accountStatus()
             let isBusy = sync?.shared.withLock { $0.isPolling || !$0.inbox.isEmpty || !$0.claims.isEmpty } ?? false
@@ -133,17 +135,31 @@ extension Engine {
             let isOffline = status.state == "offline" && status.reason != nil && timeout == nil
             // A look at the source that is going on may find that nothing waits any more.
             let isWaiting = status.state == "waiting-for-approval" && !isBusy
-            let isStuck = isWaiting || status.state == "paused" || isOffline
-            let hasFailed = !isBusy && remaining > 0 && status.errors.contains { $0.retryInSeconds != nil }
+            let isStuck = isWaiting || status.state == "paused" || isOffline || status.standstill != nil
+            let hasFailed = !isBusy && remaining > 0 && !canSendMore() && hasFailures()
             if isSettled || isStuck || hasFailed || System.monotonic() >= deadline {
                 var errors = status.errors.filter { $0.retryInSeconds != nil }
                 if let reason = status.reason {
                     errors.append(ItemError(path: "/", message: reason, retryInSeconds: nil))
                 }
+                if let still = status.standstill, !errors.contains(where: { $0.path == still.path }) {
+                    errors.append(ItemError(path: still.path, message: still.reason, retryInSeconds: nil))
+                }
                 return SyncReport(isSettled: isSettled, remaining: remaining, errors: errors)
             }
             try? await Task.sleep(for: .milliseconds(20))
         }
+    }
+
+    /// True while something waits that neither failed nor waits for what did.
+    private func canSendMore() -> Bool {
+        let found = try? catalog.read { database throws(Errno) in try database.canSendMore() }
+        return found ?? false
+    }
+
+    private func hasFailures() -> Bool {
+        let found = try? catalog.read { database throws(Errno) in try database.hasFailures() }
+        return found ?? false
     }
 
     /// Stops sending; the tree goes on to work.
@@ -160,7 +176,7 @@ extension Engine {
             return TrashEntry(
                 documentID: row.document.description,
                 path: row.path.description,
-                time: Double(row.deleted) / 1000,
+                time: row.deleted.secondsSinceEpoch,
                 size: row.size,
                 location: row.item != nil ? "local" : "remote"
             )
@@ -251,7 +267,7 @@ extension Engine {
             }
             let id = try database.insert(entry)
             try database.deleteTrash(trashed.id)
-            try database.enqueue(id, at: self.milliseconds())
+            try database.enqueue(id, at: self.journalTime())
             try database.touch(parent, modified: true, at: System.now())
             try database.note(.created, entry: id, item: item, parent: parent)
             let directory = try database.path(ofDirectory: parent) ?? .root
@@ -294,8 +310,8 @@ extension Engine {
     }
 
     /// Deletes trashed documents for good; returns how many.
-    public func emptyTrash(olderThan age: Duration?) async -> Int {
-        await sync?.expireTrash(olderThan: age?.milliseconds ?? 0) ?? 0
+    public func emptyTrash(olderThan age: TimeSpan?) async -> Int {
+        await sync?.expireTrash(olderThan: age ?? .zero) ?? 0
     }
 
     /// Remembers for `cove status` why an item's bytes could not be fetched, and asks for what changed.

@@ -24,6 +24,17 @@ extension Engine {
                 DoctorFinding(check: "state disk", level: "problem", message: notice.problem, remedy: notice.remedy)
             )
         }
+        if work.isCareful {
+            findings.append(
+                DoctorFinding(
+                    check: "daemon",
+                    level: work.isHeld ? "problem" : "warning",
+                    message: deathNotice,
+                    remedy: "report it, with \(configuration.stateDirectory)/log; `cove resume` goes on with "
+                        + "transfers, `cove sync` also with what is set aside"
+                )
+            )
+        }
         findings += passthroughFinding()
         let found = configuration.stateDirectory + "/" + ContentStore.foundFolder
         if let names = try? System.names(in: found), !names.isEmpty {
@@ -66,10 +77,35 @@ extension Engine {
         if status.state == "waiting-for-approval", let reason = status.reason {
             findings.append(DoctorFinding(check: "deletions", level: "warning", message: reason, remedy: nil))
         }
+        if let standstill = status.standstill {
+            let minutes = Int64(saturating: standstill.seconds / 60)
+            findings.append(
+                DoctorFinding(
+                    check: "queue",
+                    level: "problem",
+                    message: "nothing was sent for \(minutes) min, though the source answers: "
+                        + "\(standstill.path): \(standstill.reason)",
+                    remedy: "see what keeps it, or move it out of the mount; `cove sync` tries again now"
+                )
+            )
+        }
         for weakness in status.weaknesses {
             findings.append(DoctorFinding(check: "source", level: "warning", message: weakness, remedy: nil))
         }
+        findings += await hiddenItems()
         return findings + databasesBesideDocuments()
+    }
+
+    private func hiddenItems() async -> [DoctorFinding] {
+        guard let sync else { return [] }
+        let found = await sync.findStrays()
+        guard let first = found.first else { return [] }
+        let remedy =
+            configuration.isReadOnly
+            ? "mount without --read-only: then they get a name that people see"
+            : "mount the device that hid them; else they get a name that people see within ten minutes"
+        let message = "\(found.count) items have a hidden name at the source that no device came back for: \(first)"
+        return [DoctorFinding(check: "hidden items", level: "warning", message: message, remedy: remedy)]
     }
 
     private func passthroughFinding() -> [DoctorFinding] {

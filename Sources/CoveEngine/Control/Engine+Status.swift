@@ -63,12 +63,7 @@ extension Engine {
             database throws(Errno) -> (ItemRow, JournalRow?, Bool) in
             let row = try database.existingItem(id)
             guard let entry else { return (row, nil, false) }
-            let conflict =
-                try database.first(
-                    "SELECT 1 FROM conflicts WHERE copy = ?1 OR document = ?1",
-                    .document(entry.document),
-                    read: { _ in true }
-                ) ?? false
+            let conflict = try !conflicts(of: entry.document, database).isEmpty
             return (row, try database.journalRow(entry.id), conflict)
         }
         let attributes = overlay(row)
@@ -106,7 +101,7 @@ extension Engine {
             size: attributes.size,
             localBytes: row.kind == .file ? local : 0,
             percent: percent,
-            modificationTime: Double(attributes.modificationTime.rawValue) / 1e9,
+            modificationTime: attributes.modificationTime.secondsSinceEpoch,
             permissions: Int(attributes.permissions),
             user: Int(attributes.user),
             group: Int(attributes.group),
@@ -158,7 +153,10 @@ extension Engine {
         }
         if !shared.isConnected { state = "offline" }
         if shared.isPaused { state = "paused" }
+        if work.isHeld { reason = "\(deathNotice); `cove resume` goes on" }
         let transfers = activeTransfers(shared)
+        let errors = errors()
+        let setAside = setAsideErrors()
         return AccountStatus(
             account: configuration.account,
             source: configuration.source,
@@ -169,16 +167,18 @@ extension Engine {
             queuedOperations: queue,
             transfers: transfers,
             conflicts: conflicts().count,
-            errors: errors(),
+            errors: errors.shown + setAside,
+            errorCount: errors.count + setAside.count,
             residentBytes: residentBytes.load(ordering: .relaxed),
             cacheLimit: cacheLimit,
-            weaknesses: weaknesses()
+            weaknesses: weaknesses(),
+            standstill: shared.standstill
         )
     }
 
     private func weaknesses() -> [String] {
         let capabilities = provider.capabilities
-        var list: [String] = []
+        var list = configuration.sourceNotes
         if !capabilities.conditionalWrites {
             list.append("the source can't refuse an outdated write: two writers in the same instant may not be noticed")
         }
@@ -190,13 +190,16 @@ extension Engine {
         return list
     }
 
+    /// As many transfers as are shown.
+    private static let shownTransfers = 100
+
     private func activeTransfers(_ shared: SyncEngine.Shared) -> [TransferStatus] {
         let now = System.monotonic()
-        func rate(_ bytes: Int64, since started: Int64) -> Double {
-            Double(bytes) / max(0.001, Double(now - started) / 1e9)
+        func rate(_ bytes: Int64, since started: MonotonicTime) -> Double {
+            Double(bytes) / max(0.001, (now - started).seconds)
         }
         var transfers: [TransferStatus] = []
-        for (document, progress) in shared.claims.transfers {
+        for (document, progress) in shared.claims.transfers where transfers.count < Self.shownTransfers {
             let total = progress.total.load(ordering: .relaxed)
             guard total > 0 else { continue }
             let path = try? catalog.read { database throws(Errno) in
@@ -215,8 +218,8 @@ extension Engine {
                 )
             )
         }
-        for item in live.all() {
-            let found = item.state.withLock { state -> (Int64, Int64, Int64, Int64)? in
+        for item in live.all() where transfers.count < Self.shownTransfers {
+            let found = item.state.withLock { state -> (Int64, Int64, MonotonicTime, Int64)? in
                 guard let first = state.fetching.active.first, let row = state.row else { return nil }
                 let received = state.fetching.active.reduce(0) { $0 + $1.received.load(ordering: .relaxed) }
                 return (state.ranges.count, row.size, first.started, received)
@@ -238,7 +241,7 @@ extension Engine {
     /// What a person who has just mounted the account is to know: that the source refuses or can't be reached, for one.
     ///
     /// Waits for what the source says, but not beyond the limit.
-    public func startNotice(limit: Duration) async -> String? {
+    public func startNotice(limit: TimeSpan) async -> String? {
         if let notice = rebuildNotice() { return notice }
         await connected.pass(limit: limit)
         guard let shared = sync?.shared.withLock({ $0 }), !shared.isConnected, let reason = shared.reason else {
@@ -260,37 +263,14 @@ extension Engine {
             + "then delete it"
     }
 
-    private func errors() -> [ItemError] {
-        let now = milliseconds()
-        let found = try? catalog.read { database throws(Errno) -> [ItemError] in
+    /// As many errors as are shown, in count and in bytes: a source may have any number of them.
+    static let shownErrors = (count: 100, bytes: 256 << 10, message: 500)
+
+    /// What failed, and how many things in all.
+    private func errors() -> (shown: [ItemError], count: Int) {
+        let now = journalTime()
+        let found = try? catalog.read { database throws(Errno) -> ([ItemError], Int) in
             var errors: [ItemError] = []
-            for row in try database.journal() {
-                guard let message = row.error, let entry = try database.entry(id: row.entry) else { continue }
-                errors.append(
-                    ItemError(
-                        path: try database.path(of: entry).description,
-                        message: message,
-                        retryInSeconds: max(0, Double(row.retry - now) / 1000)
-                    )
-                )
-            }
-            for row in try database.trash(pending: true) {
-                guard let message = row.error else { continue }
-                errors.append(
-                    ItemError(
-                        path: row.path.description,
-                        message: message,
-                        retryInSeconds: max(0, Double(row.retry - now) / 1000)
-                    )
-                )
-            }
-            errors += try database.all("SELECT path, message FROM problems ORDER BY path") { row in
-                ItemError(
-                    path: String(decoding: row.blob(0), as: UTF8.self),
-                    message: "\(row.text(1)); rename it at the source",
-                    retryInSeconds: nil
-                )
-            }
             if let notice = self.disk.notice {
                 errors.append(
                     ItemError(path: "/", message: "\(notice.problem); \(notice.remedy)", retryInSeconds: nil)
@@ -299,9 +279,20 @@ extension Engine {
             if let notice = try self.rebuildNotice(database) {
                 errors.append(ItemError(path: "/", message: notice, retryInSeconds: nil))
             }
-            return errors
+            let count = try database.failureCount() + errors.count
+            var room = Self.shownErrors.bytes
+            for row in try database.failures(limit: Self.shownErrors.count - errors.count) {
+                let error = ItemError(
+                    path: row.path.description,
+                    message: String(row.message.prefix(Self.shownErrors.message)),
+                    retryInSeconds: row.retry.map { max(0, ($0 - now).seconds) }
+                )
+                room -= error.path.utf8.count + error.message.utf8.count
+                if room >= 0 { errors.append(error) }
+            }
+            return (errors, count)
         }
-        return found ?? []
+        return found ?? ([], 0)
     }
 
     /// Counters since the start, and sizes now.
@@ -344,26 +335,14 @@ extension Engine {
     /// The documents whose two contents are both kept.
     public func conflicts() -> [ConflictStatus] {
         let found = try? catalog.read { database throws(Errno) -> [ConflictStatus] in
-            let rows = try database.all("SELECT copy, document, host, found FROM conflicts ORDER BY found") { row in
-                (row.document(0), row.document(1), row.text(2), row.int(3))
-            }
             var result: [ConflictStatus] = []
-            for (copy, document, host, found) in rows {
-                func path(_ id: DocumentID) throws(Errno) -> RemotePath? {
-                    let entry = try database.first("SELECT id FROM entries WHERE document = ?", .document(id)) {
-                        $0.int(0)
-                    }
-                    guard let entry, let row = try database.entry(id: entry) else { return nil }
-                    return try database.path(of: row)
-                }
-                // A conflict ends when one of the two contents is gone.
-                guard let copyPath = try path(copy) else { continue }
+            for conflict in try self.conflicts(of: nil, database) {
                 result.append(
                     ConflictStatus(
-                        path: try path(document)?.description ?? "",
-                        copyPath: copyPath.description,
-                        host: host,
-                        time: Double(found) / 1000
+                        path: try database.path(of: conflict.document).description,
+                        copyPath: try database.path(of: conflict.copy).description,
+                        host: conflict.row.host,
+                        time: conflict.row.found.secondsSinceEpoch
                     )
                 )
             }

@@ -1,3 +1,4 @@
+internal import CoveClaims
 internal import CoveCore
 
 /// Where a path is in the catalog.
@@ -9,6 +10,8 @@ struct CatalogPlace: Sendable {
     var document: DocumentID?
     var kind: ItemKind?
     var isWhole = true
+    /// True where the same bytes have another name.
+    var hasOtherNames = false
 
     var path: RemotePath { RemotePath(steps.map(\.name)) }
 }
@@ -21,6 +24,10 @@ struct CatalogEvent: Sendable {
     var steps: [PathStep]
     /// Where it was, when it moved.
     var from: RemotePath?
+    /// True for a file that was renamed here: to a backup, if its name is taken again soon.
+    var mayBeBackup = false
+    /// True for a symbolic link.
+    var isLink = false
     /// True for names that stay on this device: nobody is told of them.
     var isScratch: Bool
     /// What happened to its versions, and not to itself.

@@ -1,9 +1,10 @@
-internal import CoveCore
+internal import CoveClaims
+public import CoveCore
 
 /// How fast the claim table is, for `mount-scripts/bench`.
 public enum ClaimSpeed {
-    /// Nanoseconds that so many claims take that nobody contends for, with their ends, on a thousand files in turn.
-    public static func measure(count: Int) -> Int64 {
+    /// How long so many claims take that nobody contends for, with their ends, on a thousand files in turn.
+    public static func measure(count: Int) -> TimeSpan {
         var table = ClaimTable()
         let session = table.beginSession(.answers)
         let paths = (0..<1000).map { number in
@@ -18,8 +19,8 @@ public enum ClaimSpeed {
                 items: [WantedItem(path: paths[number % paths.count], use: .write(nil))],
                 needsSettling: false
             )
-            let claim = table.request(request, now: 0)
-            table.release(claim, now: 0)
+            let claim = table.request(request, now: start)
+            table.release(claim, now: start)
             _ = table.takeEffects()
         }
         return System.monotonic() - start

@@ -1,3 +1,4 @@
+internal import CoveClaims
 internal import CoveCore
 internal import FoundationEssentials
 internal import Glibc
@@ -29,6 +30,7 @@ final class ClaimStore {
     private var length = 0
     /// Beyond this it is written anew; twice of what that left, so that it stays rare.
     private var longest = ClaimStore.least
+    private static let most = 1 << 30
     private var kept: [Int: Kept] = [:]
 
     /// Reads what an earlier daemon of the mount left, or begins anew.
@@ -36,7 +38,9 @@ final class ClaimStore {
         self.path = path
         descriptor = try System.open(path, O_RDWR | O_CREAT | (goesOn ? 0 : O_TRUNC), 0o600)
         guard goesOn else { return }
-        var bytes = [UInt8](repeating: 0, count: Int(try System.fstat(descriptor).st_size))
+        // Its lines are short; what is larger is none of it.
+        let size = Int(try System.fstat(descriptor).st_size)
+        var bytes = [UInt8](repeating: 0, count: size > Self.most ? 0 : size)
         length = try System.pread(descriptor, into: &bytes, count: bytes.count, 0)
         // The last line may be cut off: the next one takes its place.
         length = bytes[..<length].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0

@@ -1,10 +1,11 @@
+internal import CoveClaims
 internal import CoveCore
 internal import Synchronization
 
 /// What commits do to the table of claims.
 extension Coordination {
     /// Takes what commits have changed into the table.
-    func takeEvents(_ state: inout State, _ now: Int64) {
+    func takeEvents(_ state: inout State, _ now: MonotonicTime) {
         guard hasEvents.load(ordering: .acquiring) else { return }
         let taken = events.withLock { events in
             defer { events = [] }
@@ -22,19 +23,21 @@ extension Coordination {
         state.vacatedLimit = max(1000, 2 * state.vacated.count)
     }
 
-    private static let vacancy: Int64 = 15_000_000_000
+    private static let vacancy = TimeSpan.seconds(15)
 
-    private func take(_ event: CatalogEvent, before next: CatalogEvent?, _ state: inout State, _ now: Int64) {
+    private func take(_ event: CatalogEvent, before next: CatalogEvent?, _ state: inout State, _ now: MonotonicTime) {
         if let version = event.version {
             return state.table.versionChanged(event.path, version.change, version.status)
         }
         switch event.kind {
         case .created:
-            let isSame = (state.vacated.removeValue(forKey: event.path) ?? 0) > now
+            let isSame = takeVacated(event, &state, now)
             bind(event, &state)
+            setPackage(event, &state, now)
             if !event.isScratch { state.table.changed(event.path, isSame ? .changed : .appeared) }
         case .content, .attributes:
             bind(event, &state)
+            setPackage(event, &state, now)
             if !event.isScratch { state.table.changed(event.path, .changed) }
         case .removed:
             setItem(nil, of: event.entry, &state)
@@ -55,10 +58,35 @@ extension Coordination {
                 // Two items changed places: to whoever uses a name that is a change of its content.
                 return state.table.changed(from, .changed)
             }
-            state.table.moved(from, to: event.steps, now: now)
+            let isSame = takeVacated(event, &state, now)
+            if event.mayBeBackup {
+                if state.table.left(from, to: event.steps, now: now) { state.vacated[from] = now + Self.vacancy }
+            } else {
+                state.table.moved(from, to: event.steps, now: now)
+            }
             keepMoved(to: event.path, &state)
             bind(event, &state)
+            if isSame { state.table.changed(event.path, .changed) }
         }
+    }
+
+    /// True for a name that its document left a moment ago: whatever comes there is that document.
+    private func takeVacated(_ event: CatalogEvent, _ state: inout State, _ now: MonotonicTime) -> Bool {
+        let path = event.path
+        guard let until = state.vacated.removeValue(forKey: path), until > now else { return false }
+        if event.isLink {
+            // Who uses a link uses what it leads to: the document is where it went.
+            state.table.confirmMove(from: path, now: now)
+            return false
+        }
+        state.table.taken(path, now: now)
+        keepMoved(to: path, &state)
+        return true
+    }
+
+    /// A directory is a package as long as its name or its attribute says so.
+    private func setPackage(_ event: CatalogEvent, _ state: inout State, _ now: MonotonicTime) {
+        state.table.setPackage(event.steps.last?.isPackage ?? false, at: event.path, now: now)
     }
 
     private func bind(_ event: CatalogEvent, _ state: inout State) {

@@ -1,3 +1,4 @@
+internal import CoveClaims
 internal import CoveCore
 internal import Dispatch
 internal import Glibc
@@ -33,7 +34,7 @@ final class Coordination: Sendable {
         /// False when the session has to end because nobody takes its messages.
         var deliver: (@Sendable (Interface.Message) -> Bool)?
         /// Until when a session of before this daemon may come back.
-        var grace: Int64?
+        var grace: MonotonicTime?
     }
 
     /// See `CatalogFollower`.
@@ -53,12 +54,12 @@ final class Coordination: Sendable {
         var watched: [ItemID: Int] = [:]
         var items: [Int64: ItemID] = [:]
         /// Names that were left a moment ago: what comes there is the same document.
-        var vacated: [RemotePath: Int64] = [:]
+        var vacated: [RemotePath: MonotonicTime] = [:]
         var vacatedLimit = 1000
         var programSession = 0
         var syncSession = 0
         var store: ClaimStore?
-        var alarm = Int64.max
+        var alarm = MonotonicTime.distantFuture
         /// How many events were taken: what was looked up before one may be elsewhere by now.
         var eventCount = 0
     }
@@ -81,7 +82,7 @@ final class Coordination: Sendable {
     let clock = DispatchQueue(label: "cove.coordination")
     let log: Log
 
-    init(presenterTimeout: Int64, log: Log) {
+    init(presenterTimeout: TimeSpan, log: Log) {
         self.log = log
         // Whoever kept a token of an earlier mount ends nobody's claim of this one by it.
         let first = Int.random(in: 0..<1 << 32)
@@ -95,7 +96,7 @@ final class Coordination: Sendable {
 
     /// Gives the table an input and does what follows.
     @discardableResult
-    func act<Result: Sendable>(_ body: (inout State, Int64) -> Result) -> Result {
+    func act<Result: Sendable>(_ body: (inout State, MonotonicTime) -> Result) -> Result {
         let now = System.monotonic()
         let (result, later): (Result, Later) = state.withLock { state in
             takeEvents(&state, now)
@@ -123,7 +124,7 @@ final class Coordination: Sendable {
         }
     }
 
-    private func perform(_ state: inout State, _ now: Int64) -> Later {
+    private func perform(_ state: inout State, _ now: MonotonicTime) -> Later {
         var later = Later()
         for effect in state.table.takeEffects() {
             switch effect {
@@ -150,7 +151,7 @@ final class Coordination: Sendable {
         isActive.store(!isIdle, ordering: .sequentiallyConsistent)
         if let next = state.table.nextDeadline, next < state.alarm {
             state.alarm = next
-            clock.asyncAfter(deadline: .now() + .nanoseconds(Int(max(0, next - now)))) { [weak self] in
+            clock.asyncAfter(deadline: .now() + (next - now).dispatchInterval) { [weak self] in
                 self?.tick(next)
             }
         }
@@ -158,9 +159,9 @@ final class Coordination: Sendable {
     }
 
     /// An alarm that an earlier one was set before sets none itself, or there would be more and more of them.
-    private func tick(_ alarm: Int64) {
+    private func tick(_ alarm: MonotonicTime) {
         act { state, now in
-            if state.alarm == alarm { state.alarm = .max }
+            if state.alarm == alarm { state.alarm = .distantFuture }
             state.table.tick(now: now)
         }
     }
@@ -260,7 +261,7 @@ final class Coordination: Sendable {
     /// `again` looks the entries up once more when events have come since `count` of them.
     func claim(
         _ request: ClaimRequest,
-        timeout: Double? = nil,
+        timeout: TimeSpan? = nil,
         entries: [CatalogPlace] = [],
         since count: Int? = nil,
         again: (([CatalogPlace]) -> [CatalogPlace])? = nil,
@@ -280,7 +281,7 @@ final class Coordination: Sendable {
                 entries = again(entries)
                 for (index, place) in entries.enumerated() { request.items[index].path = place.steps }
             }
-            if let timeout { request.deadline = now + Int64(min(max(timeout, 0), 1e9) * 1e9) }
+            if let timeout { request.deadline = now + max(.zero, timeout) }
             let number = state.table.request(request, now: now)
             if let claim = state.table.claims[number] {
                 for (intent, place) in zip(claim.intents, entries) { watch(intent.node, place, &state) }

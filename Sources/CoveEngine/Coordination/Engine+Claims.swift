@@ -1,3 +1,4 @@
+internal import CoveClaims
 public import CoveCore
 internal import Glibc
 internal import Synchronization
@@ -40,19 +41,33 @@ extension Engine {
     public func endSession(_ number: Int) { coordination.endSession(number) }
 
     /// Asks for a claim and waits until it is granted.
+    ///
+    /// `within` are claims of the same side that end later.
     public func claim(
         _ asked: CoordinationInterface.ClaimRequest,
-        session: Int
+        session: Int,
+        within: [String] = []
     ) async throws(ClaimFailure) -> CoordinationInterface.ClaimReply {
         let count = coordination.beginArrival()
         defer { coordination.endArrival() }
-        let (request, places) = try await claimRequest(asked, session: session, manner: .explicit)
-        let number = try await wait(for: request, places, since: count, timeout: asked.timeout)
-        let granted = grantedItems(of: number, uses: request.items.map(\.use))
+        var (request, places) = try await claimRequest(asked, session: session, manner: .explicit)
+        request.within = enclosing(within, of: session)
+        if let policy = asked.openFiles {
+            guard let known = OpenFilePolicy(rawValue: policy) else {
+                throw ClaimFailure(.invalidArgument, "\(policy) is nothing to do about open files")
+            }
+            request.openFiles = known
+        }
+        let number = try await wait(for: request, places, since: count, timeout: asked.timeout.map { .seconds($0) })
+        let granted = grantedItems(of: number, uses: request.items.prefix(asked.intents.count).map(\.use))
         if request.items.contains(where: { $0.use.isForUploading }) {
             coordination.act { state, now in state.table.dropSnapshots(of: number, now: now) }
         }
-        return CoordinationInterface.ClaimReply(claim: Token.claim(number), items: granted)
+        return CoordinationInterface.ClaimReply(
+            claim: Token.claim(number),
+            items: granted.items,
+            openFiles: granted.hasOpenFiles ? othersOpenFiles(of: number) : nil
+        )
     }
 
     /// Asks the presenters of items once, and takes no claim.
@@ -66,12 +81,13 @@ extension Engine {
         let count = coordination.beginArrival()
         defer { coordination.endArrival() }
         let (request, places) = try await claimRequest(asked, session: session, manner: .preparing)
-        _ = try await wait(for: request, places, since: count, timeout: asked.timeout)
+        _ = try await wait(for: request, places, since: count, timeout: asked.timeout.map { .seconds($0) })
     }
 
-    /// Ends a claim; throws `ESTALE` when it is gone.
-    public func releaseClaim(_ token: String) throws(ClaimFailure) {
+    /// Ends a claim; throws `ESTALE` when it is gone, and `EACCES` for another one's.
+    public func releaseClaim(_ token: String, by speaker: ClaimSpeaker? = nil) throws(ClaimFailure) {
         guard let number = Token.number(token, "c") else { throw ClaimFailure(.invalidArgument, "no such claim") }
+        try coordination.check(speaker, number)
         // Who presents something is told what became of the items.
         let paths = coordination.act { state, _ in
             state.table.presenters.isEmpty ? nil : state.table.paths(of: number)
@@ -85,20 +101,34 @@ extension Engine {
         }
     }
 
-    /// The holder of a claim has moved an item.
-    public func moved(_ token: String, _ path: RemotePath, to newPath: RemotePath) throws(ClaimFailure) {
+    /// The holder of a claim that writes there has moved an item; nothing happens where that is not so.
+    public func moved(
+        _ token: String,
+        _ path: RemotePath,
+        to newPath: RemotePath,
+        by speaker: ClaimSpeaker? = nil
+    ) throws(ClaimFailure) {
         guard let number = Token.number(token, "c") else { throw ClaimFailure(.invalidArgument, "no such claim") }
-        let place = try place(at: newPath)
-        let isHeld = coordination.act { state, now in
-            guard let claim = state.table.claims[number], claim.isGranted else { return false }
+        try coordination.check(speaker, number)
+        let former = try self.place(at: path)
+        let place = try self.place(at: newPath)
+        let failure: ClaimFailure? = coordination.act { state, now in
+            guard let claim = state.table.claims[number], claim.isGranted else {
+                return ClaimFailure(.stale, "the claim is gone")
+            }
+            guard claim.writes(at: path) || claim.writes(at: newPath) else {
+                return ClaimFailure(.invalidArgument, "the claim does not write there")
+            }
+            guard let entry = place.entry, entry != former.entry else { return nil }
+            state.table.confirmMove(from: path, now: now)
             // What moved through the mount is known already.
-            guard state.table.existingNode(at: path) != nil else { return true }
+            guard let node = state.table.existingNode(at: path), node.isUsed, node.entry == entry else { return nil }
             state.table.moved(path, to: place.steps, by: number, now: now)
             coordination.keepMoved(to: newPath, &state)
             if let node = state.table.existingNode(at: newPath) { coordination.watch(node, place, &state) }
-            return true
+            return nil
         }
-        if !isHeld { throw ClaimFailure(.stale, "the claim is gone") }
+        if let failure { throw failure }
     }
 
     /// Waiting and later claims of a coordinator fail with `ECANCELED`.
@@ -118,7 +148,7 @@ extension Engine {
         for request: ClaimRequest,
         _ places: [CatalogPlace],
         since count: Int? = nil,
-        timeout: Double? = nil
+        timeout: TimeSpan? = nil
     ) async throws(ClaimFailure) -> Int {
         let asked = Mutex<(number: Int?, isCancelled: Bool)>((nil, false))
         let result = await withTaskCancellationHandler {
@@ -154,6 +184,21 @@ extension Engine {
         return try result.get()
     }
 
+    /// The claims of a session, or of the processes that it runs below, that one of its claims ends before.
+    private func enclosing(_ tokens: [String], of session: Int) -> [Int] {
+        let numbers = tokens.suffix(100).compactMap { Token.number($0, "c") }
+        if numbers.isEmpty { return [] }
+        return coordination.act { state, _ in
+            guard let holder = state.holders[session] else { return [] }
+            return numbers.filter { number in
+                guard let claim = state.table.claims[number], claim.isGranted else { return false }
+                guard claim.session != session else { return true }
+                guard let other = state.holders[claim.session] else { return false }
+                return other.process == holder.process || holder.ancestors.contains(other.process)
+            }
+        }
+    }
+
     private func claimRequest(
         _ asked: CoordinationInterface.ClaimRequest,
         session: Int,
@@ -164,14 +209,37 @@ extension Engine {
             throw ClaimFailure(Errno(EUSERS), "more than \(coordination.limits.intentsPerClaim) intents")
         }
         if asked.purpose?.isEmpty == true { throw ClaimFailure(.invalidArgument, "an empty purpose") }
+        let presenter = asked.presenter.flatMap { Token.number($0, "p") }
+        var purpose = asked.purpose
+        if let presenter {
+            guard purpose == nil else { throw ClaimFailure(.invalidArgument, "a presenter has a purpose of its own") }
+            let known = coordination.state.withLock { state in
+                state.table.presenters[presenter].map { (session: $0.session, purpose: $0.purpose) }
+            }
+            guard known == nil || known?.session == session else {
+                throw ClaimFailure(.invalidArgument, "the presenter is another session's")
+            }
+            purpose = known?.purpose
+        }
         var items: [WantedItem] = []
         var places: [CatalogPlace] = []
         for intent in asked.intents {
             let use = try ItemUse(intent)
             guard let path = try? intent.path.remotePath() else { throw ClaimFailure(.invalidArgument, "no path") }
-            let place = try await placeAskingSource(at: path, following: use.resolvesSymbolicLink)
+            let place = try await placeAskingSource(
+                at: path,
+                following: !use.takesAll,
+                mustFollow: use.resolvesSymbolicLink
+            )
             items.append(WantedItem(path: place.steps, use: use))
             places.append(place)
+        }
+        // Whoever uses the same bytes by another name excludes the others all the same.
+        for (place, item) in zip(places, items) where place.hasOtherNames && !item.use.takesAll {
+            for other in try otherNames(of: place) where !places.contains(where: { $0.entry == other.entry }) {
+                items.append(WantedItem(path: other.steps, use: item.use.ofOtherName))
+                places.append(other)
+            }
         }
         let inside = coordination.state.withLock { state in
             coordination.sessions(of: state.holders[session]?.ancestors ?? [], state)
@@ -179,8 +247,8 @@ extension Engine {
         let request = ClaimRequest(
             session: session,
             coordinator: asked.coordinator,
-            purpose: asked.purpose,
-            presenter: asked.presenter.flatMap { Token.number($0, "p") },
+            purpose: purpose,
+            presenter: presenter,
             manner: manner,
             items: items,
             inside: inside,
@@ -189,12 +257,16 @@ extension Engine {
         return (request, places)
     }
 
-    private func grantedItems(of number: Int, uses: [ItemUse]) -> [CoordinationInterface.Granted] {
-        let (paths, snapshots) = coordination.act { state, _ in
-            (state.table.paths(of: number), state.snapshots[number] ?? [])
+    private func grantedItems(
+        of number: Int,
+        uses: [ItemUse]
+    ) -> (items: [CoordinationInterface.Granted], hasOpenFiles: Bool) {
+        let (paths, snapshots, hasOpenFiles) = coordination.act { state, _ in
+            let hasOpenFiles = state.table.claims[number]?.hasOpenFiles ?? false
+            return (state.table.paths(of: number), state.snapshots[number] ?? [], hasOpenFiles)
         }
         var left = snapshots[...]
-        return zip(paths, uses).map { path, use in
+        let items = zip(paths, uses).map { path, use in
             let entry = try? catalog.glance { database throws(Errno) in try database.entry(atPath: path) }
             return CoordinationInterface.Granted(
                 path: PathParameter(path),
@@ -202,48 +274,6 @@ extension Engine {
                 documentID: entry.map { $0.document.description }
             )
         }
-    }
-}
-
-extension ItemUse {
-    /// Reads an intent; throws `EINVAL` for options that don't go together.
-    init(_ intent: CoordinationInterface.Intent) throws(ClaimFailure) {
-        switch intent.kind {
-        case .reading:
-            var options: ReadingOptions = []
-            for name in intent.options {
-                switch CoordinationInterface.ReadingOption(rawValue: name) {
-                case .withoutChanges: options.insert(.withoutChanges)
-                case .resolvesSymbolicLink: options.insert(.resolvesSymbolicLink)
-                case .immediatelyAvailableMetadataOnly: options.insert(.metadataOnly)
-                case .forUploading: options.insert(.forUploading)
-                case nil: throw ClaimFailure(.invalidArgument, "\(name) is no option of a reading")
-                }
-            }
-            self = .read(options)
-        case .writing:
-            guard intent.options.count <= 1 else {
-                throw ClaimFailure(.invalidArgument, "a writing takes one option at most")
-            }
-            let option = intent.options.first.map { CoordinationInterface.WritingOption(rawValue: $0) }
-            if option == .some(nil) { throw ClaimFailure(.invalidArgument, "\(intent.options[0]) is no option") }
-            self = .write(option ?? nil)
-        }
-    }
-
-    var resolvesSymbolicLink: Bool {
-        if case .read(let options) = self { return options.contains(.resolvesSymbolicLink) }
-        return false
-    }
-
-    var isForUploading: Bool {
-        if case .read(let options) = self { return options.contains(.forUploading) }
-        return false
-    }
-
-    /// True where the bytes are to be here.
-    var needsContents: Bool {
-        if case .read(let options) = self { return !options.contains(.metadataOnly) }
-        return false
+        return (items, hasOpenFiles)
     }
 }

@@ -1,3 +1,4 @@
+internal import CoveClaims
 internal import CoveCore
 internal import Dispatch
 internal import Glibc
@@ -36,7 +37,7 @@ extension Engine {
     }
 
     /// How long programs have to come back to a new daemon.
-    private static let grace: Int64 = 10_000_000_000
+    private static let grace = TimeSpan.seconds(10)
 
     /// Holds claims again; those whose holders live.
     private func goOn(with kept: [ClaimStore.Kept]) -> Set<Int> {
@@ -132,31 +133,35 @@ extension Engine {
         var now: [PathStep]?
         if let entry { now = try steps(entry.parent, entry.name, entry.item) }
         guard let steps = change.kind == .removed ? from : now, let name = steps.last?.name else { return nil }
+        let kind = try database.item(entry?.item ?? change.item)?.kind ?? .file
         return CatalogEvent(
             kind: change.kind,
             entry: change.entry,
             item: entry?.item ?? change.item,
             steps: steps,
             from: from.map { RemotePath($0.map(\.name)) },
-            isScratch: scratchNames.matches(name.bytes) || name.isReserved
+            mayBeBackup: (kind != .directory || from?.last?.isPackage == true)
+                && (change.isRename || entry.map { !$0.isUploaded || $0.remoteName != nil } ?? false),
+            isLink: kind == .symbolicLink,
+            isScratch: localNames.matches(name.bytes, kind) || name.isReserved
         )
     }
 }
 
 extension Coordination {
     /// How often a daemon that took over looks whether those who are to come back still live.
-    private static let look: Int64 = 200_000_000
+    private static let look = TimeSpan.milliseconds(200)
 
     /// Ends the sessions that have not come back within a time, and those whose process is gone before.
-    fileprivate func endLater(_ sessions: Set<Int>, after time: Int64) {
-        clock.asyncAfter(deadline: .now() + .nanoseconds(Int(Self.look))) { [weak self] in
+    fileprivate func endLater(_ sessions: Set<Int>, after time: TimeSpan) {
+        clock.asyncAfter(deadline: .now() + Self.look.dispatchInterval) { [weak self] in
             guard let self else { return }
             let left = time - Self.look
             var waiting: Set<Int> = []
             for session in sessions {
                 let holder = state.withLock { $0.holders[session] }
                 guard let holder, holder.grace != nil else { continue }
-                if left > 0, ProcessTree.isAlive(holder.process, began: holder.began) {
+                if left > .zero, ProcessTree.isAlive(holder.process, began: holder.began) {
                     waiting.insert(session)
                 } else {
                     endSession(session)

@@ -1,17 +1,10 @@
+internal import CoveClaims
 internal import CoveCore
 internal import Glibc
 internal import Synchronization
 
 /// Where paths are in the catalog, for claims.
 extension Engine {
-    /// Directories that people see as one file, by the ends of their names; others say so by `user.cove.package`.
-    static let packageExtensions: Set<String> = [
-        "band", "bundle", "fcpbundle", "graffle", "key", "logicx", "numbers", "pages", "photoslibrary", "playground",
-        "rtfd", "sparsebundle", "xcodeproj",
-    ]
-
-    static let packageAttribute = Array("user.cove.package".utf8)
-
     /// What is at a path as far as it is known here; names that are not there are part of it too.
     func place(at path: RemotePath) throws(ClaimFailure) -> CatalogPlace {
         do throws(Errno) {
@@ -21,8 +14,32 @@ extension Engine {
         }
     }
 
+    /// The same, where links on the way are followed, and, if it is said so, one at the end.
+    func place(at path: RemotePath, following: Bool) throws(ClaimFailure) -> CatalogPlace {
+        var names = path.names
+        for _ in 0..<Self.longestChain {
+            do throws(Errno) {
+                let wanted = names
+                let found = try catalog.glance { database throws(Errno) in try self.walk(wanted, database) }
+                guard let link = found.link(following: following),
+                    let next = try? target(of: link.item, at: link.index, names)
+                else { return found.place }
+                names = next
+            } catch {
+                throw ClaimFailure(error, path: path)
+            }
+        }
+        throw ClaimFailure(Errno(ELOOP), path: path)
+    }
+
     /// The same, where names of directories that were never listed are asked for.
-    func placeAskingSource(at path: RemotePath, following: Bool) async throws(ClaimFailure) -> CatalogPlace {
+    ///
+    /// A link out of the account is an item of its own, unless `mustFollow`: then it is `EXDEV`.
+    func placeAskingSource(
+        at path: RemotePath,
+        following: Bool,
+        mustFollow: Bool
+    ) async throws(ClaimFailure) -> CatalogPlace {
         var names = path.names
         var asked: Set<ItemID> = []
         var links = 0
@@ -41,15 +58,50 @@ extension Engine {
                     }
                     continue
                 }
-                guard following, found.place.kind == .symbolicLink, let item = found.place.item, links < 40 else {
+                guard let link = found.link(following: following || mustFollow) else { return found.place }
+                links += 1
+                guard links < Self.longestChain else { throw Errno(ELOOP) }
+                do throws(Errno) {
+                    names = try target(of: link.item, at: link.index, names)
+                } catch .crossDevice {
+                    if mustFollow { throw .crossDevice }
                     return found.place
                 }
-                links += 1
-                names = try target(of: item, in: names.dropLast())
             } catch {
                 throw ClaimFailure(error, path: path)
             }
         }
+    }
+
+    /// The other names of an item, which are names of the same bytes.
+    func otherNames(of place: CatalogPlace) throws(ClaimFailure) -> [CatalogPlace] {
+        guard place.hasOtherNames, let item = place.item else { return [] }
+        do throws(Errno) {
+            return try catalog.glance { database throws(Errno) in
+                var others: [CatalogPlace] = []
+                for entry in try database.entries(of: item) where entry.id != place.entry {
+                    guard let steps = try self.steps(parent: entry.parent, name: entry.name, item: item, database)
+                    else {
+                        continue
+                    }
+                    var other = place
+                    other.steps = steps
+                    other.entry = entry.id
+                    other.document = entry.document
+                    others.append(other)
+                }
+                return others
+            }
+        } catch {
+            throw ClaimFailure(error, path: place.path)
+        }
+    }
+
+    private static let longestChain = 40
+
+    /// The names that the path has beyond a link on it.
+    private func target(of link: ItemID, at index: Int, _ names: [FileName]) throws(Errno) -> [FileName] {
+        try target(of: link, in: names[..<index]) + names[(index + 1)...]
     }
 
     /// The names that a symbolic link of the account leads to; `EXDEV` where that is outside of it.
@@ -79,6 +131,15 @@ extension Engine {
         var place: CatalogPlace
         /// A name that may be there, in a directory that was never listed.
         var unlisted: (ItemID, FileName)?
+        /// A symbolic link where a directory should be, and the place of its name.
+        var link: (item: ItemID, index: Int)?
+
+        /// The link that is to be followed.
+        func link(following: Bool) -> (item: ItemID, index: Int)? {
+            if let link { return link }
+            guard following, place.kind == .symbolicLink, let item = place.item else { return nil }
+            return (item, place.steps.count - 1)
+        }
     }
 
     private func walk(_ names: [FileName], _ database: Database) throws(Errno) -> Walk {
@@ -90,6 +151,7 @@ extension Engine {
                 if let parent = walk.place.item, walk.place.kind == .directory, try !isListed(parent, database) {
                     walk.unlisted = (parent, name)
                 }
+                if let item = walk.place.item, walk.place.kind == .symbolicLink { walk.link = (item, index - 1) }
                 walk.place.steps += names[index...].map { PathStep(name: $0) }
                 walk.place.entry = nil
                 walk.place.item = nil
@@ -103,6 +165,7 @@ extension Engine {
             walk.place.document = found.document
             walk.place.kind = found.kind
             walk.place.isWhole = found.isWhole
+            walk.place.hasOtherNames = found.kind == .file && found.links > 1
         }
         return walk
     }
@@ -113,13 +176,14 @@ extension Engine {
         var document: DocumentID
         var kind: ItemKind
         var isWhole: Bool
+        var links: Int64
     }
 
     /// One look for each name: every claim comes here twice.
     private func found(_ name: FileName, in parent: ItemID, _ database: Database) throws(Errno) -> Found? {
         try database.first(
             """
-            SELECT e.id, i.id, e.document, i.kind, i.state FROM entries e JOIN items i ON i.id = e.item
+            SELECT e.id, i.id, e.document, i.kind, i.state, i.nlink FROM entries e JOIN items i ON i.id = e.item
             WHERE e.parent = ? AND e.name = ?
             """,
             .item(parent),
@@ -130,7 +194,8 @@ extension Engine {
                     item: row.item(1),
                     document: row.document(2),
                     kind: ItemKind(rawValue: UInt8(truncatingIfNeeded: row.int(3))) ?? .file,
-                    isWhole: Residency(rawValue: row.int(4)) == .whole
+                    isWhole: Residency(rawValue: row.int(4)) == .whole,
+                    links: row.int(5)
                 )
             }
         )
@@ -141,9 +206,9 @@ extension Engine {
     }
 
     private func isPackage(_ name: FileName, _ id: ItemID, _ database: Database) throws(Errno) -> Bool {
-        let ending = String(decoding: name.stemAndExtension.extension.dropFirst(), as: UTF8.self).lowercased()
-        if !ending.isEmpty, Engine.packageExtensions.contains(ending) { return true }
-        return try database.extendedAttribute(Engine.packageAttribute, of: id) == [0x31]
+        let ending = String(decoding: name.stemAndExtension.extension.dropFirst(), as: UTF8.self)
+        if PackageTypes.contains(ending) { return true }
+        return try database.extendedAttribute(PackageTypes.attribute, of: id) == [0x31]
     }
 
     /// The last step of an entry's path.

@@ -1,3 +1,4 @@
+internal import CoveClaims
 public import CoveCore
 internal import Glibc
 internal import Synchronization
@@ -5,16 +6,20 @@ internal import Synchronization
 /// Presenters, as programs add them over the control socket, and what `cove claims` shows.
 extension Engine {
     /// Says that a session presents an item; its token.
+    ///
+    /// Claims of its coordinators have its purpose.
     public func addPresenter(
         session: Int,
         at path: RemotePath?,
         implements messages: [String],
-        observes: [String]
+        observes: [String],
+        purpose: String? = nil
     ) throws(ClaimFailure) -> String {
+        if purpose?.isEmpty == true { throw ClaimFailure(.invalidArgument, "an empty purpose") }
         _ = coordination.beginArrival()
         defer { coordination.endArrival() }
         var place: CatalogPlace?
-        if let path { place = try self.place(at: path) }
+        if let path { place = try self.place(at: path, following: true) }
         let found = place
         let limits = coordination.limits
         let number: Int? = coordination.act { state, _ in
@@ -25,7 +30,8 @@ extension Engine {
                 session: session,
                 at: found?.steps,
                 implements: Set(messages.compactMap { CoordinationInterface.MessageKind(rawValue: $0) }),
-                observes: Set(observes.prefix(100))
+                observes: Set(observes.prefix(100)),
+                purpose: purpose
             )
             if let found, let node = number.flatMap({ state.table.presenters[$0]?.node }) {
                 coordination.watch(node, found, &state)
@@ -45,7 +51,7 @@ extension Engine {
     /// A presenter presents another item, or none.
     public func movePresenter(_ token: String, session: Int, to path: RemotePath?) throws(ClaimFailure) {
         var place: CatalogPlace?
-        if let path { place = try self.place(at: path) }
+        if let path { place = try self.place(at: path, following: true) }
         let found = place
         var observes: [String] = []
         try changePresenter(token, session) { state, number, _ in
@@ -64,7 +70,7 @@ extension Engine {
     private func changePresenter(
         _ token: String,
         _ session: Int,
-        _ body: (inout Coordination.State, Int, Int64) -> Void
+        _ body: (inout Coordination.State, Int, MonotonicTime) -> Void
     ) throws(ClaimFailure) {
         guard let number = Token.number(token, "p") else { throw ClaimFailure(.invalidArgument, "no such presenter") }
         let isThere = coordination.act { state, now in
@@ -93,10 +99,25 @@ extension Engine {
         var names = ProgramNames()
         for start in stride(from: 0, to: numbers.count, by: Engine.told) {
             let part = numbers[start...].prefix(Engine.told)
-            var statuses = coordination.act { state, now in
-                part.compactMap { number in state.table.claims[number].map { self.status(of: $0, state, now) } }
+            let (found, open) = coordination.act { state, now in
+                let claims = part.compactMap { state.table.claims[$0] }
+                return (
+                    claims.map { self.status(of: $0, state, now) },
+                    Set(claims.filter(\.hasOpenFiles).map(\.number))
+                )
             }
-            for index in statuses.indices { statuses[index].program = names[statuses[index].process] }
+            var statuses = found
+            for index in statuses.indices {
+                statuses[index].program = names[statuses[index].process]
+                guard let claim = Token.number(statuses[index].claim, "c") else { continue }
+                let files: [CoordinationInterface.OpenFile] =
+                    switch statuses[index].state {
+                    case "contents": openFiles(of: claim)
+                    case "granted" where open.contains(claim): othersOpenFiles(of: claim)
+                    default: []
+                    }
+                statuses[index].openFiles = files.isEmpty ? nil : files
+            }
             try await tell(statuses)
         }
     }
@@ -104,7 +125,7 @@ extension Engine {
     private func status(
         of claim: Claim,
         _ state: borrowing Coordination.State,
-        _ now: Int64
+        _ now: MonotonicTime
     ) -> CoordinationInterface.ClaimStatus {
         let holder = state.holders[claim.session]
         let name =
@@ -124,7 +145,7 @@ extension Engine {
             purpose: claim.request.purpose,
             intents: claim.intents.map { CoordinationInterface.Intent($0) },
             waitsFor: claim.waitsFor.map { Token.claim($0.number) },
-            seconds: Double(now - claim.since) / 1e9
+            seconds: (now - claim.since).seconds
         )
     }
 
@@ -174,22 +195,6 @@ private struct ProgramNames {
             let name = ProcessTree.name(of: process)
             names[process] = name
             return name
-        }
-    }
-}
-
-extension CoordinationInterface.Intent {
-    init(_ intent: ClaimIntent) {
-        let path = PathParameter(intent.node.path)
-        switch intent.use {
-        case .write(let option): self.init(writing: path, option)
-        case .read(let options):
-            var names: [CoordinationInterface.ReadingOption] = []
-            if options.contains(.withoutChanges) { names.append(.withoutChanges) }
-            if options.contains(.resolvesSymbolicLink) { names.append(.resolvesSymbolicLink) }
-            if options.contains(.metadataOnly) { names.append(.immediatelyAvailableMetadataOnly) }
-            if options.contains(.forUploading) { names.append(.forUploading) }
-            self.init(reading: path, names)
         }
     }
 }

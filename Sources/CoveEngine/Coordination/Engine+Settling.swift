@@ -1,3 +1,4 @@
+internal import CoveClaims
 internal import CoveCore
 internal import Glibc
 internal import Synchronization
@@ -5,7 +6,7 @@ internal import Synchronization
 /// Making ready what a claim needs once it has its turn: contents, programs that write, snapshots.
 extension Engine {
     /// A program that has a file open for writing and does not write for this long is done.
-    static let writeRest: Int64 = 5_000_000_000
+    static let writeRest = TimeSpan.seconds(5)
 
     private struct Need: Sendable {
         var use: ItemUse
@@ -22,9 +23,10 @@ extension Engine {
             return coordination.withdraw(number, error)
         }
         let isReady = needs.allSatisfy { need in
-            !need.use.isForUploading && (!need.use.needsContents || isHere(need.place)) && !isWritten(need.place)
+            !need.use.isForUploading && (!need.use.needsContents || isHere(need.place)) && writers(of: need).isEmpty
         }
         if isReady { return settled(number, needs) }
+        let policy = coordination.act { state, _ in state.table.claims[number]?.request.openFiles ?? .wait }
         Task { [self] in
             do throws(ClaimFailure) {
                 for need in needs where need.use.needsContents {
@@ -32,14 +34,24 @@ extension Engine {
                         throw ClaimFailure(error, path: need.path)
                     }
                 }
-                for need in needs { await waitForWriters(of: need.place, need.path, claim: number) }
+                for need in needs {
+                    for (id, path) in writers(of: need) {
+                        switch policy {
+                        case .wait: await waitForWriters(of: id, path, claim: number)
+                        case .ignore: await flush(path)
+                        case .fail: try refuseWriters(of: id, path, claim: number)
+                        }
+                    }
+                }
                 var snapshots: [String] = []
                 for need in needs where need.use.isForUploading {
                     snapshots.append(try await snapshot(need.place, need.path, claim: number))
                 }
                 let made = snapshots
+                let hasOpenFiles = needs.contains { !writers(of: $0).isEmpty }
                 let isWanted = coordination.act { state, _ in
-                    guard state.table.claims[number] != nil else { return false }
+                    guard let claim = state.table.claims[number] else { return false }
+                    claim.hasOpenFiles = hasOpenFiles
                     if !made.isEmpty { state.snapshots[number] = made }
                     return true
                 }
@@ -76,9 +88,36 @@ extension Engine {
         }
     }
 
-    private func isWritten(_ place: CatalogPlace) -> Bool {
-        guard place.kind == .file, let item = place.item else { return false }
-        return live.isWritable(item)
+    /// The files that programs have open for writing, of those that an intent is about: all of the package, and of a
+    /// directory that is to be read as a whole, or to go.
+    private func writers(of need: Need) -> [(ItemID, RemotePath)] {
+        var path = need.path
+        if let package = need.place.steps.firstIndex(where: \.isPackage) {
+            path = RemotePath(need.place.steps[...package].map(\.name))
+        } else if need.place.kind != .directory {
+            guard need.place.kind == .file, let id = need.place.item, live.isWritable(id) else { return [] }
+            return [(id, path)]
+        } else if !need.use.takesAll, !need.use.isForUploading {
+            return []
+        }
+        let open = live.writableItems()
+        guard !open.isEmpty else { return [] }
+        let inside = try? catalog.glance { database throws(Errno) in
+            var inside: [(ItemID, RemotePath)] = []
+            for id in open {
+                for entry in try database.entries(of: id) {
+                    guard let steps = try self.steps(parent: entry.parent, name: entry.name, item: id, database) else {
+                        continue
+                    }
+                    let place = RemotePath(steps.map(\.name))
+                    guard place == path || place.isInside(path) else { continue }
+                    inside.append((id, place))
+                    break
+                }
+            }
+            return inside
+        }
+        return inside ?? []
     }
 
     /// Fetches a file, or all of a package.
@@ -91,31 +130,74 @@ extension Engine {
 
     /// Waits for programs that write to a file as they like: what they wrote is fetched from the kernel, and then they
     /// close it or rest.
-    private func waitForWriters(of place: CatalogPlace, _ path: RemotePath, claim: Int) async {
-        guard place.kind == .file, let id = place.item else { return }
-        while live.isWritable(id), let item = live.find(id), !holds(id, claim) {
-            try? await onContentQueue { [self] () throws(Errno) in
-                guard let announcer = announcer.withLock({ $0 }) else { return }
-                try announcer.perform(.flush(path))
-            }
+    private func waitForWriters(of id: ItemID, _ path: RemotePath, claim: Int) async {
+        while live.isWritable(id), let item = live.find(id),
+            !coordination.act({ state, _ in state.table.isWrittenByOwnSide(path, of: claim) })
+        {
+            await flush(path)
             let last = item.state.withLock { max($0.lastWrite, $0.lastWriteOpen) }
             let rest = last + Engine.writeRest - System.monotonic()
-            guard rest > 0, coordination.act({ state, _ in state.table.claims[claim] != nil }) else { return }
+            guard rest > .zero, coordination.act({ state, _ in state.table.claims[claim] != nil }) else { return }
             // A close is seen as late as this.
-            try? await Task.sleep(for: .nanoseconds(min(rest, 50_000_000)))
+            try? await Task.sleep(for: min(rest, .milliseconds(50)))
         }
     }
 
-    /// True when the coordinator that asks has a claim on the file already: it is the one that writes.
-    private func holds(_ id: ItemID, _ number: Int) -> Bool {
-        coordination.act { state, _ in
-            guard let claim = state.table.claims[number] else { return true }
-            return claim.intents.contains { intent in
-                intent.node.intents.contains { other in
-                    other.claim.isGranted && other.use.isWrite && claim.isExempt(from: other.claim)
-                }
-            }
+    /// Fetches what programs wrote to a file from the kernel.
+    private func flush(_ path: RemotePath) async {
+        try? await onContentQueue { [self] () throws(Errno) in
+            guard let announcer = announcer.withLock({ $0 }) else { return }
+            try announcer.perform(.flush(path))
         }
+    }
+
+    /// Throws `EBUSY` while another program than the claim's own side has a file open for writing.
+    private func refuseWriters(of id: ItemID, _ path: RemotePath, claim: Int) throws(ClaimFailure) {
+        let isOwn = coordination.act { state, _ in state.table.isWrittenByOwnSide(path, of: claim) }
+        guard live.isWritable(id), !isOwn else { return }
+        let programs = openFiles([path]).filter { $0.process != 0 }.map { "\($0.program) (\($0.process))" }
+        let who = programs.isEmpty ? "a program" : programs.joined(separator: ", ")
+        let have = programs.count > 1 ? "have" : "has"
+        throw ClaimFailure(.busy, "\(who) \(have) \(path) open for writing", path: path)
+    }
+
+    /// The files that a claim waits for to be closed, and who has them open.
+    func openFiles(of number: Int) -> [CoordinationInterface.OpenFile] {
+        let needs = (try? needs(of: number)) ?? []
+        return openFiles(needs.flatMap { writers(of: $0) }.map(\.1))
+    }
+
+    /// The files of a granted claim that programs beside its holder's have had open for writing since before: what they write
+    /// now, nobody is asked about.
+    func othersOpenFiles(of number: Int) -> [CoordinationInterface.OpenFile] {
+        let holder: Int32? = coordination.act { state, _ in
+            guard let claim = state.table.claims[number], claim.hasOpenFiles else { return nil }
+            return state.holders[claim.session]?.process
+        }
+        guard let holder else { return [] }
+        return openFiles(of: number).filter { file in
+            file.process != 0 && file.process != holder
+                && !ProcessTree.ancestors(of: file.process).contains(holder)
+        }
+    }
+
+    /// Who has files open for writing; process 0 where that can't be found out.
+    private func openFiles(_ paths: [RemotePath]) -> [CoordinationInterface.OpenFile] {
+        guard !paths.isEmpty else { return [] }
+        let mount = Array((configuration.mountpoint + "/").utf8)
+        var shown: [[UInt8]: RemotePath] = [:]
+        for path in paths { shown[mount + Array(path.names.map(\.bytes).joined(separator: [0x2F]))] = path }
+        var found: [CoordinationInterface.OpenFile] = []
+        for (name, process) in OpenFiles.writers(of: Set(shown.keys)) {
+            let program = ProcessTree.name(of: process)
+            // A child that has ended meanwhile has no name any more.
+            guard let path = shown[name], !program.isEmpty else { continue }
+            found.append(CoordinationInterface.OpenFile(path: path.description, process: process, program: program))
+        }
+        for path in paths where !found.contains(where: { $0.path == path.description }) {
+            found.append(CoordinationInterface.OpenFile(path: path.description, process: 0, program: ""))
+        }
+        return found
     }
 
     private func snapshot(

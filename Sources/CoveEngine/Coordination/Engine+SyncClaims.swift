@@ -1,3 +1,4 @@
+internal import CoveClaims
 internal import CoveCore
 internal import Dispatch
 internal import Synchronization
@@ -5,7 +6,7 @@ internal import Synchronization
 /// Claims that what the cloud does here has to wait for, or takes itself.
 extension Engine {
     /// How long a remote change holds up others that come behind it.
-    private static let patience: Int64 = 250_000_000
+    private static let patience = TimeSpan.milliseconds(250)
 
     /// A claim to show a remote change under; nil where nobody has to do with the item.
     ///
@@ -37,7 +38,7 @@ extension Engine {
             remoteClaims.end(key, .failure(ClaimFailure(.busy)))
             throw .busy
         }
-        coordination.clock.asyncAfter(deadline: .now() + .nanoseconds(Int(Engine.patience))) {
+        coordination.clock.asyncAfter(deadline: .now() + Engine.patience.dispatchInterval) {
             pending.fulfill(.success(()))
         }
         try await pending.value()
@@ -149,7 +150,7 @@ final class RemoteClaims: Sendable {
 
     private struct Waiting {
         /// The claim and when it was granted.
-        var granted: (number: Int, time: ContinuousClock.Instant)?
+        var granted: (number: Int, time: MonotonicTime)?
         var retry: (@Sendable () -> Void)?
     }
 
@@ -186,7 +187,7 @@ final class RemoteClaims: Sendable {
         let retry = waiting.withLock { waiting in
             let retry = waiting[key]?.retry
             switch result {
-            case .success(let number): waiting[key]?.granted = (number, .now)
+            case .success(let number): waiting[key]?.granted = (number, System.monotonic())
             case .failure: waiting[key] = nil
             }
             return retry
@@ -203,7 +204,8 @@ final class RemoteClaims: Sendable {
     /// Takes those that were granted and nobody has come for in a while.
     func expire() -> [Int] {
         waiting.withLock { waiting in
-            let old = waiting.filter { $0.value.granted.map { $0.time + .seconds(10) < .now } ?? false }
+            let limit = System.monotonic() - .seconds(10)
+            let old = waiting.filter { $0.value.granted.map { $0.time < limit } ?? false }
             for key in old.keys { waiting[key] = nil }
             return old.values.compactMap { $0.granted?.number }
         }

@@ -1,3 +1,4 @@
+internal import CoveClaims
 internal import CoveCore
 internal import Dispatch
 internal import Synchronization
@@ -8,25 +9,25 @@ final class ObservedAttributes: Sendable {
         var values: [Int64: [String: [UInt8]]] = [:]
         var isScheduled = false
         /// What the last look took: the next one comes so much later that looking is never most of the work.
-        var cost: Int64 = 0
+        var cost = TimeSpan.zero
     }
 
-    private static let leastPause: Int64 = 50_000_000
-    private static let restPerCost: Int64 = 20
+    private static let leastPause = TimeSpan.milliseconds(50)
+    private static let restPerCost = 20
 
     private let state = Mutex(State())
 
     /// How long to wait before the next look; nil where one is to come already.
-    func schedule() -> Int64? {
+    func schedule() -> TimeSpan? {
         state.withLock { state in
             if state.isScheduled { return nil }
             state.isScheduled = true
-            return max(Self.leastPause, Self.restPerCost * state.cost)
+            return max(Self.leastPause, state.cost * Self.restPerCost)
         }
     }
 
     /// Takes what a look found; which values are others than before.
-    func take(_ found: [Int64: [String: [UInt8]]], cost: Int64) -> [Int64: [String]] {
+    func take(_ found: [Int64: [String: [UInt8]]], cost: TimeSpan) -> [Int64: [String]] {
         state.withLock { state in
             state.isScheduled = false
             state.cost = cost
@@ -60,7 +61,7 @@ extension Engine {
         guard coordination.hasObservers.load(ordering: .relaxed), let pause = observedAttributes.schedule() else {
             return
         }
-        coordination.clock.asyncAfter(deadline: .now() + .nanoseconds(Int(pause))) { [weak self] in
+        coordination.clock.asyncAfter(deadline: .now() + pause.dispatchInterval) { [weak self] in
             guard let self else { return }
             contentQueue.async { self.compareObserved() }
         }

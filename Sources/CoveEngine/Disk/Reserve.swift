@@ -17,13 +17,13 @@ final class Reserve: Sendable {
     private let held: Mutex<Int64>
 
     /// Takes over what an earlier daemon left; `size` of nil asks the kernel how much it may hold back.
-    init(directory: String, size: Int64?, disk: (total: Int64, available: Int64)?) {
+    init(directory: String, size: Int64?, disk: DiskRoom?) {
         path = directory + "/reserve"
         let blocks = (try? System.lstat(path)).map { Int64($0.st_blocks) } ?? 0
         held = Mutex(blocks * 512)
-        let disk = disk ?? (0, 0)
+        let disk = disk ?? .empty
         // On a small disk it must not be what fills it.
-        let limit = min(disk.total / 50, (disk.available + blocks * 512) / 4)
+        let limit = min(disk.total / 50, disk.available.saturatingAdd(blocks * 512) / 4)
         let isInMemory = Reserve.isInMemory(directory)
         let wanted = isInMemory ? 0 : min(Reserve.kernelLimit() + Reserve.catalog, Reserve.most, limit)
         self.size = size ?? max(0, wanted)

@@ -42,20 +42,13 @@ final class StateDisk: Sendable {
     init(directory: String, reserve size: Int64? = nil, log: Log) {
         self.directory = directory
         self.log = log
-        let room = StateDisk.room(directory)
+        let room = DiskRoom(directory)
         reserve = Reserve(directory: directory, size: size, disk: room)
         margin = min(4 << 20, (room?.total ?? 0) / 32)
         low = max(margin + 1 << 20, min(16 << 20, reserve.size / 2))
     }
 
-    private static func room(_ directory: String) -> (total: Int64, available: Int64)? {
-        var status = statvfs()
-        guard statvfs(directory, &status) == 0 else { return nil }
-        let unit = Int64(status.f_frsize)
-        return (Int64(status.f_blocks) * unit, Int64(status.f_bavail) * unit)
-    }
-
-    private var available: Int64 { StateDisk.room(directory)?.available ?? .max }
+    private var available: Int64 { DiskRoom(directory)?.available ?? .max }
 
     private var marker: String { directory + "/damaged" }
 
@@ -129,7 +122,7 @@ final class StateDisk: Sendable {
     /// Returns what it was: SQLite does not always tell one failed write from another.
     @discardableResult
     func note(_ error: Errno, _ what: String) -> Errno {
-        let error = error == .inputOutput && isReadOnly ? .readOnly : error
+        let error = error == .inputOutput && becomesReadOnly ? .readOnly : error
         let found: Trouble
         switch error {
         case .noSpace, .quotaExceeded: found = .full
@@ -149,6 +142,17 @@ final class StateDisk: Sendable {
         log.error("state disk: \(what): \(error)")
         if found >= .damaged { mark("\(what): \(error)\n") }
         return error
+    }
+
+    /// True for a disk that is read-only, or is so a moment later: before a file system that met an error is made so, its
+    /// log takes no more writes.
+    private var becomesReadOnly: Bool {
+        if trouble == .failing { return false }
+        for _ in 0..<10 {
+            if isReadOnly { return true }
+            usleep(5000)
+        }
+        return isReadOnly
     }
 
     private var isReadOnly: Bool {

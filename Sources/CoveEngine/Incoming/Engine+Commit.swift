@@ -9,11 +9,17 @@ extension Engine {
     struct Aftermath {
         var dropped: [ItemID] = []
         var newNames: [(parent: ItemID, name: [UInt8])] = []
+        /// What was to be removed stays: something of it is only here.
+        var isKept = false
     }
 
-    func commit(_ transition: Transition, staged: ItemID?, for caller: Caller? = nil) throws(Errno) {
+    /// True when what was to be removed stays, since something of it is only here.
+    @discardableResult
+    func commit(_ transition: Transition, staged: ItemID?, for caller: Caller? = nil) throws(Errno) -> Bool {
         let aftermath = try catalog.write(for: caller) { database throws(Errno) -> Aftermath in
+            try self.checkDocument(of: transition, database)
             try self.checkTime(of: transition, database)
+            try self.checkNews(transition, database)
             self.log.debug("taking in \(transition.kind)")
             switch transition.kind {
             case .insert(let parent, let name):
@@ -22,9 +28,13 @@ extension Engine {
             case .replace(let id):
                 guard let remote = transition.remote else { throw .invalidArgument }
                 return try self.commitReplace(id, remote, staged, database)
-            case .remove(let id): return try self.commitRemove(id, database)
+            case .remove(let id):
+                if let top = transition.top, try !database.isPart(id, of: top) { throw .busy }
+                return try self.commitRemove(id, database)
             case .move(let id, let parent, let name):
                 guard let remote = transition.remote else { throw .invalidArgument }
+                // Moved here since it was decided: that place stays.
+                if transition.seen != nil, try database.entry(id: id)?.isMoved == true { throw .busy }
                 return try self.commitMove(id, parent, name, remote, database)
             case .metadata(let id):
                 guard let remote = transition.remote else { throw .invalidArgument }
@@ -39,6 +49,13 @@ extension Engine {
         let kernel = kernel.withLock { $0 }
         for (parent, name) in aftermath.newNames { kernel?.invalidateEntry(parent, name) }
         if !aftermath.newNames.isEmpty { wakeSync() }
+        return aftermath.isKept
+    }
+
+    /// Throws `EBUSY` when a save has made the entry another document's since a push saw what is to be shown.
+    private func checkDocument(of transition: Transition, _ database: Database) throws(Errno) {
+        guard let sent = transition.sent, let id = transition.kind.entry else { return }
+        if try database.entry(id: id)?.document != sent { throw .busy }
     }
 
     /// Throws `EBUSY` when a push has overtaken what was seen at the provider.
@@ -57,6 +74,22 @@ extension Engine {
         if doubt != nil { throw .busy }
     }
 
+    /// Throws `EBUSY` when what was seen at the provider has been taken in since.
+    ///
+    /// A version that replaces itself would take its bytes away from whoever has just opened it, and one that comes twice
+    /// would give way to itself.
+    private func checkNews(_ transition: Transition, _ database: Database) throws(Errno) {
+        guard transition.seen != nil, let remote = transition.remote else { return }
+        switch transition.kind {
+        case .insert(let parent, _):
+            if try database.entry(remoteParent: parent, remoteName: remote.name) != nil { throw .busy }
+        case .replace(let id):
+            let entry = try database.entry(id: id)
+            if entry?.remoteVersion == remote.contentVersion, entry?.remoteID == remote.id { throw .busy }
+        case .remove, .move, .metadata, .restore: return
+        }
+    }
+
     private func commitInsert(
         _ remote: RemoteItem,
         _ parent: ItemID,
@@ -66,6 +99,7 @@ extension Engine {
     ) throws(Errno) -> Aftermath {
         var aftermath = Aftermath()
         _ = try liveDirectory(parent, database)
+        let document = DocumentID.random()
         if let occupant = try database.entry(parent, name) {
             let row = try database.existingItem(occupant.item)
             if try merges(remote, occupant, database) {
@@ -78,9 +112,10 @@ extension Engine {
                 try database.dequeue(merged.id)
                 return aftermath
             }
-            aftermath.newNames.append(try setAside(occupant, database))
+            aftermath.newNames.append(try setAside(occupant, for: document, database))
         }
-        try insertRemote(remote, into: parent, staged: staged, name: name, database)
+        let entry = try insertRemote(remote, as: document, into: parent, staged: staged, name: name, database)
+        try noteConflicts(of: entry, database)
         try database.touch(parent, modified: true, at: System.now())
         return aftermath
     }
@@ -95,10 +130,13 @@ extension Engine {
         guard var entry = try database.entry(id: id) else { throw .busy }
         let old = try database.existingItem(entry.item)
         let row = try insertItem(for: remote, staged: staged, database)
-        if entry.hasUnsentContent(generation: old.generation) {
+        if entry.hasUnsentContent(generation: old.generation), try hasOwnBytes(old, database) {
             // Changed on both sides: the local bytes keep their item, under a name of their own.
             aftermath.newNames.append(try keepAsConflict(old.id, of: entry, database))
         } else {
+            if entry.hasUnsentContent(generation: old.generation) {
+                log.notice("\(entry.document): what was left of it after a cut was only at the source, and is gone")
+            }
             try keepVersion(old, of: entry, database)
             aftermath.dropped += try forget(old, home: entry, database)
         }
@@ -121,18 +159,23 @@ extension Engine {
                 // Something here is not at the provider yet: the directory is made there again.
                 forgetRemote(&entry)
                 try database.update(entry)
-                try database.enqueue(entry.id, at: milliseconds())
+                // No program works on it: it need not rest.
+                try database.enqueue(entry.id, at: .epoch)
+                // The provider has nothing to add to what is here.
+                try database.markListed(row.id)
+                aftermath.isKept = true
                 return aftermath
             }
             try database.deleteEntry(entry.id)
             try database.addLinks(-1, to: entry.parent)
             try database.run("UPDATE items SET nlink = 0 WHERE id = ?", .item(row.id))
             if try drop(row, database) { aftermath.dropped.append(row.id) }
-        } else if entry.hasUnsentContent(generation: row.generation) {
+        } else if entry.hasUnsentContent(generation: row.generation), try hasOwnBytes(row, database) {
             // Deleted there, changed here: the change wins and is sent as a new document.
             forgetRemote(&entry)
             try database.update(entry)
-            try database.enqueue(entry.id, at: milliseconds())
+            try database.enqueue(entry.id, at: journalTime())
+            aftermath.isKept = true
             return aftermath
         } else {
             if row.residency == .whole, row.linkCount <= 1, row.kind == .file {
@@ -142,12 +185,13 @@ extension Engine {
                     kind: row.kind,
                     item: row.id,
                     size: row.size,
-                    deleted: milliseconds(),
+                    deleted: journalTime(),
                     isPending: false
                 )
                 try database.insert(trashed)
             }
             try database.deleteEntry(entry.id)
+            try noteConflictEnd(of: entry.document, called: entry.name, database)
             aftermath.dropped += try forget(row, home: entry, database)
         }
         try database.touch(entry.parent, modified: true, at: System.now())
@@ -168,7 +212,17 @@ extension Engine {
         let row = try database.existingItem(entry.item)
         if row.kind == .directory, try database.directory(parent, isInside: row.id) { throw .invalidArgument }
         if let occupant = try database.entry(parent, name), occupant.id != id {
-            aftermath.newNames.append(try setAside(occupant, database))
+            if row.kind == .directory, occupant.remoteID == remote.id {
+                // It is what this one has become, unless somebody has looked into it since.
+                guard let place = try emptyPlace(of: occupant, database) else { throw .busy }
+                try database.note(.removed, entry: occupant.id, item: place.id, parent: parent, from: occupant.place)
+                try database.deleteEntry(occupant.id)
+                try database.addLinks(-1, to: parent)
+                try database.run("UPDATE items SET nlink = 0 WHERE id = ?", .item(place.id))
+                if try drop(place, database) { aftermath.dropped.append(place.id) }
+            } else {
+                aftermath.newNames.append(try setAside(occupant, for: entry.document, database))
+            }
         }
         let former = entry.place
         let oldParent = entry.parent
@@ -176,6 +230,7 @@ extension Engine {
         entry.name = name
         entry.remoteParent = nil
         entry.remoteName = nil
+        entry.remoteID = remote.id
         entry.remoteMetadata = remote.metadataVersion
         try database.update(entry)
         let isClean =
@@ -190,7 +245,17 @@ extension Engine {
             try database.addLinks(1, to: parent)
         }
         try database.note(.moved, entry: entry.id, item: row.id, parent: parent, from: former)
+        try noteConflictEnd(of: entry.document, called: former.name, now: name, database)
+        try noteConflicts(of: entry, database)
         return aftermath
+    }
+
+    /// A directory of the provider's of which nothing is here but its name; nil for any other entry.
+    private func emptyPlace(of entry: EntryRow, _ database: Database) throws(Errno) -> ItemRow? {
+        guard entry.isUploaded, !entry.isMoved else { return nil }
+        let row = try database.existingItem(entry.item)
+        guard row.kind == .directory, row.residency != .whole, try !database.hasEntries(row.id) else { return nil }
+        return row
     }
 
     private func commitMetadata(_ id: Int64, _ remote: RemoteItem, _ database: Database) throws(Errno) -> Aftermath {

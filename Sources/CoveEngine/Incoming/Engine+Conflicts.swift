@@ -27,7 +27,7 @@ extension Engine {
         var stamp = [CChar](repeating: 0, count: 32)
         let length = strftime(&stamp, stamp.count, "%Y-%m-%d %H%M%S", &parts)
         let date = String(decoding: stamp.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let base = FileName(unchecked: name)
+        let base = FileName(unchecked: withoutConflict(name))
         var number = 1
         while true {
             let suffix = number == 1 ? "" : " \(number)"
@@ -37,6 +37,18 @@ extension Engine {
             if here == nil, there == nil { return candidate }
             number += 1
         }
+    }
+
+    /// A name without what made it a conflict copy's: copies of copies don't add up.
+    static func withoutConflict(_ name: [UInt8]) -> [UInt8] {
+        let (stem, suffix) = FileName(unchecked: name).stemAndExtension
+        var kept = stem[...]
+        while kept.last == 0x29, let start = kept.lastIndex(of: 0x28), start > 1, kept[start - 1] == 0x20,
+            [" (conflict from ", " (incomplete from "].contains(where: { kept[(start - 1)...].starts(with: $0.utf8) })
+        {
+            kept = kept[..<(start - 1)]
+        }
+        return Array(kept) + suffix
     }
 
     /// Gives locally changed bytes an entry of their own, because their document now has other bytes.
@@ -52,16 +64,20 @@ extension Engine {
             copy: copy.document,
             of: document.document,
             host: configuration.hostName,
-            at: milliseconds()
+            at: journalTime()
         )
-        try database.enqueue(id, at: milliseconds())
+        try database.enqueue(id, at: journalTime())
         try database.note(.created, entry: id, item: item, parent: document.parent)
         log.notice("conflict: \(document.document) was changed on both sides; both contents are kept")
         return (document.parent, name)
     }
 
     /// Moves a local entry out of the way of a document that the provider has under the same name.
-    func setAside(_ occupant: EntryRow, _ database: Database) throws(Errno) -> (parent: ItemID, name: [UInt8]) {
+    func setAside(
+        _ occupant: EntryRow,
+        for document: DocumentID,
+        _ database: Database
+    ) throws(Errno) -> (parent: ItemID, name: [UInt8]) {
         let name = try conflictName(occupant.parent, occupant.name, database)
         var moved = occupant
         if moved.isUploaded {
@@ -70,13 +86,8 @@ extension Engine {
         }
         moved.name = name
         try database.update(moved)
-        try database.enqueue(moved.id, at: milliseconds())
-        try database.recordConflict(
-            copy: moved.document,
-            of: moved.document,
-            host: configuration.hostName,
-            at: milliseconds()
-        )
+        try database.enqueue(moved.id, at: journalTime())
+        try database.recordConflict(copy: moved.document, of: document, host: configuration.hostName, at: journalTime())
         try database.note(.moved, entry: moved.id, item: moved.item, parent: moved.parent, from: occupant.place)
         return (moved.parent, name)
     }
@@ -84,7 +95,7 @@ extension Engine {
     /// Gives an item a name again because a program wrote to it after a remote change had taken its name.
     func rescue(_ id: ItemID, home: Place, _ database: Database) throws(Errno) -> RescuedEntry {
         let host = configuration.hostName
-        let rescued = try Engine.rescue(id, home: home, host: host, at: milliseconds(), database)
+        let rescued = try Engine.rescue(id, home: home, host: host, at: journalTime(), database)
         live.keep(id)
         return rescued
     }
@@ -93,7 +104,7 @@ extension Engine {
         _ id: ItemID,
         home: Place,
         host: String,
-        at now: Int64,
+        at now: Timestamp,
         _ database: Database
     ) throws(Errno) -> RescuedEntry {
         var place = home
@@ -105,12 +116,9 @@ extension Engine {
         let copy = EntryRow(parent: place.parent, name: name, item: id)
         let entry = try database.insert(copy)
         try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(id))
-        try database.recordConflict(
-            copy: copy.document,
-            of: document?.document ?? copy.document,
-            host: host,
-            at: now
-        )
+        if let document {
+            try database.recordConflict(copy: copy.document, of: document.document, host: host, at: now)
+        }
         try database.enqueue(entry, at: now)
         try database.note(.created, entry: entry, item: id, parent: place.parent)
         return RescuedEntry(parent: place.parent, name: name)

@@ -4,18 +4,47 @@ internal import Synchronization
 
 /// One listing of a directory and all who wait for it.
 final class PendingListing: Sendable {
-    private let waiters = Mutex<[Pending<Void>]>([])
+    private struct State {
+        var waiters: [ObjectIdentifier: Pending<Void>] = [:]
+        /// How often somebody came.
+        var joined = 0
+        var work: Task<Void, Never>?
+    }
+
+    private let state = Mutex(State())
 
     func join() -> Pending<Void> {
         let pending = Pending<Void>()
-        waiters.withLock { $0.append(pending) }
+        state.withLock { state in
+            state.waiters[ObjectIdentifier(pending)] = pending
+            state.joined += 1
+        }
         return pending
     }
 
+    /// What is ended when nobody comes back for it.
+    func carriedOut(by work: Task<Void, Never>) { state.withLock { $0.work = work } }
+
+    /// Somebody waits no more; the listing goes on for a while, for whoever comes next.
+    func leave(_ pending: Pending<Void>, _ patience: TimeSpan) {
+        let joined = state.withLock { state -> Int? in
+            state.waiters[ObjectIdentifier(pending)] = nil
+            return state.waiters.isEmpty ? state.joined : nil
+        }
+        guard let joined else { return }
+        Task { [weak self] in
+            try? await Task.sleep(for: patience)
+            let work = self?.state.withLock { state in
+                state.waiters.isEmpty && state.joined == joined ? state.work : nil
+            }
+            work?.cancel()
+        }
+    }
+
     func finish(_ result: Result<Void, Errno>) {
-        let waiting = waiters.withLock { list in
-            defer { list = [] }
-            return list
+        let waiting = state.withLock { state in
+            defer { state.waiters = [:] }
+            return state.waiters.values
         }
         for pending in waiting { pending.fulfill(result) }
     }
@@ -33,14 +62,17 @@ extension Engine {
         }
         let pending = listing.join()
         let limit = configuration.stallLimit
-        // Each waiter has its own limit; the listing itself goes on for the next one.
+        // Each waiter has its own limit; the listing itself goes on for the next one, but not for ever.
         let deadline = Task {
             try? await Task.sleep(for: limit)
-            pending.fulfill(.failure(.timedOut))
+            if pending.fulfill(.failure(.timedOut)) { listing.leave(pending, limit * 10) }
         }
-        pending.onCancel { deadline.cancel() }
+        pending.onCancel {
+            deadline.cancel()
+            listing.leave(pending, limit * 10)
+        }
         if isNew {
-            Task { [self] in
+            let work = Task { [self] in
                 let result: Result<Void, Errno>
                 do throws(ProviderError) {
                     try await list(id)
@@ -53,9 +85,13 @@ extension Engine {
                 listing.finish(result)
                 deadline.cancel()
             }
+            listing.carriedOut(by: work)
         }
         return pending
     }
+
+    /// With more changes than these a directory is listed again, which takes them in a page at a time.
+    private static let mostEvents = 10_000
 
     /// Brings a directory's names into the catalog page by page and marks it as listed.
     private func list(_ id: ItemID) async throws(ProviderError) {
@@ -82,6 +118,7 @@ extension Engine {
         }
         var unseen = known
         var events: [RemoteChange] = []
+        var isLong = false
         var page: Page?
         repeat {
             counters.providerRequests.add(1, ordering: .relaxed)
@@ -91,12 +128,14 @@ extension Engine {
             }
             unseen.subtract(seen)
             events += later
+            if events.count > Self.mostEvents { (events, isLong) = ([], true) }
             page = listing.next
         } while page != nil
         let missing = unseen
         let removed = try await onContentQueue { [self] () throws(Errno) -> [RemoteChange] in
             try catalog.write { database throws(Errno) in
                 try database.markListed(id)
+                try self.noteConflicts(in: id, database)
                 var gone: [RemoteChange] = []
                 for entry in missing {
                     guard let row = try database.entry(id: entry), row.parent == id else { continue }
@@ -108,7 +147,8 @@ extension Engine {
         kernel.withLock { $0 }?.invalidateAttributes(of: id)
         events += removed
         // Changes in a directory not listed yet were let pass.
-        if takenChanges.load(ordering: .acquiring) != told { events.append(.directoryChanged(directory.path)) }
+        let mustRepeat = isLong || takenChanges.load(ordering: .acquiring) != told
+        if mustRepeat { events.append(.directoryChanged(directory.path)) }
         if !events.isEmpty { sync?.enqueue(events, seen: time) }
     }
 
@@ -117,13 +157,16 @@ extension Engine {
         _ items: [RemoteItem],
         into id: ItemID,
         _ path: RemotePath,
-        seen time: Int64
+        seen time: MonotonicTime
     ) throws(Errno) -> (seen: Set<Int64>, later: [RemoteChange]) {
         try catalog.write { database throws(Errno) in
             var seen: Set<Int64> = []
             var later: [RemoteChange] = []
             for remote in items {
-                if FileName(unchecked: remote.name).isReserved { continue }
+                if FileName(unchecked: remote.name).isReserved {
+                    later.append(.updated(remote, directory: path))
+                    continue
+                }
                 if let problem = self.problem(with: remote) {
                     try self.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
                     continue
@@ -151,7 +194,9 @@ extension Engine {
     private func isKnown(_ remote: RemoteItem, in id: ItemID, _ database: Database) throws(Errno) -> Bool {
         if try database.entry(id, remote.name) != nil { return true }
         guard provider.capabilities.stableIDs else { return false }
-        return try database.entry(remoteID: remote.id) != nil
+        if try database.entry(remoteID: remote.id) != nil { return true }
+        // Deleted here, and its directory moved there: the deletion follows it.
+        return try database.pendingTrash(remoteID: remote.id) != nil
     }
 
     /// Inserts while a listing goes on: the directory's link count is set at its end.

@@ -17,13 +17,25 @@ struct Transition: Sendable {
         case metadata(entry: Int64)
         /// A person puts an earlier content back: the item that has its bytes.
         case restore(entry: Int64, item: ItemID)
+
+        /// The entry of the document that is known.
+        var entry: Int64? {
+            switch self {
+            case .insert: nil
+            case .replace(let id), .remove(let id), .move(let id, _, _), .metadata(let id), .restore(let id, _): id
+            }
+        }
     }
 
     let kind: Kind
     /// What the provider has now; nil when it is gone, or has no part in it.
     let remote: RemoteItem?
     /// When the look at the provider began; nil when the push that holds the document shows it.
-    var seen: Int64?
+    var seen: MonotonicTime?
+    /// The document whose push shows it: an entry that has become another document's meanwhile is not meant.
+    var sent: DocumentID?
+    /// The entry whose tree a removal is part of: what has left that tree meanwhile is not gone.
+    var top: Int64?
 }
 
 /// A transition on its way through the mount: committed by the handler of the announcer's system call.
@@ -92,10 +104,13 @@ extension Engine {
     }
 
     private func announcedCall(_ caller: Caller) -> Announced? {
-        guard let announced = incoming.current, !announced.isCommitted,
-            announcer.withLock({ $0 })?.isAnnouncer(caller.thread) == true
-        else { return nil }
+        guard let announced = incoming.current, !announced.isCommitted, isAnnouncer(caller) else { return nil }
         return announced
+    }
+
+    /// True for the announcing process; nobody knows a caller without a thread, as one of another PID namespace.
+    func isAnnouncer(_ caller: Caller) -> Bool {
+        caller.thread > 0 && announcer.withLock { $0 }?.isAnnouncer(caller.thread) == true
     }
 
     /// The transition that a rename of the announcer stands for.
@@ -126,17 +141,22 @@ extension Engine {
 
     /// True when a setattr is the announcer's: its transition is committed.
     func takeAnnouncedAttributes(_ caller: Caller, _ id: ItemID) -> Bool {
-        guard let announced = incoming.current, announcer.withLock({ $0 })?.isAnnouncer(caller.thread) == true,
-            case .metadata = announced.transition.kind
-        else { return false }
-        if !announced.isCommitted { try? commit(announced, for: caller) }
+        guard let announced = incoming.current, isAnnouncer(caller), case .metadata = announced.transition.kind else {
+            return false
+        }
+        if !announced.isCommitted { _ = try? commit(announced, for: caller) }
         return true
     }
 
     /// Commits an announced transition; `EBUSY` when the tree has changed since it was decided.
-    func commit(_ announced: Announced, for caller: Caller? = nil) throws(Errno) {
-        try commit(announced.transition, staged: announced.staged, for: caller)
+    ///
+    /// True when what was to be removed stays; then the announcer's call fails, as the kernel would take a removed
+    /// directory for dead and show nothing in it any more.
+    @discardableResult
+    func commit(_ announced: Announced, for caller: Caller? = nil) throws(Errno) -> Bool {
+        let isKept = try commit(announced.transition, staged: announced.staged, for: caller)
         announced.setCommitted()
+        return isKept
     }
 
     /// Makes a transition visible: through the mount where the kernel may know the directory, else directly.
@@ -146,7 +166,10 @@ extension Engine {
         let place = try catalog.read { database throws(Errno) in try self.place(of: transition, database) }
         guard let place else { return }
         // Programs that are in a directory stay in it.
-        if place.isMerge { return try commit(transition, staged: nil) }
+        if place.isMerge {
+            try commit(transition, staged: nil)
+            return
+        }
         let announcer = self.announcer.withLock { $0 }
         guard let announcer, touched.contains(place.parent), place.isListed else {
             try commit(transition, staged: nil)

@@ -72,6 +72,7 @@ extension Engine {
     @discardableResult
     func insertRemote(
         _ remote: RemoteItem,
+        as document: DocumentID = .random(),
         into parent: ItemID,
         staged: ItemID? = nil,
         name: [UInt8]? = nil,
@@ -79,7 +80,7 @@ extension Engine {
         _ database: Database
     ) throws(Errno) -> EntryRow {
         let row = try insertItem(for: remote, staged: staged, database)
-        var entry = EntryRow(parent: parent, name: name ?? remote.name, item: row.id)
+        var entry = EntryRow(parent: parent, name: name ?? remote.name, item: row.id, document: document)
         acknowledge(remote, &entry, item: row.id, generation: row.generation)
         entry.id = try database.insert(entry)
         if row.kind == .directory { try database.addLinks(1, to: parent) }

@@ -35,9 +35,6 @@ public struct AttributeChange: Sendable {
     /// The dates that the kernel keeps by itself and writes back whenever it likes: nobody asks for anything.
     var isHeldBack: Bool { onlyTimes && modificationTime != nil && changeTime != nil && accessTime == nil }
 
-    /// True when nothing but dates changes.
-    public var isOnlyDates: Bool { onlyTimes }
-
     var onlyTimes: Bool {
         permissions == nil && user == nil && group == nil && size == nil && !clearsPrivileges
     }
@@ -45,6 +42,17 @@ public struct AttributeChange: Sendable {
 
 /// Changing attributes.
 extension Engine {
+    /// True for dates that the kernel writes back of its own, which hold nobody up.
+    ///
+    /// Those of writes come with the writer's handle; without one only the change time is news, after a rename or chmod. Any
+    /// other modification date is a program's, as of `touch -m`.
+    public func isWrittenBack(_ change: AttributeChange, of id: ItemID, hasHandle: Bool) -> Bool {
+        guard change.onlyTimes, change.accessTime == nil else { return false }
+        guard !hasHandle, let modification = change.modificationTime else { return true }
+        guard case .at(let time) = modification else { return false }
+        return (try? attributes(of: id).modificationTime) == time
+    }
+
     /// Changes attributes; a path-based change of a replaced item is `ESTALE`, and the kernel walks the path again.
     public func setAttributes(
         of id: ItemID,

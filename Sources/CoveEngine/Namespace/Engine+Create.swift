@@ -192,16 +192,17 @@ extension Engine {
         _ now: Timestamp,
         _ database: Database
     ) throws(Errno) {
-        let entry = EntryRow(parent: parent, name: name, item: row.id, flags: localFlags(row.kind, name))
-        let entryID = try database.insert(entry)
+        var entry = EntryRow(parent: parent, name: name, item: row.id, flags: localFlags(row.kind, name))
+        entry.id = try database.insert(entry)
         try database.touch(parent, modified: true, at: now)
-        if !entry.flags.contains(.localOnly) { try database.enqueue(entryID, at: milliseconds()) }
-        try database.note(.created, entry: entryID, item: row.id, parent: parent)
+        if !entry.flags.contains(.localOnly) { try database.enqueue(entry.id, at: journalTime()) }
+        try database.note(.created, entry: entry.id, item: row.id, parent: parent)
+        if ConflictName(name) != nil { try noteConflicts(of: entry, database) }
     }
 
     /// The flags of a never uploaded entry: scratch names and kinds no provider holds stay here.
     func localFlags(_ kind: ItemKind, _ name: [UInt8]) -> EntryRow.Flags {
-        kind.isSynced && !scratchNames.matches(name) ? [] : .localOnly
+        kind.isSynced && !localNames.matches(name, kind) ? [] : .localOnly
     }
 
     /// Refuses names no directory may hold.

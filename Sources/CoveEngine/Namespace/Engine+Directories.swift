@@ -42,7 +42,8 @@ extension Engine {
             return .now(())
         }
         guard row.kind == .directory else { throw .notDirectory }
-        if row.residency == .whole { return .now(()) }
+        // The announcer opens directories to act in them and reads none: it waits for no source.
+        if row.residency == .whole || isAnnouncer(caller) { return .now(()) }
         return .later(listing(of: id))
     }
 
@@ -64,7 +65,9 @@ extension Engine {
                 let above = try database.item(parent) ?? row
                 guard body(DirectoryEntry(name: [0x2E, 0x2E], cookie: 2, attributes: above.attributes)) else { return }
             }
-            // Entry ids are never reused and grow, so the id, moved past the two dots, is the cookie.
+            // Entry ids are never reused and grow, so the id, moved past the two dots, is the cookie; nothing is behind
+            // one that was never given out.
+            let last = cookie < 2 ? 0 : Int64(bitPattern: cookie) &- 2
             try database.each(
                 """
                 SELECT e.id, e.name, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime,
@@ -72,14 +75,14 @@ extension Engine {
                 FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND e.id > ? ORDER BY e.id
                 """,
                 .item(id),
-                .int(cookie < 2 ? 0 : Int64(bitPattern: cookie) - 2)
+                .int(last < 0 ? .max : last)
             ) { row in
                 let item = ItemRow(row, from: 2)
                 let attributes = plus ? self.overlay(item) : item.attributes
                 return body(
                     DirectoryEntry(
                         name: row.blob(1),
-                        cookie: UInt64(bitPattern: row.int(0) + 2),
+                        cookie: UInt64(bitPattern: row.int(0) &+ 2),
                         attributes: attributes
                     )
                 )
@@ -95,7 +98,7 @@ extension Engine {
 
     /// The cloud's room where it is known, else the disk's.
     public func fileSystemStatus() -> FileSystemStatus {
-        let disk = store.freeSpace() ?? (0, 0)
+        let disk = store.freeSpace() ?? .empty
         let quota = sync?.knownQuota
         let total = quota?.total ?? disk.total
         let available = min(quota?.available ?? disk.available, disk.available)
@@ -158,6 +161,7 @@ extension Engine {
     ) throws(Errno) -> Int {
         try requireWritable()
         guard source != target else { throw .notSupported }
+        guard sourceOffset >= 0 else { throw .invalidArgument }
         let (descriptor, available) = try live.use(source) { item throws(Errno) in
             try item.state.withLock { state throws(Errno) -> (Int32, Int64) in
                 let row = try load(source, &state)

@@ -7,6 +7,8 @@ extension Engine {
     private static let prefix = Array("user.cove.".utf8)
     private static let userPrefix = Array("user.".utf8)
     private static let trustedPrefix = Array("trusted.".utf8)
+    /// Those of Cove's own that are set, and taken away, as a program's are.
+    private static let kept: [[UInt8]] = [PackageTypes.attribute, Array("user.cove.tags".utf8)]
     /// XATTR_SIZE_MAX.
     private static let maximumValue = 65536
 
@@ -40,7 +42,7 @@ extension Engine {
         _ caller: Caller
     ) throws(Errno) {
         try requireWritable()
-        if name.starts(with: Engine.prefix) { return try command(id, name, value) }
+        if name.starts(with: Engine.prefix) { return try command(id, name, value, caller) }
         guard name.starts(with: Engine.userPrefix) || name.starts(with: Engine.trustedPrefix) else {
             throw .notSupported
         }
@@ -68,7 +70,7 @@ extension Engine {
     /// Removes an attribute; see removexattr(2).
     public func removeExtendedAttribute(_ id: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
         try requireWritable()
-        guard !name.starts(with: Engine.prefix) else { throw .notPermitted }
+        guard !name.starts(with: Engine.prefix) || Engine.kept.contains(name) else { throw .notPermitted }
         guard name.starts(with: Engine.userPrefix) || name.starts(with: Engine.trustedPrefix) else {
             throw .notSupported
         }
@@ -84,10 +86,15 @@ extension Engine {
         wakeSync()
     }
 
-    /// What the writable ones of `user.cove.*` do.
-    private func command(_ id: ItemID, _ name: [UInt8], _ value: [UInt8]) throws(Errno) {
+    /// What the writable ones of `user.cove.*` do; the kernel has seen that the caller may write to the item.
+    private func command(_ id: ItemID, _ name: [UInt8], _ value: [UInt8], _ caller: Caller) throws(Errno) {
         switch String(decoding: name.dropFirst(Engine.prefix.count), as: UTF8.self) {
         case "pinned":
+            // It takes room on the disk of the account's owner, and of a directory for all that is in it.
+            let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
+            guard caller.user == 0 || caller.user == row.user || caller.user == configuration.user else {
+                throw .notPermitted
+            }
             let text = String(decoding: value, as: UTF8.self)
             guard text == "0" || text == "1" else { throw .invalidArgument }
             try setPinned(id, text == "1")
@@ -117,6 +124,7 @@ extension Engine {
         switch key {
         case "item-id": return Array(id.description.utf8)
         case "socket" where id == .root: return Array(configuration.socketPath.utf8)
+        case "coordination-socket" where id == .root: return Array(configuration.coordinationSocketPath.utf8)
         case "account" where id == .root: return Array(configuration.account.utf8)
         case "tags":
             let stored = try catalog.read { database throws(Errno) in
@@ -126,7 +134,7 @@ extension Engine {
             return stored
         case "package":
             let stored = try catalog.read { database throws(Errno) in
-                try database.extendedAttribute(Engine.packageAttribute, of: id)
+                try database.extendedAttribute(PackageTypes.attribute, of: id)
             }
             guard let stored else { throw .noData }
             return stored

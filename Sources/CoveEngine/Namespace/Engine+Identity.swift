@@ -52,10 +52,10 @@ extension Engine {
         if moved.flags.contains(.localOnly) {
             try database.dequeue(moved.id)
         } else {
-            try database.enqueue(moved.id, at: milliseconds())
+            try database.enqueue(moved.id, at: journalTime())
         }
         try database.update(heir)
-        try database.enqueue(heir.id, at: milliseconds())
+        try database.enqueue(heir.id, at: journalTime())
     }
 
     private func adopt(
@@ -76,7 +76,7 @@ extension Engine {
             contentQueue.async { [self] in dropOrphan(item) }
         }
         try database.update(heir)
-        try database.enqueue(heir.id, at: milliseconds())
+        try database.enqueue(heir.id, at: journalTime())
     }
 
     /// A name goes whose document's bytes are only at the provider, and another name of the item has no document there.
@@ -96,7 +96,7 @@ extension Engine {
         forgetRemote(&bare)
         try database.update(bare)
         try database.update(heir)
-        try database.enqueue(heir.id, at: milliseconds())
+        try database.enqueue(heir.id, at: journalTime())
         return bare
     }
 

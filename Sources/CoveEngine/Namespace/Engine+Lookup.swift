@@ -21,9 +21,10 @@ extension Engine {
             return (nil, try database.existingItem(parent).residency == .whole)
         }
         if let row = found.0 { return .now(overlay(row)) }
-        guard !found.1, FileName.problem(with: name) == nil, !FileName(unchecked: name).isReserved,
-            !scratchNames.matches(name)
-        else { return .now(nil) }
+        // A name that would stay here may stand there all the same.
+        guard !found.1, FileName.problem(with: name) == nil, !FileName(unchecked: name).isReserved else {
+            return .now(nil)
+        }
         return .later(lookUpRemotely(parent, name))
     }
 
@@ -87,7 +88,7 @@ extension Engine {
             pending.fulfill(result)
             lookups.remove(pending)
         }
-        lookups.insert(pending, work, until: System.monotonic() + configuration.stallLimit.nanoseconds)
+        lookups.insert(pending, work, until: System.monotonic() + configuration.stallLimit)
         pending.onCancel { work.cancel() }
         return pending
     }
@@ -117,7 +118,7 @@ extension Engine {
         }
     }
 
-    private func admit(_ remote: RemoteItem, _ parent: ItemID, _ seen: Int64) throws(Errno) -> ItemAttributes? {
+    private func admit(_ remote: RemoteItem, _ parent: ItemID, _ seen: MonotonicTime) throws(Errno) -> ItemAttributes? {
         try catalog.write { database throws(Errno) in
             let name = remote.name
             if let entry = try database.entry(parent, name) {

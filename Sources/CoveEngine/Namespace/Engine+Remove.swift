@@ -8,7 +8,10 @@ extension Engine {
     /// Removes a name; an uploaded document goes to the trash.
     public func unlink(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
         guard name.count <= FileName.maximumLength else { throw .nameTooLong }
-        if let announced = takeAnnounced(caller, removing: parent, name) { return try commit(announced, for: caller) }
+        if let announced = takeAnnounced(caller, removing: parent, name) {
+            if try commit(announced, for: caller) { throw .busy }
+            return
+        }
         try requireWritable()
         try remove(parent, name, directory: false, caller)
     }
@@ -21,7 +24,7 @@ extension Engine {
                 guard let entry = try database.entry(parent, name) else { return nil }
                 return try database.item(entry.item)
             }
-            try commit(announced, for: caller)
+            if try commit(announced, for: caller) { throw .notEmpty }
             if let row, row.kind == .directory { removedDirectories.insert(row, at: System.now()) }
             return
         }
@@ -80,7 +83,7 @@ extension Engine {
                 kind: row.kind,
                 item: trashKeepsItem ? row.id : nil,
                 size: row.size,
-                deleted: milliseconds(),
+                deleted: journalTime(),
                 isPending: true
             )
             trashed.remoteID = entry.remoteID
@@ -92,9 +95,10 @@ extension Engine {
         }
         try database.deleteEntry(entry.id)
         try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent, from: entry.place)
+        try noteConflictEnd(of: entry.document, called: entry.name, database)
         if row.kind == .directory {
             removal.directory = (row, now)
-            try database.run("UPDATE items SET nlink = 0, ctime = ? WHERE id = ?", .int(now.rawValue), .item(row.id))
+            try database.run("UPDATE items SET nlink = 0, ctime = ? WHERE id = ?", .time(now), .item(row.id))
             try database.addLinks(-1, to: entry.parent)
         } else {
             try database.addLinks(-1, to: row.id)
@@ -130,7 +134,7 @@ extension Engine {
                 departed.parent,
                 departed.name,
                 .deleted(trash: departed.trash),
-                until: System.monotonic() + configuration.tombstoneTime.nanoseconds
+                until: System.monotonic() + configuration.tombstoneTime
             )
         }
         if let orphan = removal.orphan, removal.isDropped {

@@ -17,7 +17,8 @@ extension Engine {
         _ caller: Caller
     ) throws(Errno) {
         if let announced = takeAnnounced(caller, moving: parent, name, to: newParent, newName) {
-            return try commit(announced, for: caller)
+            try commit(announced, for: caller)
+            return
         }
         try requireWritable()
         guard name.count <= FileName.maximumLength else { throw .nameTooLong }
@@ -49,7 +50,7 @@ extension Engine {
     }
 
     /// Gives a free name to an entry.
-    private func move(
+    func move(
         _ source: EntryRow,
         to parent: ItemID,
         _ name: [UInt8],
@@ -67,7 +68,7 @@ extension Engine {
                 source.parent,
                 source.name,
                 .moved(entry: source.id),
-                until: System.monotonic() + configuration.tombstoneTime.nanoseconds
+                until: System.monotonic() + configuration.tombstoneTime
             )
         }
         if row.kind != .directory { try adoptIdentity(of: moved, row, database) }
@@ -97,9 +98,11 @@ extension Engine {
         if entry.flags.contains(.localOnly) {
             try database.dequeue(entry.id)
         } else {
-            try database.enqueue(entry.id, at: milliseconds())
+            try database.enqueue(entry.id, at: journalTime())
         }
-        try database.note(.moved, entry: entry.id, item: entry.item, parent: parent, from: former)
+        try database.note(.moved, entry: entry.id, item: entry.item, parent: parent, from: former, isRename: true)
+        try noteConflictEnd(of: entry.document, called: former.name, now: name, database)
+        if ConflictName(name) != nil { try noteConflicts(of: entry, database) }
     }
 
     private func touchAfterMove(
@@ -155,7 +158,7 @@ extension Engine {
         }
         try database.deleteEntry(source.id)
         try database.update(document)
-        if !document.flags.contains(.localOnly) { try database.enqueue(document.id, at: milliseconds()) }
+        if !document.flags.contains(.localOnly) { try database.enqueue(document.id, at: journalTime()) }
         try touchAfterMove(row, from: source.parent, to: target.parent, at: now, database)
         try database.note(.removed, entry: source.id, item: row.id, parent: source.parent, from: source.place)
         try database.note(.content, entry: document.id, item: row.id, parent: document.parent)
@@ -202,7 +205,7 @@ extension Engine {
                 var changed = entry
                 changed.flags.insert(.metadataChanged)
                 try database.update(changed)
-                if !changed.flags.contains(.localOnly) { try database.enqueue(entry.id, at: milliseconds()) }
+                if !changed.flags.contains(.localOnly) { try database.enqueue(entry.id, at: journalTime()) }
                 try database.note(.content, entry: entry.id, item: entry.item, parent: entry.parent)
             }
         } else {

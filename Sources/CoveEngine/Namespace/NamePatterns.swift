@@ -1,24 +1,54 @@
+internal import CoveCore
 internal import Glibc
 
-/// Globs of names that stay on this device.
+/// Which names stay on this device: those of programs' scratch files, and those that a person's globs name.
 struct NamePatterns: Sendable {
-    /// Scratch names of editors and office programs.
-    static let builtIn = [
-        ".~lock.*#", "*.sw?", "4913", ".#*", "#*#", "*~", "lu*.tmp", ".goutputstream-*", ".nfs*", ".fuse_hidden*",
-        ".*.cove-save-*",
+    /// Names of scratch files, no wider than what the programs write: a document that resembles one is sent.
+    ///
+    /// Extended globs, see fnmatch(3). Vim's trial file `4913` has a name that documents have too; it is empty and gone
+    /// before anything is sent.
+    private static let scratchFiles = [
+        // Vim: swap files, of a text without a name too.
+        ".*.sw[a-px]", ".*.swpx", ".sw[a-p]",
+        // Emacs: the lock, a symbolic link, and what it saves by itself.
+        ".#?*", "#?*#",
+        // Backups of Emacs, Vim, GLib, nano, cp(1), mv(1).
+        "?*~",
+        // LibreOffice: the lock, and the file it writes first, after its process id.
+        ".~lock.?*#", "lu+([0-9])+([0-9a-z]).tmp",
+        // GLib's file beside the one that is saved.
+        ".goutputstream-" + String(repeating: "[A-Z0-9]", count: 6),
+        // What was removed while it was open: of NFS's client, of libfuse.
+        ".nfs" + hexadecimal(24), ".fuse_hidden" + hexadecimal(16),
+        savedByDocuments,
     ]
 
-    private let patterns: [String]
+    /// What CoveKit's documents save first: a directory where the document is one.
+    private static let savedByDocuments = ".?*.cove-save-[0-7]"
 
-    init(_ patterns: [String]) { self.patterns = patterns }
+    /// FNM_EXTMATCH of <fnmatch.h>.
+    private static let extended: Int32 = 1 << 5
 
-    /// True when a name matches one of the globs; see fnmatch(3).
-    func matches(_ name: [UInt8]) -> Bool {
+    /// A person's globs.
+    private let own: [String]
+
+    /// Takes a person's globs, which hold for items of all kinds.
+    init(_ own: [String]) { self.own = own }
+
+    /// True when an item of that name and kind stays here.
+    func matches(_ name: [UInt8], _ kind: ItemKind) -> Bool {
         var bytes = name
         bytes.append(0)
         return bytes.withUnsafeBytes { raw in
             guard let text = raw.baseAddress?.assumingMemoryBound(to: CChar.self) else { return false }
-            return patterns.contains { fnmatch($0, text, 0) == 0 }
+            let scratch = kind == .directory ? [Self.savedByDocuments] : Self.scratchFiles
+            if scratch.contains(where: { fnmatch($0, text, Self.extended) == 0 }) { return true }
+            return own.contains { fnmatch($0, text, 0) == 0 }
         }
     }
+
+    /// What tells one set of rules from another.
+    var identity: [UInt8] { Array((Self.scratchFiles + [""] + own).joined(separator: "\n").utf8) }
+
+    private static func hexadecimal(_ digits: Int) -> String { String(repeating: "[0-9a-f]", count: digits) }
 }

@@ -8,13 +8,13 @@ final class PendingLookups: Sendable {
     private struct Entry {
         let pending: Pending<ItemAttributes?>
         let work: Task<Void, Never>
-        let deadline: Int64
+        let deadline: MonotonicTime
     }
 
     private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
 
     /// Watches over a question until it is done, or the monotonic time comes.
-    func insert(_ pending: Pending<ItemAttributes?>, _ work: Task<Void, Never>, until deadline: Int64) {
+    func insert(_ pending: Pending<ItemAttributes?>, _ work: Task<Void, Never>, until deadline: MonotonicTime) {
         entries.withLock { entries in
             guard !pending.isDone else { return }
             entries[ObjectIdentifier(pending)] = Entry(pending: pending, work: work, deadline: deadline)
@@ -27,7 +27,7 @@ final class PendingLookups: Sendable {
     }
 
     /// Answers `ETIMEDOUT` where the time has come.
-    func expire(before now: Int64) {
+    func expire(before now: MonotonicTime) {
         let expired = entries.withLock { entries in
             let expired = entries.filter { $0.value.deadline < now }
             for key in expired.keys { entries[key] = nil }

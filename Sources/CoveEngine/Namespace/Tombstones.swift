@@ -12,19 +12,19 @@ struct Tombstones: Sendable {
 
     private struct Stone: Sendable {
         let departed: Departed
-        let expires: Int64
+        let expires: MonotonicTime
     }
 
     private let stones = RareTable<Place, Stone>()
 
     var isEmpty: Bool { stones.isEmpty }
 
-    func leave(_ parent: ItemID, _ name: [UInt8], _ departed: Departed, until expires: Int64) {
+    func leave(_ parent: ItemID, _ name: [UInt8], _ departed: Departed, until expires: MonotonicTime) {
         stones.insert(Stone(departed: departed, expires: expires), for: Place(parent, name))
     }
 
     /// Takes the stone of a name away and tells who left it.
-    func take(_ parent: ItemID, _ name: [UInt8], now: Int64) -> Departed? {
+    func take(_ parent: ItemID, _ name: [UInt8], now: MonotonicTime) -> Departed? {
         guard !isEmpty, let stone = stones.remove(Place(parent, name)), stone.expires > now else { return nil }
         return stone.departed
     }
@@ -42,7 +42,7 @@ struct Tombstones: Sendable {
         return (entries, trash)
     }
 
-    func expire(before now: Int64) {
+    func expire(before now: MonotonicTime) {
         guard !isEmpty else { return }
         stones.update { $0 = $0.filter { $0.value.expires > now } }
     }

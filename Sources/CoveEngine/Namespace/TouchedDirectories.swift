@@ -7,10 +7,14 @@ final class TouchedDirectories: Sendable {
     private let areAll: Bool
     private let bits = Mutex<[UInt64]>([])
 
+    /// Higher numbers, which only a damaged catalog has, count as touched.
+    private static let highest = 1 << 24
+
     init(areAll: Bool) { self.areAll = areAll }
 
     func insert(_ id: ItemID) {
         let word = Int(id.rawValue >> 6)
+        if word >= Self.highest { return }
         bits.withLock { bits in
             if word >= bits.count { bits.append(contentsOf: repeatElement(0, count: max(64, word + 1 - bits.count))) }
             bits[word] |= 1 << (id.rawValue & 63)
@@ -20,6 +24,7 @@ final class TouchedDirectories: Sendable {
     func contains(_ id: ItemID) -> Bool {
         if areAll { return true }
         let word = Int(id.rawValue >> 6)
+        if word >= Self.highest { return true }
         return bits.withLock { word < $0.count && $0[word] & (1 << (id.rawValue & 63)) != 0 }
     }
 }

@@ -85,7 +85,8 @@ struct ConsistencyCheck {
             sql: """
                 UPDATE items SET nlink = 2 + (SELECT count(*) FROM entries e JOIN items i ON i.id = e.item
                     WHERE e.parent = items.id AND i.kind = 1)
-                WHERE kind = 1 AND nlink > 0 AND nlink <> 2 + (SELECT count(*) FROM entries e
+                WHERE kind = 1 AND nlink > 0 AND (state = 0 OR nlink <> 1) -- 1: it was never listed
+                    AND nlink <> 2 + (SELECT count(*) FROM entries e
                     JOIN items i ON i.id = e.item WHERE e.parent = items.id AND i.kind = 1)
                 """
         ),
@@ -102,7 +103,8 @@ struct ConsistencyCheck {
             check: "unsent",
             message: "documents differ from what the source has and did not wait to be sent; they do now",
             sql: """
-                INSERT OR IGNORE INTO journal SELECT e.id, 0, 0, 0, 1, NULL FROM entries e JOIN items i ON i.id = e.item
+                INSERT OR IGNORE INTO journal(entry, changed, attempts, retry, sent)
+                SELECT e.id, 0, 0, 0, 1 FROM entries e JOIN items i ON i.id = e.item
                 WHERE e.flags & 1 = 0 AND i.kind IN (0, 1, 2) AND e.id NOT IN (SELECT entry FROM journal)
                     AND (e.remote_id IS NULL OR e.remote_parent IS NOT NULL OR e.flags & 4 <> 0
                         OR i.kind = 0 AND (e.remote_item IS NOT i.id OR e.remote_generation IS NOT i.generation))
@@ -121,7 +123,7 @@ struct ConsistencyCheck {
                 INSERT INTO items SELECT ?1, 0, 384, i.uid, i.gid, 0, 1, ?2, ?3, ?3, ?3, 0, 1, NULL, ?2, 0, 0, NULL, NULL
                 FROM items i WHERE i.id = 1 AND EXISTS (SELECT 1 FROM entries WHERE item = ?1 AND remote_id IS NULL)
                 """,
-                [.item(item), .int(Int64(status.st_size)), .int(Timestamp(status.st_mtim).rawValue)]
+                [.item(item), .int(Int64(status.st_size)), .time(Timestamp(status.st_mtim))]
             )
             let made = try database.item(item) != nil
             if made { found("entries", 1, "a document had lost its item; it has its bytes again, not its attributes") }

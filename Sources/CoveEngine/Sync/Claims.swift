@@ -27,10 +27,10 @@ struct Claims: Sendable {
     private static let memory = 10_000
 
     private var claims: [DocumentID: Claim] = [:]
-    private var endedDocuments: [DocumentID: Int64] = [:]
-    private var endedPlaces: [Place: Int64] = [:]
+    private var endedDocuments: [DocumentID: MonotonicTime] = [:]
+    private var endedPlaces: [Place: MonotonicTime] = [:]
     /// Looks from before this moment are overtaken, whatever they are of.
-    private var horizon: Int64 = 0
+    private var horizon = MonotonicTime.distantPast
 
     var isEmpty: Bool { claims.isEmpty }
 
@@ -49,22 +49,32 @@ struct Claims: Sendable {
 
     /// Relies on directories staying where they are, all but the one that moves, and on nobody else changing the places.
     ///
-    /// False when that can't be had now.
+    /// The document of the operation that is in the way, nil when there is none.
     mutating func rely(
         on path: Set<ItemID>,
         moving: ItemID?,
         changing places: [Place],
         for document: DocumentID
-    ) -> Bool {
+    ) -> DocumentID? {
         for (other, claim) in claims where other != document {
-            if let moved = claim.moves, path.contains(moved) { return false }
-            if let moving, claim.path.contains(moving) { return false }
-            if claim.places.contains(where: places.contains) { return false }
+            if let moved = claim.moves, path.contains(moved) { return other }
+            if let moving, claim.path.contains(moving) { return other }
+            if claim.places.contains(where: places.contains) { return other }
         }
         claims[document]?.path.formUnion(path)
-        claims[document]?.moves = moving
-        claims[document]?.places += places
-        return true
+        if let moving { claims[document]?.moves = moving }
+        for place in places where claims[document]?.places.contains(place) == false {
+            claims[document]?.places.append(place)
+        }
+        return nil
+    }
+
+    /// Begins an operation with all it relies on; the document of the operation that is in the way, then none is begun.
+    mutating func begin(_ document: DocumentID, _ needs: QueueNeeds) -> DocumentID? {
+        guard begin(document) else { return document }
+        let other = rely(on: needs.path, moving: needs.moving, changing: needs.places, for: document)
+        if other != nil { claims[document] = nil }
+        return other
     }
 
     mutating func end(_ document: DocumentID) {
@@ -89,7 +99,7 @@ struct Claims: Sendable {
         case overtaken
     }
 
-    func doubt(_ seen: Int64, of document: DocumentID?, at place: Place?) -> Doubt? {
+    func doubt(_ seen: MonotonicTime, of document: DocumentID?, at place: Place?) -> Doubt? {
         if let document, claims[document] != nil { return .busy(document) }
         if let place, let claim = claims.first(where: { $0.value.places.contains(place) }) { return .busy(claim.key) }
         if seen <= horizon { return .overtaken }
@@ -104,17 +114,20 @@ extension SyncEngine {
     func beginPush(_ document: DocumentID) -> Bool {
         guard shared.withLock({ $0.claims.begin(document) }) else { return false }
         activePushes += 1
+        activeWeight += 1
         return true
     }
 
     func endPush(_ document: DocumentID) {
         activePushes -= 1
+        activeWeight -= 1
         endClaim(document)
         wake()
     }
 
     private func endClaim(_ document: DocumentID) {
         shared.withLock { $0.claims.end(document) }
+        schedule.ended(document)
         endedClaims += 1
         let waiters = claimWaiters
         claimWaiters = []
@@ -145,12 +158,11 @@ extension SyncEngine {
         var path: Set<ItemID> = []
         for directory in directories { path.formUnion(try database.remoteAncestry(of: directory)) }
         let chain = path
-        guard shared.withLock({ $0.claims.rely(on: chain, moving: moving, changing: places, for: document) }) else {
-            throw .wouldBlock
-        }
+        let other = shared.withLock { $0.claims.rely(on: chain, moving: moving, changing: places, for: document) }
+        if other != nil { throw .wouldBlock }
     }
 
-    nonisolated func doubt(_ seen: Int64, of document: DocumentID?, at place: Place?) -> Claims.Doubt? {
+    nonisolated func doubt(_ seen: MonotonicTime, of document: DocumentID?, at place: Place?) -> Claims.Doubt? {
         shared.withLock { $0.claims.doubt(seen, of: document, at: place) }
     }
 

@@ -1,3 +1,4 @@
+internal import CoveCore
 internal import Synchronization
 
 /// Holds tasks back until the first attempt to connect is over, well or badly.
@@ -29,7 +30,7 @@ final class Gate: Sendable {
     }
 
     /// Passes when it is open, or when the limit is over.
-    func pass(limit: Duration) async {
+    func pass(limit: TimeSpan) async {
         let either = Gate()
         Task {
             await pass()

@@ -1,3 +1,4 @@
+internal import CoveCore
 internal import Dispatch
 
 /// Runs an actor on a dispatch queue of its own, so that its blocking calls never hold Swift's cooperative pool.
@@ -14,7 +15,7 @@ final class QueueExecutor: SerialExecutor {
 
     func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
 
-    func after(_ milliseconds: Int64, _ body: @escaping @Sendable () -> Void) {
-        queue.asyncAfter(deadline: .now() + .milliseconds(Int(clamping: milliseconds)), execute: body)
+    func after(_ time: TimeSpan, _ body: @escaping @Sendable () -> Void) {
+        queue.asyncAfter(deadline: .now() + time.dispatchInterval, execute: body)
     }
 }

@@ -77,15 +77,15 @@ struct SnapshotSource: ContentSource {
 enum SnapshotOutcome {
     /// The bytes, and the generation they are of.
     case ready(SnapshotSource, generation: Int64, size: Int64)
-    /// A program is writing; look again after so many milliseconds.
-    case busy(Int64)
+    /// A program is writing; look again after so long.
+    case busy(TimeSpan)
     /// Its base bytes are not all here yet.
     case incomplete
 }
 
 extension Engine {
-    /// How many milliseconds an SQLite log beside a document has still to rest; the document alone would be torn.
-    func databaseRest(beside entry: EntryRow) throws(Errno) -> Int64 {
+    /// How long an SQLite log beside a document has still to rest; the document alone would be torn.
+    func databaseRest(beside entry: EntryRow) throws(Errno) -> TimeSpan {
         let logs = try catalog.read { database throws(Errno) -> [ItemRow] in
             var logs: [ItemRow] = []
             for suffix in ["-wal", "-journal"] {
@@ -94,10 +94,10 @@ extension Engine {
             }
             return logs
         }
-        let changed = logs.map { overlay($0) }.filter { $0.size > 0 }.map(\.modificationTime.rawValue).max()
-        guard let changed else { return 0 }
-        let rest = configuration.openFileRest.nanoseconds - (System.now().rawValue - changed)
-        return max(0, min(rest, configuration.openFileRest.nanoseconds) / 1_000_000)
+        let changed = logs.map { overlay($0) }.filter { $0.size > 0 }.map(\.modificationTime).max()
+        guard let changed else { return .zero }
+        let rest = configuration.openFileRest
+        return max(.zero, min(rest - (System.now() - changed), rest))
     }
 
     /// Takes a consistent snapshot of an item for an upload of a journalled entry; the caller ends it with `endSnapshot`.
@@ -107,11 +107,11 @@ extension Engine {
         of document: DocumentID,
         progress: PushProgress
     ) throws(Errno) -> SnapshotOutcome {
-        if isClaimedForWriting(id) { return .busy(200) }
+        if isClaimedForWriting(id) { return .busy(.milliseconds(200)) }
         let item = live.retain(id)
         var keeps = false
         defer { if !keeps { live.release(id) } }
-        let rest = configuration.openFileRest.nanoseconds
+        let rest = configuration.openFileRest
         // Content must be durable before a provider is told that this device has sent it.
         try syncAhead(of: id)
         if let outcome = try copyUnsettled(item, for: entry, progress: progress) {
@@ -125,12 +125,14 @@ extension Engine {
                 return .incomplete
             }
             // Bytes written or fetched meanwhile are not durable.
-            guard row.isSynced, state.writesInFlight == 0, !state.hasUnsavedContent else { return .busy(20) }
+            guard row.isSynced, state.writesInFlight == 0, !state.hasUnsavedContent else {
+                return .busy(.milliseconds(20))
+            }
             // Copied under the lock, which others wait for: a large file is sent as it lies, and again if it is written to.
             var copiesFirst = false
             if live.isWritable(id) {
                 let rested = System.monotonic() - state.lastWrite
-                guard rested >= rest else { return .busy((rest - rested) / 1_000_000 + 1) }
+                guard rested >= rest else { return .busy(rest - rested + .milliseconds(1)) }
                 copiesFirst = row.size <= 64 << 20
             }
             try catalog.write { database throws(Errno) in try database.markSent(entry, true) }
@@ -143,7 +145,7 @@ extension Engine {
                 descriptor: copiesFirst ? try store.copy(content, size: row.size) : content,
                 isCopy: copiesFirst,
                 size: row.size,
-                identity: Array("\(document) \(id) \(row.generation) \(row.modificationTime.rawValue)".utf8),
+                identity: Array("\(document) \(id) \(row.generation) \(row.modificationTime)".utf8),
                 progress: progress
             )
             state.isMarked = false
@@ -165,7 +167,7 @@ extension Engine {
         for entry: Int64,
         progress: PushProgress
     ) throws(Errno) -> SnapshotOutcome? {
-        let rest = configuration.openFileRest.nanoseconds
+        let rest = configuration.openFileRest
         var seen = ContentStamp.none
         var size: Int64 = 0
         var generation: Int64 = 0
@@ -174,17 +176,17 @@ extension Engine {
             let row = try load(item.id, &state)
             guard let stamp = state.seen else { return nil }
             guard row.residency == .whole else { return .incomplete }
-            guard !state.hasUnsavedContent, state.writesInFlight == 0 else { return .busy(20) }
+            guard !state.hasUnsavedContent, state.writesInFlight == 0 else { return .busy(.milliseconds(20)) }
             let rested = System.monotonic() - state.lastWrite
             guard rested >= rest else {
                 // The clock's round ends a mapping that is gone.
-                let wait = (rest - rested) / 1_000_000 + 1
-                return .busy(live.isLingering(item.id) ? min(wait, 1000) : wait)
+                let wait = rest - rested + .milliseconds(1)
+                return .busy(live.isLingering(item.id) ? min(wait, .seconds(1)) : wait)
             }
             (seen, size, generation) = (stamp, row.size, row.generation)
             let descriptor = try descriptor(item.id, &state)
             content = try System.retry { dup(descriptor) }
-            return .busy(20)
+            return .busy(.milliseconds(20))
         }
         guard content >= 0 else { return early }
         defer { System.close(content) }
@@ -198,7 +200,7 @@ extension Engine {
         return try item.state.withLock { state throws(Errno) in
             let row = try load(item.id, &state)
             guard state.seen == seen, row.generation == generation, row.residency == .whole, !state.hasUnsavedContent
-            else { return .busy(20) }
+            else { return .busy(.milliseconds(20)) }
             try catalog.write { database throws(Errno) in
                 try database.markSent(entry, true)
                 try database.setUnsettled(item.id, seen)

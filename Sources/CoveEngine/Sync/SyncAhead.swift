@@ -50,7 +50,7 @@ extension Engine {
     }
 
     private func nextToSend() throws(Errno) -> [ItemID] {
-        let due = milliseconds() - configuration.settleTime.milliseconds
+        let due = journalTime() - configuration.newSettleTime
         return try catalog.read { database throws(Errno) in
             try database.all(
                 """
@@ -58,8 +58,8 @@ extension Engine {
                 WHERE j.changed <= ? AND j.retry <= ? AND i.kind = 0 AND i.state = 0 AND i.synced = 0 AND i.size > 0
                 ORDER BY j.changed LIMIT ?
                 """,
-                .int(due),
-                .int(milliseconds()),
+                .milliseconds(due),
+                .milliseconds(journalTime()),
                 .int(Int64(Engine.syncedTogether)),
                 read: { $0.item(0) }
             )
@@ -93,7 +93,7 @@ private struct SyncingItem {
     let item: LiveItem
     let descriptor: Int32
     let generation: Int64
-    let lastWrite: Int64
+    let lastWrite: MonotonicTime
 
     /// True while its bytes are those that were synced.
     func isUnchanged(_ state: borrowing LiveItem.State) -> Bool {

@@ -3,27 +3,28 @@ internal import Synchronization
 
 /// Recording what the provider has after a push.
 extension SyncEngine {
-    /// Records what the provider has now; the journal row goes unless something changed meanwhile.
+    /// Records what the provider has now; the journal row goes unless something changed meanwhile, or was left out.
     func acknowledge(
         _ plan: PushPlan,
         _ remote: RemoteItem,
         generation: Int64?,
         bytes: Int64?
-    ) async throws(ProviderError) {
+    ) async throws(ProviderError) -> PushResult {
         let engine = engine
         if let bytes {
             engine.counters.contentUpdates.add(1, ordering: .relaxed)
             engine.counters.bytesUploaded.add(bytes, ordering: .relaxed)
         }
         let base = plan.entry.remoteVersion
-        let hasChildren = try await engine.onContentQueue { () throws(Errno) -> Bool in
+        let leftOut = leftOut(of: plan, remote)
+        let (hasChildren, isComplete) = try await engine.onContentQueue { () throws(Errno) -> (Bool, Bool) in
             // Bytes that are only there are the same, under another version.
             if generation == nil, let base { try engine.rebase(plan.row.id, from: base, to: remote.contentVersion) }
-            return try engine.catalog.write { database throws(Errno) -> Bool in
+            return try engine.catalog.write { database throws(Errno) -> (Bool, Bool) in
                 try database.endUnderway(plan.entry.document)
                 guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database) else {
                     try self.acknowledgeDeparted(plan, remote, database)
-                    return false
+                    return (false, true)
                 }
                 let isNewDirectory = plan.current == nil && plan.row.kind == .directory
                 engine.acknowledge(
@@ -37,23 +38,37 @@ extension SyncEngine {
                 entry.remoteName = isMovedSince ? plan.entry.name : nil
                 let journal = try database.journalRow(entry.id)
                 let isUnchanged = entry.id == plan.entry.id && journal?.changed == plan.changed
-                if isUnchanged { entry.flags.remove(.metadataChanged) }
+                let isComplete = !isUnchanged || leftOut == nil
+                if isUnchanged, isComplete { entry.flags.remove(.metadataChanged) }
+                if !isComplete { entry.flags.insert(.metadataChanged) }
                 try database.update(entry)
                 let current = try database.existingItem(entry.item)
                 let hasContent = current.kind == .file && entry.hasUnsentContent(generation: current.generation)
-                if isUnchanged, !isMovedSince, !hasContent { try database.dequeue(entry.id) }
+                if isUnchanged, isComplete, !isMovedSince, !hasContent { try database.dequeue(entry.id) }
                 try database.markSent(entry.id, false)
-                guard isNewDirectory, try database.hasUploadedEntries(entry.item) else { return false }
+                guard isNewDirectory, try database.hasUploadedEntries(entry.item) else { return (false, isComplete) }
                 // Nothing is in it but what will be found: it need not be listed before it is compared.
                 try database.markListed(entry.item)
-                return true
+                return (true, isComplete)
             }
         }
         // It was made again after it was deleted there, with all that was in it.
         if hasChildren {
             let path = plan.directory.path.appending(FileName(unchecked: plan.entry.name))
-            enqueue([.directoryChanged(path)], seen: 0)
+            enqueue([.directoryChanged(path)], seen: .distantPast)
         }
+        guard let leftOut, !isComplete else { return .done }
+        // It is sent by itself from now on, until the source takes it.
+        let name = String(decoding: leftOut, as: UTF8.self)
+        return .failed(.failed("the source does not take its attribute \(name); all else is there", nil))
+    }
+
+    /// An attribute that was sent and that the provider says it has not; one that can't have any says nothing.
+    private nonisolated func leftOut(of plan: PushPlan, _ remote: RemoteItem) -> [UInt8]? {
+        guard let sent = plan.metadata.extendedAttributes, let kept = remote.metadata.extendedAttributes else {
+            return nil
+        }
+        return sent.first { kept[$0.key] != $0.value }?.key
     }
 
     /// The entry was removed while it was being sent: what arrived is deleted again, in its turn.
@@ -90,7 +105,7 @@ extension SyncEngine {
             kind: kind,
             item: nil,
             size: remote.size,
-            deleted: engine.milliseconds(),
+            deleted: engine.journalTime(),
             isPending: true
         )
         trashed.remoteID = remote.id
@@ -137,18 +152,32 @@ extension SyncEngine {
                 if isDirectory || entry.remoteVersion == remote.contentVersion {
                     entry.remoteMetadata = remote.metadataVersion
                 }
+                // Others would take it for what had its name before: its bytes get a version of their own.
+                if !isDirectory, try self.isAmbiguous(entry, database) { entry.remoteItem = nil }
                 try database.update(entry)
-                if try database.journalRow(entry.id) == nil { try database.enqueue(entry.id, at: 0) }
+                if try database.journalRow(entry.id) == nil { try database.enqueue(entry.id, at: .epoch) }
                 return isDirectory ? try database.remoteReference(of: entry)?.path : nil
             }
         }
+        looks[sent.document] = nil
         if let new { noteMove(old, new) }
     }
 
-    /// Remembers that a directory was moved at the provider; a change told of its old place is about the new one.
-    private func noteMove(_ old: RemotePath, _ new: RemotePath) {
-        recentMoves.append((old, new))
-        if recentMoves.count > 1000 { recentMoves.removeFirst(500) }
+    /// True for a whole file whose version another one has or had, where versions of different bytes may be the same.
+    private nonisolated func isAmbiguous(_ entry: EntryRow, _ database: Database) throws(Errno) -> Bool {
+        guard engine.provider.capabilities.coarseVersions, let version = entry.remoteVersion,
+            let row = try database.item(entry.item), row.kind == .file, row.residency == .whole, row.size > 0
+        else { return false }
+        let other = try database.first(
+            """
+            SELECT 1 FROM entries WHERE remote_version = ?1 AND id <> ?2
+            UNION ALL SELECT 1 FROM trash WHERE remote_version = ?1 LIMIT 1
+            """,
+            .blob(version.bytes),
+            .int(entry.id),
+            read: { _ in true }
+        )
+        return other != nil
     }
 
     /// The document is not where it was at the provider: another device moved or deleted it, or an answer got lost.
@@ -160,37 +189,59 @@ extension SyncEngine {
                     .flatMap { entry throws(Errno) in try database.remoteReference(of: entry) }
             }
         }
-        guard let place, let name = place.path.name else { return .later(50) }
-        if try await isThere(place, name) { return .retry(after: 50) }
+        if let place, let name = place.path.name {
+            if try await isThere(place, name, plan.row.kind) { return .retry(after: .milliseconds(50)) }
+        } else if plan.current != nil {
+            return .later(.milliseconds(50))
+        }
         // The change feed may know where it went.
         requestPoll()
-        if plan.attempts < 3 { return .retry(after: 200) }
-        if plan.row.kind == .file, plan.row.residency != .whole {
-            // Nothing of it is left here or there.
-            let transition = Transition(kind: .remove(entry: plan.entry.id), remote: nil)
-            let showing = try await show(transition, retry: { [weak self] in self?.wake() })
-            return showing == .claimed ? .later(SyncEngine.claimedRest) : .done
+        if plan.attempts < 3 { return .retry(after: .milliseconds(200)) }
+        let parent = plan.entry.remoteParent ?? plan.entry.parent
+        if let place, place.path.name?.isPassing == true,
+            let pause = try await restBeforeLook(for: plan.entry.document, at: place, in: parent)
+        {
+            return .later(pause, because: "it is looked for at the source")
         }
-        // What was changed here is sent as a new document.
-        try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) in
-                guard var entry = try database.entry(id: plan.entry.id), entry.remoteID == plan.entry.remoteID
-                else { return }
-                engine.forgetRemote(&entry)
-                try database.update(entry)
-                try database.enqueue(entry.id, at: 0)
-            }
-        }
+        let result = try await makeAnew(entry: plan.entry.id, plan.entry.document)
         // What has its old name there was taken for this document.
-        enqueue([.directoryChanged(place.path.parent)], seen: 0)
-        return .later(0)
+        if let place { enqueue([.directoryChanged(place.path.parent)], seen: .distantPast) }
+        return result
     }
 
-    private func isThere(_ place: RemoteReference, _ name: FileName) async throws(ProviderError) -> Bool {
+    /// The provider has a document no more: what was changed here of it is sent as a new one.
+    func makeAnew(entry id: Int64, _ document: DocumentID) async throws(ProviderError) -> PushResult {
+        let engine = engine
+        let isLeft = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) -> Bool? in
+                guard var entry = try database.entry(id: id), entry.document == document, entry.isUploaded,
+                    let row = try database.item(entry.item)
+                else { return nil }
+                if row.kind == .file, row.residency != .whole { return false }
+                engine.forgetRemote(&entry)
+                try database.update(entry)
+                try database.enqueue(entry.id, at: .epoch)
+                if row.kind == .directory { try database.markListed(row.id) }
+                return true
+            }
+        }
+        guard isLeft == false else { return .later(.zero) }
+        // Nothing of it is left here or there.
+        let transition = Transition(kind: .remove(entry: id), remote: nil, sent: document)
+        let showing = try await show(transition, retry: { [weak self] in self?.wake() })
+        return showing == .claimed ? .later(SyncEngine.claimedRest) : .done
+    }
+
+    private func isThere(
+        _ place: RemoteReference,
+        _ name: FileName,
+        _ kind: ItemKind
+    ) async throws(ProviderError) -> Bool {
         engine.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {
             let found = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: place.path.parent))
-            return !engine.provider.capabilities.stableIDs || found.id == place.id
+            if engine.provider.capabilities.stableIDs { return found.id == place.id }
+            return (found.kind == .directory) == (kind == .directory)
         } catch {
             guard error == .noSuchItem else { throw error }
             return false

@@ -16,9 +16,9 @@ extension SyncEngine {
         }
         let place = RemoteReference(id: remote.id, path: plan.directory.path.appending(name))
         if !plan.entry.isUploaded, try await isSame(plan, remote, place) {
-            try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
-            if plan.row.kind == .directory { enqueue([.directoryChanged(place.path)], seen: 0) }
-            return .done
+            let result = try await takeAsOwn(plan, remote)
+            if plan.row.kind == .directory { enqueue([.directoryChanged(place.path)], seen: .distantPast) }
+            return result
         }
         // It was answered: what has the name did not arrive from here, whatever its size and dates.
         let engine = engine
@@ -27,7 +27,7 @@ extension SyncEngine {
         }
         let transition = Transition(kind: .insert(parent: plan.entry.parent, name: plan.entry.name), remote: remote)
         let showing = try await show(transition, retry: { [weak self] in self?.wake() })
-        return .later(showing == .claimed ? SyncEngine.claimedRest : 0)
+        return .later(showing == .claimed ? SyncEngine.claimedRest : .zero)
     }
 
     /// The document has other bytes at the provider than the ones this change was made on.
@@ -48,16 +48,50 @@ extension SyncEngine {
             )
         }
         // An earlier attempt may have arrived without its answer.
-        if try await isSame(plan, remote, place) {
-            try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
-            return .done
-        }
-        let transition = Transition(kind: .replace(entry: plan.entry.id), remote: remote)
+        if try await isSame(plan, remote, place) { return try await takeAsOwn(plan, remote) }
+        let transition = Transition(kind: .replace(entry: plan.entry.id), remote: remote, sent: plan.entry.document)
         return switch try await show(transition, retry: { [weak self] in self?.wake() }) {
         case .shown: .done
-        case .overtaken: .later(50)
+        case .overtaken: .later(.milliseconds(50))
         case .claimed: .later(SyncEngine.claimedRest)
         }
+    }
+
+    /// A part of the base of a changed file was never here, and the provider has it no more: the wait for it ends.
+    func endWithoutBase(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
+        let engine = engine
+        if let current = plan.current, let name = current.path.name {
+            let remote: RemoteItem
+            do throws(ProviderError) {
+                engine.counters.providerRequests.add(1, ordering: .relaxed)
+                remote = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: current.path.parent))
+            } catch .noSuchItem {
+                return try await recreate(plan)
+            }
+            guard remote.contentVersion != plan.row.version else {
+                throw .failed("its base version can't be fetched; its changes stay here", nil)
+            }
+            if remote.kind == .file { return try await conflict(plan, current, with: remote) }
+            enqueue([.updated(remote, directory: current.path.parent)], seen: .distantPast)
+            return .retry(after: .milliseconds(500))
+        }
+        let missing = try await engine.onContentQueue { () throws(Errno) -> Int64? in
+            let missing = try engine.endWithoutBase(plan.row.id)
+            if let missing, missing > 0 { try engine.nameIncomplete(plan.entry.id, missing: missing) }
+            return missing
+        }
+        if missing != nil { return .later(.zero) }
+        engine.log.notice("\(plan.entry.document): it was cut while its bytes were only at the source; they are gone")
+        let transition = Transition(kind: .remove(entry: plan.entry.id), remote: nil, sent: plan.entry.document)
+        let showing = try await show(transition, retry: { [weak self] in self?.wake() })
+        return showing == .claimed ? .later(SyncEngine.claimedRest) : .done
+    }
+
+    /// What the provider has holds what was to be sent; attributes that it has not are sent after.
+    private func takeAsOwn(_ plan: PushPlan, _ remote: RemoteItem) async throws(ProviderError) -> PushResult {
+        let result = try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
+        if case .failed = result { return .later(.zero) }
+        return result
     }
 
     /// True when what the provider has is what was to be sent.
@@ -91,8 +125,8 @@ extension SyncEngine {
         return !sink.hasDifference
     }
 
-    /// Milliseconds until a push tries again whose conflict programs claim: each attempt asks the provider first.
-    static let claimedRest: Int64 = 5000
+    /// How long until a push tries again whose conflict programs claim: each attempt asks the provider first.
+    static let claimedRest = TimeSpan.seconds(5)
 
     /// What became of a transition.
     enum Showing {

@@ -6,16 +6,18 @@ extension SyncEngine {
     nonisolated func decide(
         _ remote: RemoteItem,
         _ path: RemotePath,
-        seen: Int64,
+        seen: MonotonicTime,
         _ database: Database
     ) throws(Errno) -> Decision {
-        guard let directory = try database.directory(atRemotePath: path), let row = try database.item(directory),
-            row.kind == .directory, !FileName(unchecked: remote.name).isReserved
-        else { return .nothing }
+        guard let directory = try database.directory(atRemotePath: path) else { return .elsewhere }
+        guard let row = try database.item(directory), row.kind == .directory else { return .nothing }
+        let name = FileName(unchecked: remote.name)
+        if name.isReserved { return try decideHidden(name, remote, in: directory, seen: seen, database) }
         if let problem = engine.problem(with: remote) {
             try engine.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
             return .nothing
         }
+        try database.forgetProblem(at: path.appending(FileName(unchecked: remote.name)).bytes)
         let place = Place(directory, remote.name)
         if let entry = try database.entry(remoteParent: directory, remoteName: remote.name) {
             if let answer = answer(seen, entry.document, place) { return answer }
@@ -61,7 +63,7 @@ extension SyncEngine {
     }
 
     /// What to do first when a push is in the way of a look at the provider, or came after it.
-    private nonisolated func answer(_ seen: Int64, _ document: DocumentID?, _ place: Place) -> Decision? {
+    nonisolated func answer(_ seen: MonotonicTime, _ document: DocumentID?, _ place: Place) -> Decision? {
         switch doubt(seen, of: document, at: place) {
         case .busy(let document): .wait(document)
         case .overtaken: .lookAgain
@@ -72,7 +74,7 @@ extension SyncEngine {
     private nonisolated func decideKnown(
         _ entry: EntryRow,
         _ remote: RemoteItem,
-        seen: Int64,
+        seen: MonotonicTime,
         _ database: Database
     ) throws(Errno) -> Decision {
         let row = try database.existingItem(entry.item)
@@ -86,7 +88,16 @@ extension SyncEngine {
             return entry.remoteID == remote.id ? .show(transition) : .showReplaced(transition)
         }
         if entry.remoteVersion == remote.contentVersion {
-            if entry.remoteMetadata == remote.metadataVersion { return .nothing }
+            let isSame = entry.remoteMetadata == remote.metadataVersion
+            if isSame, entry.remoteID == remote.id { return .nothing }
+            if isSame || entry.remoteMetadata?.bytes.isEmpty == true {
+                // Not told when the bytes were sent, or its directory was moved since: it is theirs.
+                var known = entry
+                known.remoteMetadata = remote.metadataVersion
+                known.remoteID = remote.id
+                try database.update(known)
+                return .nothing
+            }
             return .show(Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen))
         }
         if entry.hasUnsentContent(generation: row.generation),
@@ -104,11 +115,17 @@ extension SyncEngine {
         _ entry: EntryRow,
         _ remote: RemoteItem,
         to directory: ItemID,
-        seen: Int64,
+        seen: MonotonicTime,
         _ database: Database
     ) throws(Errno) -> Decision {
         let row = try database.existingItem(entry.item)
         guard row.kind == remote.kind else { return .nothing }
+        if entry.isMoved || entry.hasUnsentContent(generation: row.generation),
+            let old = try database.remoteReference(of: entry)?.path
+        {
+            // What was told of its old name meanwhile may have been taken for what was sent of it.
+            enqueue([.directoryChanged(old.parent)], seen: .distantPast)
+        }
         if let occupant = try database.entry(directory, remote.name), occupant.id != entry.id, occupant.isUploaded,
             !occupant.isMoved, row.kind != .directory
         {

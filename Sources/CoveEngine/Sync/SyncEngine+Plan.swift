@@ -7,7 +7,7 @@ extension SyncEngine {
     struct PushPlan: Sendable {
         var entry: EntryRow
         var row: ItemRow
-        var changed: Int64
+        var changed: Timestamp
         var wasSent: Bool
         var attempts: Int64
         /// The directory it belongs in, as the provider knows it.
@@ -29,7 +29,7 @@ extension SyncEngine {
     /// Reads all a push needs, nil when nothing differs; throws when its directory must be sent first.
     func plan(_ journal: JournalRow) async throws(ProviderError) -> PushPlan? {
         let engine = engine
-        let now = engine.milliseconds()
+        let now = engine.journalTime()
         return try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) -> PushPlan? in
                 guard let entry = try database.entry(id: journal.entry), let row = try database.item(entry.item),
@@ -42,6 +42,13 @@ extension SyncEngine {
                     try database.dequeue(journal.entry)
                     return nil
                 }
+                if row.kind == .symbolicLink, !entry.isUploaded, !engine.provider.capabilities.symbolicLinks {
+                    var local = entry
+                    local.flags.insert(.localOnly)
+                    try database.update(local)
+                    try database.dequeue(entry.id)
+                    return nil
+                }
                 let fresh = try database.journalRow(journal.entry)
                 let differs =
                     !entry.isUploaded || entry.isMoved || entry.flags.contains(.metadataChanged)
@@ -52,11 +59,6 @@ extension SyncEngine {
                 }
                 guard let directory = try database.remoteReference(ofDirectory: entry.parent) else {
                     // Parents first.
-                    if let parent = try database.entry(ofDirectory: entry.parent),
-                        try database.journalRow(parent.id) == nil
-                    {
-                        try database.enqueue(parent.id, at: 0)
-                    }
                     throw .wouldBlock
                 }
                 var plan = PushPlan(
@@ -124,33 +126,63 @@ extension SyncEngine {
                 }
             }
         }
-        guard let document = found, beginPush(document) else { return .blocked }
+        guard let document = found else { return .later(.zero) }
+        guard beginPush(document) else { return .blocked }
         defer { endPush(document) }
         switch obstacle {
         case .entry(let id):
             do throws(ProviderError) {
                 try await moveAside(entry: id, document)
             } catch .noSuchItem {
-                // Its own push finds out what became of it.
+                // Its own push finds out what became of it, which goes first now, unless it waits for this one.
+                guard try await isMissing(document) else { return .retry(after: .milliseconds(100)) }
+                return try await makeAnew(entry: id, document)
             } catch .conflict {
                 // Something else is in its place: likewise.
+                return .retry(after: .milliseconds(100))
             }
         case .trash(let id):
             if try await isAwaited(trash: id) {
-                try await moveAside(trash: id, document)
-            } else {
-                await deleteRemotely(id)
+                do throws(ProviderError) {
+                    try await moveAside(trash: id, document)
+                } catch {
+                    // Something else, a file, may have its name.
+                    guard error.meansElsewhere else { throw error }
+                    // The change feed may know where it went.
+                    requestPoll()
+                    guard try await isMissing(document) else { return .later(.milliseconds(300)) }
+                    // It is deleted there, and what was to leave it is made anew.
+                    try await engine.onContentQueue { () throws(Errno) in
+                        try engine.catalog.write { database throws(Errno) in try database.endUnderway(document) }
+                    }
+                    try await endDeletion(id, place: nil)
+                }
+            } else if try await !sendDeletion(id) {
+                return .later(.milliseconds(200), because: "what was deleted before is looked for at the source")
             }
         }
-        return .blocked
+        return .later(.zero)
+    }
+
+    /// True when something that was to be moved aside was looked for often enough and is not there.
+    private func isMissing(_ document: DocumentID) async throws(ProviderError) -> Bool {
+        if missing.count > 1000 { missing = [:] }
+        let looks = missing[document, default: 0] + 1
+        missing[document] = looks
+        guard looks > 3, await isRootThere() else { return false }
+        missing[document] = nil
+        return true
     }
 
     private func moveAside(entry id: Int64, _ document: DocumentID) async throws(ProviderError) {
         let engine = engine
+        guard try await !takeUpUnanswered(document) else { return }
         let step = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write(durable: true) { database throws(Errno) -> (RemoteReference, EntryRow, Bool)? in
+            try engine.catalog.write(durable: true) {
+                database throws(Errno) -> (RemoteReference, EntryRow, name: FileName, isDirectory: Bool)? in
                 guard let entry = try database.entry(id: id), entry.document == document,
-                    let parent = entry.remoteParent, let current = try database.remoteReference(of: entry)
+                    let parent = entry.remoteParent, let current = try database.remoteReference(of: entry),
+                    let known = current.path.name
                 else { return nil }
                 let isDirectory = try database.existingItem(entry.item).kind == .directory
                 try self.rely(
@@ -160,17 +192,27 @@ extension SyncEngine {
                     for: document,
                     database
                 )
-                let place = Place(parent, FileName.passing(document).bytes)
-                let row = try database.existingItem(entry.item)
-                try database.beginUnderway(UnderwayRow(entry, to: place, row))
-                return (current, entry, isDirectory)
+                let hidden = PassingName(document, since: engine.journalTime(), original: known).name
+                try database.beginUnderway(
+                    UnderwayRow(entry, to: Place(parent, hidden.bytes), try database.existingItem(entry.item))
+                )
+                return (current, entry, hidden, isDirectory)
             }
         }
-        guard let (current, entry, isDirectory) = step, let parent = entry.remoteParent else { return }
-        let name = FileName.passing(document)
-        let directory = RemoteReference(id: nil, path: current.path.parent)
-        let moved = try await move(current, nil, directory, name)
+        guard let (current, entry, name, isDirectory) = step, let parent = entry.remoteParent else { return }
+        let base: ContentVersion? = isDirectory ? .directory : nil
+        let moved = try await move(current, base, RemoteReference(id: nil, path: current.path.parent), name)
         try await acknowledgeMove(of: entry, isDirectory: isDirectory, moved, to: parent, name, from: current.path)
+    }
+
+    /// What was sent of a document and never answered is found out about before it is moved again; true when there was something.
+    func takeUpUnanswered(_ document: DocumentID) async throws(ProviderError) -> Bool {
+        let engine = engine
+        let unanswered = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in try database.underway(document) }
+        }
+        if let unanswered { try await takeUp(unanswered) }
+        return unanswered != nil
     }
 
     /// True while something at the provider has still to leave a directory before it can be deleted.
@@ -188,21 +230,23 @@ extension SyncEngine {
 
     private func moveAside(trash id: Int64, _ document: DocumentID) async throws(ProviderError) {
         let engine = engine
+        guard try await !takeUpUnanswered(document) else { return }
         let step = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write(durable: true) { database throws(Errno) -> RemoteReference? in
+            try engine.catalog.write(durable: true) { database throws(Errno) -> (RemoteReference, FileName)? in
                 guard let row = try database.trash(id: id), row.isPending, let item = row.item,
-                    let parent = row.remoteParent, let current = try database.remoteReference(ofDirectory: item)
+                    let parent = row.remoteParent, let current = try database.remoteReference(ofDirectory: item),
+                    let known = current.path.name
                 else { return nil }
                 let place = Place(parent, row.remoteName ?? [])
                 try self.rely(on: [parent], moving: item, changing: [place], for: document, database)
-                let aside = Place(parent, FileName.passing(document).bytes)
+                let hidden = PassingName(document, since: engine.journalTime(), original: known).name
+                let aside = Place(parent, hidden.bytes)
                 try database.beginUnderway(UnderwayRow(document, isNew: false, to: aside, database.existingItem(item)))
-                return current
+                return (current, hidden)
             }
         }
-        guard let current = step else { return }
-        let name = FileName.passing(document)
-        let moved = try await move(current, nil, RemoteReference(id: nil, path: current.path.parent), name)
+        guard let (current, name) = step else { return }
+        let moved = try await move(current, .directory, RemoteReference(id: nil, path: current.path.parent), name)
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in
                 try database.endUnderway(document)

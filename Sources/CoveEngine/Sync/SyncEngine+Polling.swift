@@ -17,6 +17,20 @@ extension SyncEngine {
         try await relist(all: directories)
     }
 
+    /// How often some directories are listed whose changes are told.
+    static let lookInterval = TimeSpan.seconds(300)
+
+    /// Has some directories listed, in turn, though the provider tells of changes: what it missed is not missed for ever.
+    func requestLook(_ now: Timestamp) {
+        if now - lastLook >= Self.lookInterval {
+            // At the start all of them are listed.
+            mustLookAround = lastLook != .epoch
+            lastLook = now
+            requestPoll()
+        }
+        alarm(at: lastLook + Self.lookInterval, now: now)
+    }
+
     private func directoriesToPoll(everywhere: Bool) async throws(ProviderError) -> [ItemID] {
         let engine = engine
         let after = pollCursor
@@ -54,7 +68,7 @@ extension SyncEngine {
 /// The directories that programs opened lately, the latest first.
 final class UsedDirectories: Sendable {
     private static let maximum = 256
-    private let used = Mutex<[ItemID: Int64]>([:])
+    private let used = Mutex<[ItemID: MonotonicTime]>([:])
 
     func note(_ id: ItemID) {
         let now = System.monotonic()

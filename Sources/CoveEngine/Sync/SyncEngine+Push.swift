@@ -7,91 +7,37 @@ extension SyncEngine {
     enum PushResult {
         /// Nothing differs any more, or it was sent.
         case done
-        /// Look again after so many milliseconds.
-        case later(Int64)
-        /// It did not work out; look again after so many milliseconds, and count the attempt.
-        case retry(after: Int64)
-        /// Something else must be sent first; it was asked for.
+        /// Look again after so long; what is in the way until then.
+        case later(TimeSpan, because: String = "it is being changed")
+        /// It did not work out; look again after so long, and count the attempt.
+        case retry(after: TimeSpan)
+        /// Something else has come in the way since it was chosen.
         case blocked
         case failed(ProviderError)
     }
 
-    /// Starts pushes of what has settled, oldest change first.
-    func pushReady(_ now: Int64) {
-        let slots = pushSlots(now)
-        guard activePushes < slots, !engine.configuration.isReadOnly, !engine.disk.isStuck else { return }
-        let settle = engine.configuration.settleTime.milliseconds
-        let catalog = engine.catalog
-        let held = engine.tombstones.waiting()
-        var earliest = Int64.max
-        try? catalog.read { database throws(Errno) in
-            try database.eachReady(now: now) { row in
-                guard activePushes < slots else { return false }
-                let due = row.changed < forcedBefore ? 0 : row.changed + settle
-                guard due <= now else {
-                    // The rest changed later.
-                    earliest = min(earliest, due)
-                    return false
-                }
-                if let key = held.entries[row.entry], isBeingRewritten(key) {
-                    earliest = min(earliest, now + 200)
-                    return true
-                }
-                guard beginPush(row.document) else { return true }
-                Task { await self.push(row) }
-                return true
-            }
-            if let retry = try database.nextRetry(after: now) { earliest = min(earliest, retry) }
-        }
-        pushTrash(now, settle: settle, held: held.trash, &earliest)
-        if earliest != .max { alarm(at: earliest, now: now) }
-    }
-
-    /// How many pushes may go on: none while programs change much, which they are not to be slowed in, and after ten
-    /// seconds of that, or when a person asked for it, one.
-    private func pushSlots(_ now: Int64) -> Int {
-        if now - lastActivity.time >= 100 {
-            let count = engine.localChanges.load(ordering: .relaxed)
-            let isHigh = count - lastActivity.count > 50
-            lastActivity = (now, count, isHigh ? lastActivity.highSince ?? now : nil)
-        }
-        guard let since = lastActivity.highSince else { return SyncEngine.parallelPushes }
-        guard now - since < 10_000, forcedBefore < since else { return 1 }
-        alarm(at: now + 150, now: now)
-        return 0
-    }
-
-    /// True while a file that may take over a departed document's name is being written.
-    func isBeingRewritten(_ key: Place) -> Bool {
+    /// Sends one row of the journal, whose document is claimed.
+    func push(_ id: Int64, _ row: QueueRow) async {
         let engine = engine
-        let entry = try? engine.catalog.read { database throws(Errno) in try database.entry(key.parent, key.name) }
-        guard let found = entry, !found.isUploaded else { return false }
-        return engine.live.isWritable(found.item)
-    }
-
-    private func push(_ journal: JournalRow) async {
+        let found = try? engine.catalog.read { database throws(Errno) in try database.journalRow(id) }
+        guard let journal = found ?? nil else { return }
+        // It has another document's identity since it was chosen, which is not the one that is claimed.
+        guard journal.document == row.document else { return block(row) }
         let result = await attempt(journal)
-        let engine = engine
         switch result {
-        case .done: break
-        case .later(let milliseconds):
-            let retry = engine.milliseconds() + milliseconds
-            try? engine.catalog.write { database throws(Errno) in
-                try database.postpone(journal.entry, attempts: journal.attempts, retry: retry, error: journal.error)
-            }
-        case .retry(let milliseconds):
-            let retry = engine.milliseconds() + milliseconds
+        case .done: noteProgress(row)
+        case .later(let pause, let reason): postpone(row, pause, reason)
+        case .blocked: block(row)
+        case .retry(let pause):
+            let retry = engine.journalTime() + pause
             try? engine.catalog.write { database throws(Errno) in
                 try database.postpone(journal.entry, attempts: journal.attempts + 1, retry: retry, error: journal.error)
             }
-        case .blocked:
-            let retry = engine.milliseconds() + Int64.random(in: 20...200)
-            try? engine.catalog.write { database throws(Errno) in
-                try database.postpone(journal.entry, attempts: journal.attempts, retry: retry, error: journal.error)
-            }
         case .failed(.cancelled): break
+        case .failed(.throttled(let pause)): throttle(row, pause)
         case .failed(let error) where error.parksAccount: disconnect(error)
         case .failed(let error):
+            if error == .timedOut { pushLimit.refused(engine.journalTime()) }
             let retry = backoff(attempts: journal.attempts)
             engine.log.info("entry \(journal.entry): sending failed: \(error)")
             try? engine.catalog.write { database throws(Errno) in
@@ -102,9 +48,7 @@ extension SyncEngine {
                     error: "\(error)"
                 )
             }
-            alarm(at: retry, now: engine.milliseconds())
         }
-        endPush(journal.document)
     }
 
     private func attempt(_ journal: JournalRow) async -> PushResult {
@@ -112,7 +56,7 @@ extension SyncEngine {
             guard let plan = try await plan(journal) else { return .done }
             if let unanswered = plan.unanswered {
                 try await takeUp(unanswered)
-                return .later(0)
+                return .later(.zero)
             }
             if let obstacle = plan.obstacle { return try await clear(obstacle) }
             return try await send(plan)
@@ -120,13 +64,13 @@ extension SyncEngine {
             return .blocked
         } catch .failed(_, .stale) {
             // A save gave the document another item meanwhile.
-            return .later(20)
+            return .later(.milliseconds(20))
         } catch .noSuchItem where journal.attempts < 5 {
             // What was in the way, or was to be compared, went away meanwhile.
-            return .retry(after: 100)
+            return .retry(after: .milliseconds(100))
         } catch .busy where journal.attempts < 8 {
             // Somebody holds a lock there, which ends by itself.
-            return .retry(after: 250 << min(journal.attempts, 5))
+            return .retry(after: .milliseconds(250).doubled(min(journal.attempts, 5)))
         } catch {
             return .failed(error)
         }
@@ -147,11 +91,17 @@ extension SyncEngine {
             "sending \(plan.entry.document) \(plan.directory.path)/\(FileName(unchecked: plan.entry.name)), "
                 + "at the provider \(plan.current.map { "\($0.path)" } ?? "new")"
         )
-        guard let current = plan.current else { return try await create(plan) }
+        guard let current = plan.current else {
+            // Where the directory is gone in which it was, only what is here can be made anew.
+            if plan.entry.isUploaded, plan.row.residency == .dataless { return try await recreate(plan) }
+            return try await create(plan)
+        }
         if plan.entry.isMoved {
             try await beginUnderway(UnderwayRow(plan.entry, to: plan.entry.place, plan.row))
             do throws(ProviderError) {
-                let moved = try await move(current, nil, plan.directory, FileName(unchecked: plan.entry.name))
+                // Another device's file may have the directory's old name by now.
+                let base: ContentVersion? = plan.row.kind == .directory ? .directory : nil
+                let moved = try await move(current, base, plan.directory, FileName(unchecked: plan.entry.name))
                 engine.counters.moves.add(1, ordering: .relaxed)
                 try await acknowledgeMove(
                     of: plan.entry,
@@ -161,7 +111,7 @@ extension SyncEngine {
                     FileName(unchecked: plan.entry.name),
                     from: current.path
                 )
-                return .later(0)
+                return .later(.zero)
             } catch .filenameCollision(let other) {
                 return try await collide(plan, with: other)
             } catch .noSuchItem {
@@ -195,9 +145,11 @@ extension SyncEngine {
         } catch .filenameCollision(let other) {
             return try await collide(plan, with: other)
         } catch .noSuchItem {
-            // Its directory has moved or is gone there; the change feed tells more.
+            // Its directory has moved or is gone there; the change feed tells more, or has told it in vain.
             requestPoll()
-            if plan.attempts < 3 { return .retry(after: 200) }
+            if plan.attempts < 3 { return .retry(after: .milliseconds(200)) }
+            let path = plan.directory.path
+            if !path.isRoot { enqueue([.removed(path)], seen: .distantPast) }
             throw .failed("its folder is no longer at the source; it is looked for again", nil)
         }
     }
@@ -217,14 +169,13 @@ extension SyncEngine {
             }
             engine.counters.providerRequests.add(1, ordering: .relaxed)
             let remote = try await provider.modify(current, base: base, metadata: plan.metadata, content: nil)
-            try await acknowledge(plan, remote, generation: nil, bytes: nil)
-            return .done
+            return try await acknowledge(plan, remote, generation: nil, bytes: nil)
         } catch .conflict(let other) {
             guard hasContent else {
                 // Only dates or permissions: the newer bytes come in first, then these are sent again.
                 requestPoll()
-                if let other { enqueue([.updated(other, directory: current.path.parent)], seen: 0) }
-                return .later(500)
+                if let other { enqueue([.updated(other, directory: current.path.parent)], seen: .distantPast) }
+                return .later(.milliseconds(500))
             }
             return try await conflict(plan, current, with: other)
         } catch .noSuchItem {
@@ -243,13 +194,14 @@ extension SyncEngine {
             engine.counters.providerRequests.add(1, ordering: .relaxed)
             try await beginUnderway(UnderwayRow(plan.entry, to: plan.entry.place, plan.row))
             let remote = try await send(nil)
-            try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
-            return .done
+            return try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
         }
         // A program still reads the bytes that these would replace.
-        if engine.departing.needs(plan.entry.document) { return .later(500) }
+        if engine.departing.needs(plan.entry.document) {
+            return .later(.milliseconds(500), because: "a program still reads its bytes, which are only at the source")
+        }
         let rest = try await engine.onContentQueue { () throws(Errno) in try engine.databaseRest(beside: plan.entry) }
-        if rest > 0 { return .later(rest) }
+        if rest > .zero { return .later(rest, because: "the log of a database beside it is in use") }
         let progress = shared.withLock { $0.claims.progress(of: plan.entry.document) } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
             let outcome = try engine.beginSnapshot(
@@ -270,14 +222,16 @@ extension SyncEngine {
             return outcome
         }
         switch outcome {
-        case .busy(let milliseconds): return .later(max(milliseconds, 20))
+        case .busy(let pause):
+            return .later(max(pause, .milliseconds(20)), because: "a program has it open for writing, or claims it")
         case .incomplete:
             do throws(Errno) {
                 try await engine.materialize(plan.row.id)
             } catch {
+                if error == .stale { return try await endWithoutBase(plan) }
                 throw .failed("its base version can't be fetched (\(error)); its changes stay here", nil)
             }
-            return .later(0)
+            return .later(.zero)
         case .ready(let source, let generation, let size):
             defer { engine.endSnapshot(source) }
             engine.counters.providerRequests.add(1, ordering: .relaxed)
@@ -285,11 +239,10 @@ extension SyncEngine {
             do throws(ProviderError) {
                 remote = try await send(source)
             } catch {
-                if error == .cancelled { return .later(0) }
+                if error == .cancelled { return .later(.zero) }
                 throw error
             }
-            try await acknowledge(plan, remote, generation: generation, bytes: size)
-            return .done
+            return try await acknowledge(plan, remote, generation: generation, bytes: size)
         }
     }
 }

@@ -17,6 +17,10 @@ extension SyncEngine {
         case takeUp(UnderwayRow)
         case removeTree(Int64)
         case resurrect(trash: Int64)
+        /// It was told of a directory that the catalog does not have there.
+        case elsewhere
+        /// It has a hidden name, and nothing here stands for it.
+        case stray
     }
 
     /// Asks for the changes after the last known place, and takes them in.
@@ -48,6 +52,9 @@ extension SyncEngine {
                 let everywhere = pollsEverywhere
                 pollsEverywhere = false
                 try await pollDirectories(everywhere: everywhere)
+            } else if mustLookAround {
+                mustLookAround = false
+                try await pollDirectories(everywhere: false)
             }
         } catch {
             if error.parksAccount { disconnect(error) } else { engine.log.info("polling failed: \(error)") }
@@ -93,7 +100,7 @@ extension SyncEngine {
             }
         }
         // A file that left one directory may have come up in another: removals last.
-        await take(removed.map { Seen(change: $0, time: 0) })
+        await take(removed.map { Seen(change: $0, time: .distantPast) })
     }
 
     private func save(_ anchor: Anchor) async throws(ProviderError) {
@@ -149,13 +156,15 @@ extension SyncEngine {
                 below += await listAgain(path).map { .removed($0) }
                 if failedListings != failures { unseen.insert(path) }
             }
-            for remote in changed {
+            // What was a directory may have become one of those that are new.
+            for remote in changed.filter({ $0.kind == .directory }) + changed.filter({ $0.kind != .directory }) {
                 // The version of a directory is recorded when what is below it has been seen.
                 if unseen.contains(reference.path.appending(FileName(unchecked: remote.name))) { continue }
                 await take([Seen(change: .updated(remote, directory: reference.path), time: time)])
             }
             page = listing.next
         } while page != nil
+        try await forgetProblems(at: reference.path, except: names)
         return below + (try await missing(names, from: directory, at: reference.path))
     }
 
@@ -210,41 +219,21 @@ extension SyncEngine {
         var listings: [RemotePath] = []
         if !events.isEmpty { engine.takenChanges.add(1, ordering: .releasing) }
         for event in events {
-            if let place = movedPlace(of: event.change) {
-                listings.append(place)
-                continue
-            }
+            listings += placesNow(of: event)
             switch event.change {
             case .updated(let remote, let directory): await update(remote, directory, seen: event.time)
             case .removed(let path): removals.append(path)
             case .directoryChanged(let path): listings.append(path)
             }
         }
-        for path in listings { removals += await listAgain(path) }
+        var listed: Set<RemotePath> = []
+        for path in listings where listed.insert(path).inserted {
+            if await isKnown(path) { removals += await listAgain(path) } else { await seek(path) }
+        }
         await remove(removals)
     }
 
-    /// The directory to list instead, when a change was told of a place that was moved away by a push since.
-    private func movedPlace(of event: RemoteChange) -> RemotePath? {
-        guard !recentMoves.isEmpty else { return nil }
-        let told: RemotePath
-        switch event {
-        case .updated(_, let directory): told = directory
-        case .removed(let path): told = path.parent
-        case .directoryChanged(let path): told = path
-        }
-        let isKnown = try? engine.catalog.read { database throws(Errno) in
-            try database.directory(atRemotePath: told) != nil
-        }
-        if isKnown != false { return nil }
-        var path = told
-        for (old, new) in recentMoves where path == old || path.isInside(old) {
-            path = RemotePath(new.names + path.names.dropFirst(old.names.count))
-        }
-        return path == told ? nil : path
-    }
-
-    private func listAgain(_ path: RemotePath) async -> [RemotePath] {
+    func listAgain(_ path: RemotePath) async -> [RemotePath] {
         let engine = engine
         do throws(ProviderError) {
             let found = try await engine.onContentQueue { () throws(Errno) in
@@ -262,12 +251,13 @@ extension SyncEngine {
             }
         } catch {
             failedListings += 1
+            takeAgain(.directoryChanged(path))
             if error.parksAccount { disconnect(error) }
             return []
         }
     }
 
-    func update(_ first: RemoteItem, _ path: RemotePath, seen firstTime: Int64) async {
+    func update(_ first: RemoteItem, _ path: RemotePath, seen firstTime: MonotonicTime) async {
         let engine = engine
         var remote = first
         var seen = firstTime
@@ -278,15 +268,25 @@ extension SyncEngine {
                     try self.decide(item, path, seen: time, database)
                 }
             }
-            guard let decision = decided else { return }
+            guard let decision = decided else {
+                failedListings += 1
+                return takeAgain(.updated(remote, directory: path))
+            }
             do throws(ProviderError) {
                 switch decision {
                 case .nothing: return
+                case .elsewhere: return await seek(path)
                 case .wait(let document): await waitUntilIdle(document)
                 case .removeTree(let entry):
+                    switch await takeRenamed(entry, seen: seen) {
+                    case .renamed: continue
+                    case .later: return
+                    case .gone: break
+                    }
                     guard await mayRemove([entry]) else { return }
                     await removeTree(entry, seen: seen)
                 case .resurrect(let trash): try await resurrect(trash)
+                case .stray: return try await takeStray(remote, path)
                 case .takeUp(let row):
                     if beginPush(row.document) {
                         defer { endPush(row.document) }
@@ -298,7 +298,9 @@ extension SyncEngine {
                     (remote, seen) = (found, time)
                 case .show(let transition), .showReplaced(let transition):
                     let change = RemoteChange.updated(remote, directory: path)
-                    let showing = try await show(transition) { [weak self] in self?.enqueue([change], seen: 0) }
+                    let showing = try await show(transition) { [weak self] in
+                        self?.enqueue([change], seen: .distantPast)
+                    }
                     // Others that come behind it don't wait.
                     if showing == .claimed { return }
                     if showing == .shown {
@@ -306,6 +308,8 @@ extension SyncEngine {
                             await listMerged(remote.name, path)
                         } else if case .insert = transition.kind, remote.kind == .directory {
                             await listMerged(remote.name, path)
+                        } else if case .move = transition.kind, remote.kind == .directory {
+                            listMoved(remote.name, path)
                         }
                         // What had the name was of another kind: now this one can have it.
                         if case .remove = transition.kind { continue }
@@ -318,6 +322,9 @@ extension SyncEngine {
                     seen = time
                 }
             } catch {
+                // Its directory was not seen as it is.
+                failedListings += 1
+                takeAgain(.updated(remote, directory: path))
                 if error.parksAccount { disconnect(error) }
                 engine.log.info("\(path)/\(String(decoding: remote.name, as: UTF8.self)): \(error)")
                 return
@@ -331,12 +338,15 @@ extension SyncEngine {
     private func lookAgain(
         _ name: [UInt8],
         _ path: RemotePath
-    ) async throws(ProviderError) -> (RemoteItem, Int64)? {
+    ) async throws(ProviderError) -> (RemoteItem, MonotonicTime)? {
         let engine = engine
         let directory = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in try database.directory(atRemotePath: path) }
         }
-        guard let directory else { return nil }
+        guard let directory else {
+            await seek(path)
+            return nil
+        }
         let seen = System.monotonic()
         return try await look(for: name, in: directory).found.map { ($0, seen) }
     }

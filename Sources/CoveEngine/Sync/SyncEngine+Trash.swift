@@ -3,83 +3,42 @@ internal import Synchronization
 
 /// Sending deletions, and keeping what was deleted.
 extension SyncEngine {
-    /// Starts sending settled deletions, unless there are so many that a person is to be asked.
-    func pushTrash(_ now: Int64, settle: Int64, held: [Int64: Place], _ earliest: inout Int64) {
-        let catalog = engine.catalog
-        let count = (try? catalog.read { database throws(Errno) in try database.pendingDeletions() }) ?? 0
-        guard count > 0 else {
-            shared.withLock { $0.heldDeletions = 0 }
-            acceptsLocalDeletions = false
-            return
-        }
-        if count > SyncEngine.deletionBrake, !acceptsLocalDeletions {
-            let isMinority = try? catalog.read { database throws(Errno) in try database.hasUploaded(atLeast: count) }
-            if isMinority == false {
-                shared.withLock { $0.heldDeletions = count }
-                return
-            }
-        }
-        shared.withLock { $0.heldDeletions = 0 }
-        let ready = try? catalog.read { database throws(Errno) in try database.readyTrash(now: now, limit: 64) }
-        for row in ready ?? [] {
-            guard activePushes < SyncEngine.parallelPushes else { return }
-            let due = row.deleted < forcedBefore ? 0 : row.deleted + settle
-            if due > now {
-                earliest = min(earliest, due)
-                continue
-            }
-            if let key = held[row.id], isBeingRewritten(key) {
-                earliest = min(earliest, now + 200)
-                continue
-            }
-            guard beginPush(row.document) else { continue }
-            Task {
-                await self.deleteRemotely(row.id)
-                self.endPush(row.document)
-            }
-        }
-        let next = try? catalog.read { database throws(Errno) in try database.nextTrashRetry(after: now) }
-        if let next { earliest = min(earliest, next) }
-    }
-
-    /// Sends one deletion: by a move into the provider's trash where its bytes are only there.
-    func deleteRemotely(_ id: Int64) async {
+    /// Sends one deletion, whose document is claimed: by a move into the provider's trash where its bytes are only there.
+    func deleteRemotely(_ id: Int64, _ queued: QueueRow) async {
         let engine = engine
         do throws(ProviderError) {
-            try await sendDeletion(id)
+            if try await sendDeletion(id) { noteProgress(queued) }
         } catch .failed(_, .wouldBlock) {
-            let retry = engine.milliseconds() + Int64.random(in: 20...200)
-            try? engine.catalog.write { database throws(Errno) in try database.postponeTrash(id, retry: retry) }
+            block(queued)
+        } catch .throttled(let pause) {
+            throttle(queued, pause)
         } catch {
             if error == .cancelled { return }
             if error.parksAccount { return disconnect(error) }
             engine.log.info("trash \(id): deleting failed: \(error)")
-            let due = try? engine.catalog.write { database throws(Errno) -> Int64 in
-                guard var row = try database.trash(id: id) else { return 0 }
+            _ = try? engine.catalog.write { database throws(Errno) in
+                guard var row = try database.trash(id: id) else { return }
                 row.attempts += 1
                 row.retry = self.retryTime(row.attempts)
                 // What somebody holds a lock on is free again soon.
                 row.error = error == .busy && row.attempts < 8 ? nil : "\(error)"
                 try database.update(row)
-                return row.retry
             }
-            if let due, due > 0 { alarm(at: due, now: engine.milliseconds()) }
         }
     }
 
-    private nonisolated func retryTime(_ attempts: Int64) -> Int64 {
-        let delay: Int64 = min(300_000, 1000 << min(attempts, 9))
-        return engine.milliseconds() + Int64.random(in: delay / 2...delay)
+    private nonisolated func retryTime(_ attempts: Int64) -> Timestamp {
+        let delay = min(Self.longestPause, TimeSpan.seconds(1).doubled(min(attempts, 9)))
+        return engine.journalTime() + .random(in: delay / 2...delay)
     }
 
-    private func sendDeletion(_ id: Int64) async throws(ProviderError) {
+    /// Sends one deletion, whose document is claimed; false when it has to be tried again, for it is not where it was.
+    func sendDeletion(_ id: Int64) async throws(ProviderError) -> Bool {
         let engine = engine
-        let unanswered = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
-                try database.trash(id: id).flatMap { row throws(Errno) in try database.underway(row.document) }
-            }
+        let document = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in try database.trash(id: id)?.document }
         }
-        if let unanswered { try await takeUp(unanswered) }
+        if let document { _ = try await takeUpUnanswered(document) }
         let found = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) -> (TrashRow, RemoteReference)? in
                 guard let row = try database.trash(id: id), row.isPending, let parent = row.remoteParent,
@@ -93,18 +52,27 @@ extension SyncEngine {
                 return (row, reference)
             }
         }
-        guard let (row, reference) = found else { return try await endDeletion(id, place: nil) }
+        guard let (row, reference) = found else {
+            try await endDeletion(id, place: nil)
+            return true
+        }
         engine.log.debug("deleting \(row.document) \(reference.path)")
         engine.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {
-            let base = row.kind == .file ? row.remoteVersion : nil
+            let base: ContentVersion? =
+                switch row.kind {
+                case .file: row.remoteVersion
+                // Another device's file may have its name by now.
+                case .directory: .directory
+                default: nil
+                }
             if row.kind == .file, row.item == nil, engine.provider.capabilities.trash {
                 // A document may be deleted, go on as the file that takes its name, and be deleted again.
-                let token = "\(row.document)-\(row.deleted)"
+                let token = "\(row.document)-\(row.deleted.millisecondsSinceEpoch)"
                 let kept = try await engine.provider.trash(reference, base: base, as: token)
                 engine.counters.deletions.add(1, ordering: .relaxed)
-                guard kept != nil else { return try await endDeletion(id, place: nil) }
-                return try await endDeletion(id, place: Array(token.utf8), of: row)
+                try await endDeletion(id, place: kept.map { _ in Array(token.utf8) }, of: row)
+                return true
             }
             if row.kind == .file, let item = row.item {
                 // From here on these bytes are the only ones.
@@ -116,17 +84,51 @@ extension SyncEngine {
             try await engine.provider.delete(reference, base: base)
             engine.counters.deletions.add(1, ordering: .relaxed)
             try await endDeletion(id, place: nil)
+            if row.kind == .directory { await lookAtSuccessor(of: reference) }
         } catch .noSuchItem {
+            if let pause = try await restBeforeLook(for: row.document, at: reference, in: row.remoteParent) {
+                try await rest(row.id, pause)
+                return false
+            }
             try await endDeletion(id, place: nil)
+            await lookAtSuccessor(of: reference)
         } catch .conflict(let other) {
             // Changed there since: it comes back.
+            if let hidden = reference.path.name, hidden.isPassing {
+                let name = PassingName(hidden)?.original ?? row.path.name ?? Self.recoveredName(hidden)
+                let there = RemoteReference(id: other?.id, path: reference.path)
+                try await bringToLight(there, other?.kind ?? row.kind, as: name, isMerging: false)
+            }
             try await endDeletion(id, place: nil, forget: true)
-            if let other { enqueue([.updated(other, directory: reference.path.parent)], seen: 0) }
+            if let other { enqueue([.updated(other, directory: reference.path.parent)], seen: .distantPast) }
             requestPoll()
         } catch .directoryNotEmpty {
+            // It was hidden to make room for what has its name now: what came into it meanwhile is to be seen.
+            if let hidden = reference.path.name, hidden.isPassing {
+                let name = PassingName(hidden)?.original ?? row.path.name ?? Self.recoveredName(hidden)
+                try await bringToLight(reference, .directory, as: name, isMerging: true)
+            }
             try await endDeletion(id, place: nil, forget: true)
-            enqueue([.directoryChanged(reference.path.parent)], seen: 0)
+            enqueue([.directoryChanged(reference.path.parent)], seen: .distantPast)
         }
+        return true
+    }
+
+    /// Has a deletion tried again after so long.
+    private func rest(_ id: Int64, _ pause: TimeSpan) async throws(ProviderError) {
+        let engine = engine
+        let retry = engine.journalTime() + pause
+        try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) in try database.postponeTrash(id, retry: retry) }
+        }
+    }
+
+    /// Takes in what has the name of a deleted item by now: it was not shown while that was to be deleted.
+    private func lookAtSuccessor(of reference: RemoteReference) async {
+        guard engine.provider.capabilities.stableIDs, let name = reference.path.name else { return }
+        let parent = RemoteReference(id: nil, path: reference.path.parent)
+        guard let other = try? await engine.provider.lookup(name, in: parent) else { return }
+        enqueue([.updated(other, directory: parent.path)], seen: .distantPast)
     }
 
     /// The provider knows: documents stay in the trash for a while, directories and refused deletions do not.
@@ -169,9 +171,9 @@ extension SyncEngine {
 
     /// Deletes for good what has been in the trash for so long; returns how many documents.
     @discardableResult
-    func expireTrash(olderThan milliseconds: Int64) async -> Int {
+    func expireTrash(olderThan age: TimeSpan) async -> Int {
         let engine = engine
-        let limit = engine.milliseconds() - milliseconds
+        let limit = engine.journalTime() - age
         let rows = (try? engine.catalog.read { database throws(Errno) in try database.trash(pending: false) }) ?? []
         var count = 0
         for row in rows where row.deleted <= limit {

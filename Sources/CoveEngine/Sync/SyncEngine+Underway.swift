@@ -50,7 +50,10 @@ extension SyncEngine {
         }
         if let directory, let remote, remote.kind == .directory {
             // Others may have put something into it since.
-            enqueue([.directoryChanged(directory.path.appending(FileName(unchecked: row.place.name)))], seen: 0)
+            enqueue(
+                [.directoryChanged(directory.path.appending(FileName(unchecked: row.place.name)))],
+                seen: .distantPast
+            )
         }
     }
 
@@ -147,7 +150,7 @@ extension SyncEngine {
         entry.remoteParent = isHere ? nil : row.place.parent
         entry.remoteName = isHere ? nil : row.place.name
         try database.update(entry)
-        if try database.journalRow(entry.id) == nil { try database.enqueue(entry.id, at: 0) }
+        if try database.journalRow(entry.id) == nil { try database.enqueue(entry.id, at: .epoch) }
         try database.markSent(entry.id, false)
     }
 

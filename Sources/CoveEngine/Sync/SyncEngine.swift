@@ -7,13 +7,11 @@ internal import Synchronization
 /// State-based: what is sent is the difference between an entry and what the provider has acknowledged of it, so
 /// renames, deletions and rewrites that cancel each other out are never sent.
 actor SyncEngine {
-    /// Pushes going on at a time.
-    static let parallelPushes = 4
     /// A deletion of more documents than this, and of more than half of all, waits for a person.
     static let deletionBrake = 100
 
-    /// Removals at the source within so many milliseconds count as one.
-    static let brakeTime: Int64 = 600_000
+    /// Removals at the source within this time count as one.
+    static let brakeTime = TimeSpan.seconds(600)
 
     let engine: Engine
     nonisolated let executor = QueueExecutor(label: "cove.sync")
@@ -33,6 +31,12 @@ actor SyncEngine {
         var inbox: [Seen] = []
         var isPolling = true
         var failures: [ItemID: String] = [:]
+        /// Rows that came to an end.
+        var sent = 0
+        var progress = Progress()
+        var standstill: Standstill?
+        /// Hidden items at the provider that nothing here stands for, and when they were first seen.
+        var strays = Strays()
     }
 
     nonisolated let shared = Mutex(Shared())
@@ -41,44 +45,77 @@ actor SyncEngine {
 
     private var isStopped = false
     private var connectAttempts = 0
-    private var nextConnect: Int64 = 0
+    private var nextConnect = Timestamp.epoch
     private var isConnecting = false
     /// The network changed while an attempt was under way, which may wait for what is no more.
     private var hasNetworkChanged = false
     private var isPollingNow = false
     private var pollRequested = true
-    private var timerDue: Int64 = .max
+    private var timerDue = Timestamp.distantFuture
     private var signalTask: Task<Void, Never>?
     /// Changes made before this moment are sent without settling.
-    var forcedBefore: Int64 = 0
+    var forcedBefore = Timestamp.epoch
     var acceptsDeletions = false
     /// Documents that the source lost lately, and since when they are counted.
-    var lateRemovals: (since: Int64, count: Int) = (0, 0)
+    var lateRemovals: (since: Timestamp, count: Int) = (.epoch, 0)
+    /// It is being looked for what became of directories that are gone.
+    var isLookingAround = false
+    /// So much is gone that everything was listed again before a person is asked.
+    var hasLookedEverywhere = false
     /// Removals were held back: the next poll lists everything again.
     var mustListAgain = false
     var acceptsLocalDeletions = false
+    /// Which rows of the queue are sent when.
+    var schedule = Schedule()
+    /// Nothing is sent before that: the source asked for patience.
+    var throttledUntil = Timestamp.epoch
+    /// What was found when the deletions that wait were counted last.
+    var lastBrake: (time: Timestamp, changes: Int, holds: Bool) = (.distantPast, 0, false)
+    /// Who left a name lately, as of some time and number of local changes.
+    var knownDeparted: (time: Timestamp, changes: Int, rows: (entries: [Int64: Place], trash: [Int64: Place])) = (
+        .distantPast, -1, ([:], [:])
+    )
+    /// How often rows were to be looked at again at once.
+    var eager: [QueueKey: Int] = [:]
+    /// How often documents were not there to be moved aside.
+    var missing: [DocumentID: Int] = [:]
+    /// How often documents were looked for whose directories may be elsewhere.
+    var looks: [DocumentID: Int] = [:]
+    /// When rows that wait for a folder were put right last.
+    var lastRevival = Timestamp.epoch
     var activePushes = 0
+    /// What they count for.
+    var activeWeight = 0
+    var pushLimit = PushLimit()
     var claimWaiters: [CheckedContinuation<Void, Never>] = []
     var endedClaims = 0
     /// Nothing is sent before the provider's changes since the last connection were taken in.
     private var hasPolled = false
     /// Directories that were moved at the provider lately: changes told of their old places are not lost.
-    var recentMoves: [(from: RemotePath, to: RemotePath)] = []
+    var recentMoves: [(from: RemotePath, to: RemotePath, time: MonotonicTime)] = []
+    /// Changes that could not be taken in.
+    var failedLooks = FailedLooks()
     /// The local changes counted at some moment, and since when they have been many.
-    var lastActivity: (time: Int64, count: Int, highSince: Int64?) = (0, 0, nil)
+    var lastActivity: (time: Timestamp, count: Int, highSince: Timestamp?) = (.epoch, 0, nil)
     /// A person asked for all changes: the next poll lists every listed directory.
     var pollsEverywhere = false
     /// The last directory that was polled in its turn.
     var pollCursor: Int64 = 0
+    /// When directories whose changes are told were listed all the same, and whether that is due.
+    var lastLook = Timestamp.epoch
+    var mustLookAround = false
     /// Listings that did not work out, so far.
     var failedListings = 0
     /// When the last round was; at first, what an earlier daemon has dated later than now is looked for.
-    private var lastRound: Int64 = .max
-    private var lastPoll: Int64 = 0
-    private var lastQuota: Int64 = 0
-    private var lastExpiry: Int64 = 0
+    private var lastRound = Timestamp.distantFuture
+    private var lastPoll = Timestamp.epoch
+    private var lastQuota = Timestamp.epoch
+    private var lastExpiry = Timestamp.epoch
 
-    init(_ engine: Engine) { self.engine = engine }
+    init(_ engine: Engine) {
+        self.engine = engine
+        if engine.work.isHeld { shared.withLock { $0.isPaused = true } }
+    }
 
     /// What statfs(2) shows.
     nonisolated var knownQuota: ProviderQuota? { shared.withLock { $0.quota } }
@@ -92,7 +129,7 @@ actor SyncEngine {
     /// Says that something changed here: it rests before it is sent, so one look serves all that change meanwhile.
     nonisolated func wakeSoon() {
         guard !lookPending.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        executor.after(min(50, engine.configuration.settleTime.milliseconds / 4)) { [weak self] in
+        executor.after(min(.milliseconds(50), engine.configuration.settleTime / 4)) { [weak self] in
             self?.lookPending.store(false, ordering: .releasing)
             self?.wake()
         }
@@ -111,10 +148,10 @@ actor SyncEngine {
         isStopped = true
         signalTask?.cancel()
         // Pushes that are under way end by themselves, or stay in the journal when a stalled source holds them.
-        let deadline = System.monotonic() + 5_000_000_000
+        let deadline = System.monotonic() + .seconds(5)
         while activePushes > 0 || isPollingNow, System.monotonic() < deadline {
             await withCheckedContinuation { continuation in
-                executor.after(20) { continuation.resume() }
+                executor.after(.milliseconds(20)) { continuation.resume() }
             }
         }
     }
@@ -130,32 +167,35 @@ actor SyncEngine {
     /// A remote change, and when the look at the provider that told of it began.
     struct Seen: Sendable {
         let change: RemoteChange
-        let time: Int64
+        let time: MonotonicTime
     }
 
-    nonisolated func enqueue(_ events: [RemoteChange], seen time: Int64) {
+    nonisolated func enqueue(_ events: [RemoteChange], seen time: MonotonicTime) {
         shared.withLock { $0.inbox += events.map { Seen(change: $0, time: time) } }
         wake()
     }
 
     /// Takes a change up again in a while: a push, or the mount, was in its way.
     func enqueueLater(_ change: RemoteChange) {
-        executor.after(1000) { [weak self] in self?.enqueue([change], seen: 0) }
+        executor.after(.seconds(1)) { [weak self] in self?.enqueue([change], seen: .distantPast) }
     }
 
     /// One look at everything: connects, takes remote changes in, sends what is ready, and sets the next alarm.
     private func round() async {
         wakePending.store(false, ordering: .releasing)
         guard !isStopped else { return }
-        let now = engine.milliseconds()
+        let now = engine.journalTime()
         heedClock(now)
+        if engine.work.isHeld { return }
         if !shared.withLock({ $0.isConnected }) {
             await connect(now)
             return
         }
         if mustPoll {
-            let due = lastPoll + engine.configuration.pollInterval.milliseconds
+            let due = lastPoll + engine.configuration.pollInterval
             if now >= due { pollRequested = true } else { alarm(at: due, now: now) }
+        } else {
+            requestLook(now)
         }
         if !isPollingNow, pollRequested || !shared.withLock({ $0.inbox.isEmpty }) {
             isPollingNow = true
@@ -163,49 +203,51 @@ actor SyncEngine {
             Task { await self.pollRound() }
         }
         if hasPolled, !shared.withLock({ $0.isPaused }) { pushReady(now) }
-        if now - lastExpiry > 3_600_000 {
+        if now - lastExpiry > .seconds(3600) {
             lastExpiry = now
-            await expireTrash(olderThan: engine.configuration.trashTime.milliseconds)
+            await expireTrash(olderThan: engine.configuration.trashTime)
             engine.contentQueue.async { [engine] in engine.expireVersions() }
         }
     }
 
     /// Everything is dated by the wall clock: when that is set back, what is dated later would wait until then.
-    private func heedClock(_ now: Int64) {
+    private func heedClock(_ now: Timestamp) {
         defer { lastRound = now }
-        guard now < lastRound - 1000 else { return }
+        guard now < lastRound - .seconds(1) else { return }
         (nextConnect, lastPoll, lastQuota) = (min(nextConnect, now), min(lastPoll, now), min(lastQuota, now))
-        lastExpiry = min(lastExpiry, now)
-        timerDue = .max
+        (lastExpiry, lastLook) = (min(lastExpiry, now), min(lastLook, now))
+        timerDue = .distantFuture
         forcedBefore = min(forcedBefore, now)
+        throttledUntil = min(throttledUntil, now)
+        schedule.endRests()
         try? engine.catalog.write { database throws(Errno) in
-            try database.run("UPDATE journal SET changed = ?1 WHERE changed > ?1", .int(now))
-            try database.run("UPDATE journal SET retry = 0 WHERE retry > ?", .int(now + Self.longestPause))
-            try database.run("UPDATE trash SET deleted = ?1 WHERE deleted > ?1 AND pending = 1", .int(now))
+            try database.run("UPDATE journal SET changed = ?1 WHERE changed > ?1", .milliseconds(now))
+            try database.run("UPDATE journal SET retry = 0 WHERE retry > ?", .milliseconds(now + Self.longestPause))
+            try database.run("UPDATE trash SET deleted = ?1 WHERE deleted > ?1 AND pending = 1", .milliseconds(now))
             try database.run(
                 "UPDATE trash SET retry = 0 WHERE retry > ? AND pending = 1",
-                .int(now + Self.longestPause)
+                .milliseconds(now + Self.longestPause)
             )
         }
     }
 
-    /// No operation rests longer between two attempts, in milliseconds.
-    private static let longestPause: Int64 = 300_000
+    /// No operation rests longer between two attempts.
+    static let longestPause = TimeSpan.seconds(300)
 
     /// Calls `round` at a time, unless an earlier call is due already.
-    func alarm(at due: Int64, now: Int64) {
+    func alarm(at due: Timestamp, now: Timestamp) {
         guard due < timerDue || timerDue <= now else { return }
         timerDue = due
-        executor.after(max(1, due - now)) { [weak self] in Task { await self?.ring(due) } }
+        executor.after(max(.milliseconds(1), due - now)) { [weak self] in Task { await self?.ring(due) } }
     }
 
-    private func ring(_ due: Int64) {
+    private func ring(_ due: Timestamp) {
         // The clock that rings is not the one that is asked: it may be early.
-        if timerDue == due { timerDue = .max }
+        if timerDue == due { timerDue = .distantFuture }
         wake()
     }
 
-    private func connect(_ now: Int64) async {
+    private func connect(_ now: Timestamp) async {
         guard !isConnecting else { return }
         guard now >= nextConnect else { return alarm(at: nextConnect, now: now) }
         isConnecting = true
@@ -229,11 +271,11 @@ actor SyncEngine {
         } catch {
             connectAttempts = hasNetworkChanged ? 1 : connectAttempts + 1
             // A quick first retry, then a longer and longer one, each moved at random so that devices don't march in step.
-            let delay: Int64 = min(60_000, 500 << Int64(min(connectAttempts, 7)))
-            nextConnect = engine.milliseconds() + Int64.random(in: delay / 2...delay)
+            let delay = min(.seconds(60), TimeSpan.milliseconds(500).doubled(min(connectAttempts, 7)))
+            nextConnect = engine.journalTime() + .random(in: delay / 2...delay)
             shared.withLock { $0.reason = "\(error)" }
             engine.log.info("connecting failed: \(error)")
-            alarm(at: nextConnect, now: engine.milliseconds())
+            alarm(at: nextConnect, now: engine.journalTime())
         }
     }
 
@@ -258,7 +300,7 @@ actor SyncEngine {
     }
 
     private func refreshQuota() async {
-        lastQuota = engine.milliseconds()
+        lastQuota = engine.journalTime()
         if let quota = try? await engine.provider.quota() { shared.withLock { $0.quota = quota } }
     }
 
@@ -270,8 +312,8 @@ actor SyncEngine {
         }
         engine.log.info("offline: \(error)")
         connectAttempts = max(connectAttempts, 1)
-        nextConnect = engine.milliseconds() + 500
-        alarm(at: nextConnect, now: engine.milliseconds())
+        nextConnect = engine.journalTime() + .milliseconds(500)
+        alarm(at: nextConnect, now: engine.journalTime())
     }
 
     private func pollRound() async {
@@ -288,26 +330,27 @@ actor SyncEngine {
             pollRequested = false
             let isAccepting = acceptsDeletions
             await poll()
-            lastPoll = engine.milliseconds()
+            lastPoll = engine.journalTime()
             if isAccepting, shared.withLock({ $0.isConnected }) { acceptsDeletions = false }
             hasPolled = true
         }
         isPollingNow = false
         shared.withLock { $0.isPolling = !$0.inbox.isEmpty }
-        if engine.milliseconds() - lastQuota > 30_000 { await refreshQuota() }
+        if engine.journalTime() - lastQuota > .seconds(30) { await refreshQuota() }
         wake()
     }
 
     func setPaused(_ paused: Bool) {
+        if !paused { engine.work.goOn() }
         shared.withLock { $0.isPaused = paused }
         wake()
     }
 
     /// Sends everything changed so far without settling, and asks for the provider's changes.
     func sync(acceptDeletions: Bool, acceptLocalDeletions: Bool) async {
-        forcedBefore = engine.milliseconds() + 1
+        forcedBefore = engine.journalTime() + .milliseconds(1)
         // What changes after this returns is dated later, and settles.
-        await withCheckedContinuation { continuation in executor.after(2) { continuation.resume() } }
+        await withCheckedContinuation { continuation in executor.after(.milliseconds(2)) { continuation.resume() } }
         if acceptDeletions {
             acceptsDeletions = true
             shared.withLock { $0.heldRemovals = 0 }
@@ -316,12 +359,17 @@ actor SyncEngine {
             acceptsLocalDeletions = true
             shared.withLock { $0.heldDeletions = 0 }
         }
-        nextConnect = 0
+        nextConnect = .epoch
+        lastBrake.time = .distantPast
+        schedule.endRests()
+        engine.forgetSetAside()
         let database = engine.catalog
         try? database.write { database throws(Errno) in
             // What went wrong before is tried again first, and told only if it goes wrong again.
-            try database.run("UPDATE journal SET retry = 0, error = NULL")
-            try database.run("UPDATE trash SET retry = 0, error = NULL WHERE pending = 1")
+            try database.run("UPDATE journal SET retry = 0, error = NULL WHERE retry > 0 OR error IS NOT NULL")
+            try database.run(
+                "UPDATE trash SET retry = 0, error = NULL WHERE pending = 1 AND (retry > 0 OR error IS NOT NULL)"
+            )
         }
         pollsEverywhere = true
         requestPoll()
@@ -331,13 +379,13 @@ actor SyncEngine {
     func retryConnecting() {
         hasNetworkChanged = true
         connectAttempts = 0
-        nextConnect = 0
+        nextConnect = .epoch
         wake()
     }
 
     /// When a failed operation is tried again: after 2 s, doubling to 5 minutes, moved at random.
-    func backoff(attempts: Int64) -> Int64 {
-        let delay = min(Self.longestPause, 1000 << min(attempts, 9))
-        return engine.milliseconds() + Int64.random(in: delay / 2...delay)
+    func backoff(attempts: Int64) -> Timestamp {
+        let delay = min(Self.longestPause, TimeSpan.seconds(1).doubled(min(attempts, 9)))
+        return engine.journalTime() + .random(in: delay / 2...delay)
     }
 }

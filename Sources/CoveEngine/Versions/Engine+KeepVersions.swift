@@ -26,12 +26,25 @@ extension Engine {
     @discardableResult
     func keepVersion(_ row: ItemRow, of entry: EntryRow, _ database: Database) throws(Errno) -> Bool {
         guard configuration.keptVersions > 0, !entry.flags.contains(.localOnly), row.kind == .file, row.size > 0,
-            row.residency == .whole, !live.isWritable(row.id)
+            try isWhole(row, database), !live.isWritable(row.id)
         else { return false }
         try addVersion(row, in: row.id, of: entry, database)
         // Before the commit: from now on a change of these bytes waits for it, and then finds the version.
         freshVersions.add(row.id)
         contentQueue.async { [self] in verifyVersions(row) }
+        return true
+    }
+
+    /// True when all bytes of a file are here; records it where that is known in memory only as yet.
+    private func isWhole(_ row: ItemRow, _ database: Database) throws(Errno) -> Bool {
+        guard row.residency != .whole else { return true }
+        guard completedItems[row.id] == row.size else { return false }
+        var whole = row
+        whole.residency = .whole
+        whole.resident = row.size
+        whole.isSynced = false
+        try database.saveContent(whole)
+        try database.setRanges(RangeSet(), of: row.id)
         return true
     }
 
@@ -54,7 +67,9 @@ extension Engine {
 
     /// Under the item's lock, before its bytes change: puts them aside where they are a content that was sent or a version.
     func keepBytes(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> KeptBytes? {
-        guard let row = state.row, row.kind == .file, row.residency == .whole, row.size > 0 else { return nil }
+        guard let row = state.row, row.kind == .file, row.size > 0 else { return nil }
+        // The last bytes are here, and read, before the fetch that brought them has ended.
+        guard row.residency == .whole || state.ranges.contains(0..<row.size) else { return nil }
         func look(_ database: Database) throws(Errno) -> ([EntryRow], Bool) {
             (try database.entries(of: id), try database.isVersion(id))
         }
@@ -90,7 +105,7 @@ extension Engine {
             item: item,
             size: row.size,
             modificationTime: row.modificationTime,
-            replaced: milliseconds(),
+            replaced: journalTime(),
             host: isRemote ? nil : configuration.hostName,
             version: isSent ? entry.remoteVersion : nil
         )
@@ -173,7 +188,7 @@ extension Engine {
 
     /// Forgets the versions that have been kept long enough.
     func expireVersions() {
-        let limit = milliseconds() - configuration.versionTime.milliseconds
+        let limit = journalTime() - configuration.versionTime
         let old = try? catalog.read { database throws(Errno) in try database.versions(before: limit) }
         for version in old ?? [] { try? drop(version) }
     }

@@ -19,7 +19,9 @@ extension Engine {
         var known = Set(local.filter { !$0.isConflict }.compactMap(\.contentVersion))
         if let current = entry.remoteVersion { known.insert("\(current)") }
         // Where a source names no version of the contents that it keeps, size and second tell what is here too.
-        let here = Set(local.filter { !$0.isConflict }.map { [$0.size, Int64($0.modificationTime.rounded(.down))] })
+        let here = Set(
+            local.filter { !$0.isConflict }.map { [$0.size, Int64(saturating: $0.modificationTime.rounded(.down))] }
+        )
         // A content is replaced when the next is written.
         var replaced = row.modificationTime
         var remote: [VersionStatus] = []
@@ -27,7 +29,7 @@ extension Engine {
             for version in try await remoteVersions(of: path) {
                 defer { replaced = version.modificationTime }
                 let content = version.contentVersion.map { "\($0)" }
-                let second = Int64((Double(version.modificationTime.rawValue) / 1e9).rounded(.down))
+                let second = version.modificationTime.seconds
                 guard content.map({ known.insert($0).inserted }) ?? !here.contains([version.size, second]) else {
                     continue
                 }
@@ -36,8 +38,8 @@ extension Engine {
                         id: Engine.remoteMark + version.id,
                         documentID: "\(entry.document)",
                         size: version.size,
-                        modificationTime: Double(version.modificationTime.rawValue) / 1e9,
-                        replacedTime: Double(max(replaced, version.modificationTime).rawValue) / 1e9,
+                        modificationTime: version.modificationTime.secondsSinceEpoch,
+                        replacedTime: max(replaced, version.modificationTime).secondsSinceEpoch,
                         host: nil,
                         contentVersion: content,
                         isLocal: false

@@ -21,14 +21,9 @@ extension Engine {
     }
 
     private func conflictCopies(of entry: EntryRow, _ database: Database) throws(Errno) -> [VersionStatus] {
-        let rows = try database.all(
-            "SELECT * FROM conflicts WHERE document = ?1 AND copy <> ?1 ORDER BY found DESC",
-            .document(entry.document),
-            read: { ConflictRow($0) }
-        )
         var copies: [VersionStatus] = []
-        for row in rows {
-            if let copy = try status(of: row, database) { copies.append(copy) }
+        for conflict in try conflicts(of: entry.document, database) where conflict.document.id == entry.id {
+            if let copy = try status(of: conflict.row, database) { copies.append(copy) }
         }
         return copies
     }
@@ -41,8 +36,8 @@ extension Engine {
             id: "\(conflict.copy)",
             documentID: "\(conflict.document)",
             size: row.size,
-            modificationTime: Double(row.modificationTime.rawValue) / 1e9,
-            replacedTime: Double(conflict.found) / 1000,
+            modificationTime: row.modificationTime.secondsSinceEpoch,
+            replacedTime: conflict.found.secondsSinceEpoch,
             host: conflict.host,
             contentVersion: copy.remoteVersion.map { "\($0)" },
             isLocal: row.residency == .whole,
@@ -224,46 +219,18 @@ extension Engine {
         try database.update(entry)
         try database.run("UPDATE items SET nlink = 1 WHERE id = ?", .item(item))
         try database.addLinks(-1, to: old.id)
-        if old.linkCount <= 1, try drop(old, database) { aftermath.dropped.append(old.id) }
-        try database.enqueue(entry.id, at: milliseconds())
+        if old.linkCount <= 1 {
+            if try drop(old, database) {
+                aftermath.dropped.append(old.id)
+            } else {
+                // Whoever opens it by what the kernel still knows of the name is to walk the path again.
+                try database.setHome(entry.place, of: old.id)
+            }
+        }
+        try database.enqueue(entry.id, at: journalTime())
         try database.touch(entry.parent, modified: true, at: System.now())
         try database.note(.content, entry: entry.id, item: item, parent: entry.parent)
         return aftermath
-    }
-
-    /// Says that a person has dealt with a file's conflicts, or with one: all files stay; how many there were.
-    public func resolveConflicts(of path: RemotePath, _ id: String?) throws(Errno) -> Int {
-        try requireWritable()
-        return try catalog.write { database throws(Errno) in
-            let entry = try self.file(path, database)
-            let document = Database.Value.document(entry.document)
-            let resolved: [ConflictRow]
-            if let id {
-                guard let copy = DocumentID(id) else { throw .noData }
-                resolved = try database.all(
-                    "SELECT * FROM conflicts WHERE document = ? AND copy = ?",
-                    document,
-                    .document(copy),
-                    read: { ConflictRow($0) }
-                )
-                guard !resolved.isEmpty else { throw .noData }
-            } else {
-                resolved = try database.all(
-                    "SELECT * FROM conflicts WHERE document = ?1 OR copy = ?1",
-                    document,
-                    read: { ConflictRow($0) }
-                )
-            }
-            for row in resolved {
-                try database.run(
-                    "DELETE FROM conflicts WHERE document = ? AND copy = ?",
-                    .document(row.document),
-                    .document(row.copy)
-                )
-                database.versionNotes.append(VersionNote(change: .resolved, subject: .conflict(row)))
-            }
-            return resolved.count
-        }
     }
 
     /// Deletes one of a file's versions, or all; how many.
@@ -283,15 +250,7 @@ extension Engine {
     func conflictCount(of id: ItemID) throws(Errno) -> Int {
         try catalog.read { database throws(Errno) in
             guard let entry = try database.entries(of: id).first else { return 0 }
-            let count = try database.first(
-                """
-                SELECT count(*) FROM conflicts c WHERE (c.copy = ?1 OR c.document = ?1)
-                    AND EXISTS (SELECT 1 FROM entries e WHERE e.document = c.copy)
-                """,
-                .document(entry.document),
-                read: { $0.int(0) }
-            )
-            return Int(count ?? 0)
+            return try conflicts(of: entry.document, database).count
         }
     }
 
@@ -330,8 +289,8 @@ extension VersionStatus {
             id: "\(version.id)",
             documentID: "\(version.document)",
             size: version.size,
-            modificationTime: Double(version.modificationTime.rawValue) / 1e9,
-            replacedTime: Double(version.replaced) / 1000,
+            modificationTime: version.modificationTime.secondsSinceEpoch,
+            replacedTime: version.replaced.secondsSinceEpoch,
             host: version.host,
             contentVersion: version.version.map { "\($0)" },
             isLocal: version.item != nil

@@ -13,10 +13,10 @@ protocol Authority: AnyObject, Sendable {
     func prepare(_ request: ClaimRequest) throws(CoveError)
     /// Ends a claim; throws ESTALE when others got it meanwhile.
     func release(_ claim: String) throws(CoveError)
+    /// The claims that a coordinator's waiting ones wait for, themselves or through others.
+    func blockers(of coordinator: CoordinatorIdentity) -> Set<String>
     /// The holder of a claim moved an item.
     func moved(_ claim: String, from: Location, to: Location) throws(CoveError)
-    /// Ends the waiting of a coordinator's claims, and of later ones.
-    func cancel(_ coordinator: CoordinatorIdentity)
     /// Begins to send messages to a presenter.
     func add(_ presenter: PresenterMailbox) throws(CoveError)
     /// The presenter's location has changed.
@@ -72,18 +72,6 @@ struct Intent: Sendable {
 final class CoordinatorIdentity: Sendable {
     /// Names the coordinator within this process.
     let name = UUID().uuidString
-    private let cancelled = Monitor(false)
-
-    /// True once `cancel` was called.
-    var isCancelled: Bool { cancelled.withLock { $0 } }
-
-    /// Refuses all from now on.
-    func cancel() { cancelled.withLock { $0 = true } }
-
-    /// Throws ECANCELED once `cancel` was called.
-    func check() throws(CoveError) {
-        if isCancelled { throw CoveError(.cancelled) }
-    }
 }
 
 /// What is asked of one authority, as one entry of its queue.
@@ -95,6 +83,10 @@ struct ClaimRequest: Sendable {
     var intents: [Intent]
     /// The longest wait; nil for none.
     var timeout: Duration?
+    /// Claims of the authority in whose accessors this is asked for.
+    var within: [String] = []
+    /// Gives the wait up.
+    var cancellation = Cancellation()
 }
 
 /// A claim that was granted.

@@ -6,56 +6,14 @@ final class DaemonAuthority: Authority {
     let name: String
     private let session: DaemonSession
 
-    /// Talks to the daemon at a socket; the next one is waited for so many seconds when it is gone.
-    init(socket: String, patience: TimeInterval = 10) {
-        name = socket
-        session = DaemonSession(socket: socket, patience: patience)
-    }
-
-    /// Calls a method of any interface, in no session.
-    func call<Reply: Decodable>(
-        _ method: String,
-        _ parameters: some Encodable,
-        as type: Reply.Type = Reply.self,
-        for url: URL? = nil
-    ) throws(CoveError) -> Reply {
-        try use(for: url) { client throws(VarlinkClient.Failure) in try client.call(method, parameters, as: type) }
-    }
-
-    /// Calls a method with `more`; all its replies.
-    func stream<Reply: Decodable>(
-        _ method: String,
-        _ parameters: some Encodable,
-        as type: Reply.Type,
-        for url: URL
-    ) throws(CoveError) -> [Reply] {
-        try use(for: url) { client throws(VarlinkClient.Failure) in
-            var replies: [Reply] = []
-            let last = try client.stream(method, parameters, as: type) { (reply: Reply) in replies.append(reply) }
-            return replies + [last]
-        }
-    }
-
-    /// Lends a connection to the body; a second time when the first one had been closed at the other end.
-    private func use<Value>(
-        for url: URL?,
-        _ body: (VarlinkClient) throws(VarlinkClient.Failure) -> Value
-    ) throws(CoveError) -> Value {
-        do throws(VarlinkClient.Failure) {
-            do throws(VarlinkClient.Failure) {
-                return try session.connections.use(body)
-            } catch .connection {
-                session.connections.forget()
-                return try session.connections.use(body)
-            }
-        } catch {
-            throw CoveError(error, url: url)
-        }
+    /// Talks to a daemon's socket for coordination; the next one is waited for so many seconds when it is gone.
+    init(_ address: DaemonAddress, patience: TimeInterval = 10) {
+        name = address.socket
+        session = DaemonSession(address, patience: patience)
     }
 
     func claim(_ request: ClaimRequest) throws(CoveError) -> Grant {
-        let check = { () throws(CoveError) in try request.coordinator.check() }
-        let reply = try session.claim(check: check) { wire(request, $0) }
+        let reply = try session.claim(request.cancellation) { wire(request, $0) }
         return Grant(
             claim: reply.claim,
             paths: zip(request.intents, reply.items).map { intent, item in
@@ -67,8 +25,7 @@ final class DaemonAuthority: Authority {
     }
 
     func prepare(_ request: ClaimRequest) throws(CoveError) {
-        let check = { () throws(CoveError) in try request.coordinator.check() }
-        let _: VarlinkNothing = try session.call("Prepare", check: check) { wire(request, $0) }
+        let _: VarlinkNothing = try session.call("Prepare", request.cancellation) { wire(request, $0) }
     }
 
     func release(_ claim: String) throws(CoveError) {
@@ -97,12 +54,6 @@ final class DaemonAuthority: Authority {
         }
     }
 
-    func cancel(_ coordinator: CoordinatorIdentity) {
-        let _: VarlinkNothing? = try? session.call("Cancel") { session in
-            CoordinationInterface.CancelRequest(session: session, coordinator: coordinator.name)
-        }
-    }
-
     func add(_ presenter: PresenterMailbox) throws(CoveError) { try session.add(presenter) }
 
     func move(_ presenter: PresenterMailbox) throws(CoveError) {
@@ -120,12 +71,25 @@ final class DaemonAuthority: Authority {
         if let token = session.remove(presenter) { session.dismiss(token) }
     }
 
+    func blockers(of coordinator: CoordinatorIdentity) -> Set<String> {
+        let claims = session.listedClaims()
+        let waits = Dictionary(claims.map { ($0.claim, $0.waitsFor) }) { first, _ in first }
+        var next = claims.filter { $0.coordinator == coordinator.name && $0.state != "granted" }.flatMap(\.waitsFor)
+        var found: Set<String> = []
+        while let claim = next.popLast() {
+            if found.insert(claim).inserted { next += waits[claim] ?? [] }
+        }
+        return found
+    }
+
     private func wire(_ request: ClaimRequest, _ session: String) -> CoordinationInterface.ClaimRequest {
-        CoordinationInterface.ClaimRequest(
+        let presenter = request.presenter.flatMap { self.session.token(of: $0) }
+        return CoordinationInterface.ClaimRequest(
             session: session,
             coordinator: request.coordinator.name,
-            purpose: request.purpose,
-            presenter: request.presenter.flatMap { self.session.token(of: $0) },
+            // The daemon knows a presenter's.
+            purpose: presenter == nil ? request.purpose : nil,
+            presenter: presenter,
             intents: request.intents.map { intent in
                 let path = PathParameter(intent.location.remote)
                 return switch intent.purpose {
@@ -133,7 +97,8 @@ final class DaemonAuthority: Authority {
                 case .writing(let options): CoordinationInterface.Intent(writing: path, options.wire.first)
                 }
             },
-            timeout: request.timeout.map { $0 / .seconds(1) }
+            timeout: request.timeout.map { $0 / .seconds(1) },
+            within: request.within
         )
     }
 }

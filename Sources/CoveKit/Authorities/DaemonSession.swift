@@ -31,24 +31,33 @@ final class DaemonSession: Sendable {
     /// How long the next daemon is waited for.
     private let patience: TimeInterval
 
-    init(socket: String, patience: TimeInterval) {
-        connections = DaemonConnections(socket: socket)
+    init(_ address: DaemonAddress, patience: TimeInterval) {
+        connections = DaemonConnections(address)
         self.patience = patience
     }
 
     /// Calls a method of the interface as part of the session; again, when the daemon was replaced in the middle.
+    ///
+    /// A cancellation ends the wait for the reply.
     func call<Reply: Decodable>(
         _ method: String,
         as type: Reply.Type = Reply.self,
-        check: () throws(CoveError) -> Void = {},
+        _ cancellation: Cancellation? = nil,
+        whenAgain: () -> Void = {},
         _ parameters: (_ session: String) -> some Encodable
     ) throws(CoveError) -> Reply {
         var failures = 0
         while true {
-            try check()
-            let (token, generation) = try attach()
+            try cancellation?.check()
+            if failures > 0 { whenAgain() }
+            let (token, generation) = try attach(cancellation)
             do throws(VarlinkClient.Failure) {
-                return try connections.call("\(CoordinationInterface.name).\(method)", parameters(token), as: type)
+                return try connections.call(
+                    "\(CoordinationInterface.name).\(method)",
+                    parameters(token),
+                    as: type,
+                    cancellation
+                )
             } catch .connection(let errno) {
                 // It may have been a connection that rested for too long.
                 connections.forget()
@@ -65,16 +74,14 @@ final class DaemonSession: Sendable {
 
     /// Asks for a claim, and notes it.
     func claim(
-        check: () throws(CoveError) -> Void,
+        _ cancellation: Cancellation,
         _ request: (_ session: String) -> CoordinationInterface.ClaimRequest
     ) throws(CoveError) -> CoordinationInterface.ClaimReply {
         let id = UUID()
-        defer { state.withLock { $0.asking[id] = nil } }
-        let again = { [self] () throws(CoveError) in
-            state.withLock { $0.asking[id] = nil }
-            try check()
-        }
-        let reply: CoordinationInterface.ClaimReply = try call("Claim", check: again) { [self] session in
+        let isOver = { [self] in state.withLock { $0.asking[id] = nil } }
+        defer { isOver() }
+        let reply: CoordinationInterface.ClaimReply = try call("Claim", cancellation, whenAgain: isOver) {
+            [self] session in
             state.withLock { $0.asking[id] = $0.generation }
             return request(session)
         }
@@ -118,7 +125,8 @@ final class DaemonSession: Sendable {
                 session: session,
                 path: mailbox.location.map { PathParameter($0.remote) },
                 messages: mailbox.wireMessages,
-                observes: mailbox.observedAttributes
+                observes: mailbox.observedAttributes,
+                purpose: mailbox.purpose
             )
         }
         let isWanted = state.withLock { state in
@@ -140,7 +148,16 @@ final class DaemonSession: Sendable {
     // MARK: The stream
 
     /// Waits until the session is there, which the first call begins.
-    private func attach() throws(CoveError) -> (token: String, generation: Int) {
+    private func attach(_ cancellation: Cancellation? = nil) throws(CoveError) -> (token: String, generation: Int) {
+        guard let cancellation else { return try attached {} }
+        return try cancellation.whileWaking(by: { [state] in state.withLock { _ in } }) { () throws(CoveError) in
+            try attached { () throws(CoveError) in try cancellation.check() }
+        }
+    }
+
+    private func attached(
+        check: () throws(CoveError) -> Void
+    ) throws(CoveError) -> (token: String, generation: Int) {
         let mustStart = state.withLock { state in
             defer { state.isRunning = true }
             guard !state.isRunning else { return false }
@@ -151,10 +168,11 @@ final class DaemonSession: Sendable {
         }
         if mustStart { try startThread() }
         return try state.wait { state throws(CoveError) in
+            try check()
             if let token = state.token { return (token, state.generation) }
             if let refusal = state.refusal { throw refusal }
             if !state.isRunning || state.isGone {
-                throw CoveError(.noDaemon, "no daemon answers at \(connections.socket)")
+                throw CoveError(.noDaemon, "no daemon answers at \(connections.address.socket)")
             }
             return nil
         }
@@ -201,7 +219,7 @@ final class DaemonSession: Sendable {
     private func hear() {
         let known = state.withLock { $0.known }
         do throws(VarlinkClient.Failure) {
-            let client = try VarlinkClient(path: connections.socket)
+            let client = try VarlinkClient(connections.address)
             let _: CoordinationInterface.AttendReply = try client.stream(
                 "\(CoordinationInterface.name).Attend",
                 CoordinationInterface.AttendRequest(resume: known)
@@ -214,12 +232,18 @@ final class DaemonSession: Sendable {
             state.withLock { $0.known = nil }
         } catch .error(let error) {
             // Such as that of a daemon older than this library, or of one with too many connections.
-            let refusal = CoveError(.error(error), url: nil)
-            state.withLock { state in
-                state.refusal = refusal
-                state.goneAt = Date()
-            }
+            giveUp(.error(error))
+        } catch .stranger(let user) {
+            giveUp(.stranger(user))
         } catch {}
+    }
+
+    private func giveUp(_ failure: VarlinkClient.Failure) {
+        let refusal = CoveError(failure, url: nil)
+        state.withLock { state in
+            state.refusal = refusal
+            state.goneAt = Date()
+        }
     }
 
     private func begin(_ token: String, isResumed: Bool) {
@@ -251,16 +275,20 @@ final class DaemonSession: Sendable {
 
     /// What the daemon has as granted to this process.
     private func heldClaims() -> [String] {
+        listedClaims().filter { $0.process == getpid() && $0.holder == "session" && $0.state == "granted" }.map(\.claim)
+    }
+
+    /// All claims that the daemon has; none where it can't be asked.
+    func listedClaims() -> [CoordinationInterface.ClaimStatus] {
         typealias Reply = CoordinationInterface.ListReply
-        guard let client = try? VarlinkClient(path: connections.socket) else { return [] }
+        guard let client = try? VarlinkClient(connections.address) else { return [] }
         var claims: [CoordinationInterface.ClaimStatus] = []
         let last: Reply? = try? client.stream(
             "\(CoordinationInterface.name).List",
             VarlinkNothing(),
             timeout: .seconds(10)
         ) { (reply: Reply) in claims += reply.claims }
-        claims += last?.claims ?? []
-        return claims.filter { $0.process == getpid() && $0.holder == "session" && $0.state == "granted" }.map(\.claim)
+        return claims + (last?.claims ?? [])
     }
 
     /// Ends claims whose grant was lost with the old daemon.

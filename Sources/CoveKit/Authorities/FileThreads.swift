@@ -4,6 +4,9 @@ internal import CoveCore
 enum FileThreads {
     private static let pool = ThreadPool(threads: 4096)
 
+    /// Runs asynchronous functions of no actor on these threads, so that they may block between their suspensions.
+    static let executor = Executor()
+
     /// Starts the body on one of the threads.
     static func start(_ body: @escaping @Sendable () -> Void) { pool.async(body) }
 
@@ -20,5 +23,12 @@ enum FileThreads {
             do throws(CoveError) { return .success(try body()) } catch { return .failure(error) }
         }
         return try result.get()
+    }
+
+    final class Executor: TaskExecutor {
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            FileThreads.start { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        }
     }
 }

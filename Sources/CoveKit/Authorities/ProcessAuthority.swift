@@ -21,7 +21,20 @@ final class ProcessAuthority: Authority {
         state.withLock { $0.claims.entries.contains { $0.coordinator === coordinator && !$0.isAdmitted } }
     }
 
+    /// True while somebody has a claim on an item.
+    func isHeld(_ path: String) -> Bool {
+        state.withLock { state in
+            state.claims.entries.contains { $0.isGranted && $0.intents.contains { $0.location.path == path } }
+        }
+    }
+
     func claim(_ request: ClaimRequest) throws(CoveError) -> Grant {
+        try request.cancellation.whileWaking(by: { [state] in state.withLock { _ in } }) { () throws(CoveError) in
+            try claimWaking(request)
+        }
+    }
+
+    private func claimWaking(_ request: ClaimRequest) throws(CoveError) -> Grant {
         let id = UUID().uuidString
         let deadline = request.timeout.map { Date() + $0 / .seconds(1) }
         // A claim without any time takes what presenters take, where nobody holds it up.
@@ -32,7 +45,8 @@ final class ProcessAuthority: Authority {
                 coordinator: request.coordinator,
                 purpose: request.purpose,
                 presenter: request.presenter,
-                intents: request.intents
+                intents: request.intents,
+                within: request.within
             )
             state.claims[id] = entry
             guard state.claims.isCircle(from: entry) else { return }
@@ -41,15 +55,15 @@ final class ProcessAuthority: Authority {
         }
         do throws(CoveError) {
             let intents = try state.wait(until: deadline) { state throws(CoveError) -> [Intent]? in
-                try request.coordinator.check()
+                try request.cancellation.check()
                 guard let entry = state.claims[id], state.claims.blockers(of: entry).isEmpty else { return nil }
                 state.claims[id]?.isAdmitted = true
                 return entry.intents
             }
-            try ask(id, intents, request.presenter, patience)
+            try ask(id, intents, request, patience)
             // A claim that a presenter made before its answer may have overtaken this one.
             try state.wait(until: deadline) { state throws(CoveError) -> Bool? in
-                try request.coordinator.check()
+                try request.cancellation.check()
                 guard let entry = state.claims[id], state.claims.blockers(of: entry).isEmpty else { return nil }
                 state.claims[id]?.isGranted = true
                 return true
@@ -66,6 +80,19 @@ final class ProcessAuthority: Authority {
         }
     }
 
+    func blockers(of coordinator: CoordinatorIdentity) -> Set<String> {
+        state.withLock { state in
+            var next = state.claims.entries.filter { $0.coordinator === coordinator && !$0.isGranted }
+            var found: Set<String> = []
+            while let entry = next.popLast() {
+                for blocker in state.claims.blockers(of: entry) where found.insert(blocker.id).inserted {
+                    if !blocker.isGranted { next.append(blocker) }
+                }
+            }
+            return found
+        }
+    }
+
     func prepare(_ request: ClaimRequest) throws(CoveError) {
         let id = UUID().uuidString
         state.withLock { state in
@@ -78,8 +105,14 @@ final class ProcessAuthority: Authority {
             entry.isAdmitted = true
             state.claims[id] = entry
         }
-        defer { withdraw(id) }
-        try ask(id, request.intents, request.presenter, nil, isBatch: true)
+        defer {
+            withdraw(id)
+            giveBack(id, request.presenter)
+        }
+        let deadline = request.timeout.map { Date() + $0 / .seconds(1) }
+        try request.cancellation.whileWaking(by: { [state] in state.withLock { _ in } }) { () throws(CoveError) in
+            try ask(id, request.intents, request, deadline, isBatch: true)
+        }
     }
 
     func release(_ claim: String) throws(CoveError) {
@@ -109,8 +142,6 @@ final class ProcessAuthority: Authority {
         }
     }
 
-    func cancel(_ coordinator: CoordinatorIdentity) { state.withLock { _ in } }
-
     func add(_ presenter: PresenterMailbox) throws(CoveError) { state.withLock { $0.presenters.append(presenter) } }
 
     func move(_ presenter: PresenterMailbox) throws(CoveError) {}
@@ -129,10 +160,11 @@ final class ProcessAuthority: Authority {
     private func ask(
         _ id: String,
         _ intents: [Intent],
-        _ own: PresenterMailbox?,
+        _ request: ClaimRequest,
         _ deadline: Date?,
         isBatch: Bool = false
     ) throws(CoveError) {
+        let own = request.presenter
         let asked: [(mailbox: PresenterMailbox, questions: [PresenterMailbox.Delivery])] = state.withLock { state in
             let asked = state.presenters.filter { $0 !== own }.map { mailbox in
                 (mailbox, intents.flatMap { Self.questions($0, to: mailbox, isBatch: isBatch) })
@@ -146,7 +178,7 @@ final class ProcessAuthority: Authority {
         do throws(CoveError) {
             try state.wait(until: deadline.map { min($0, patience) } ?? patience) { state throws(CoveError) -> Bool? in
                 if let failure = state.claims[id]?.failure { throw failure }
-                try state.claims[id]?.coordinator.check()
+                try request.cancellation.check()
                 return state.claims[id]?.asked.isEmpty ?? true ? true : nil
             }
         } catch {

@@ -10,6 +10,8 @@ struct ProcessClaims {
         var purpose: String
         var presenter: PresenterMailbox?
         var intents: [Intent]
+        /// Claims in whose accessors it was asked for.
+        var within: [String] = []
         /// False while it waits for earlier claims; then presenters are asked.
         var isAdmitted = false
         /// True while its accessor runs.
@@ -91,11 +93,12 @@ struct ProcessClaims {
         var next = blockers(of: entry)
         while let blocker = next.popLast() {
             guard seen.insert(blocker.id).inserted else { continue }
-            if isOneParty(blocker, entry) { return true }
-            // All that the blocker's party waits for holds the blocker up too.
-            for waiting in entries where !waiting.isAdmitted && isOneParty(waiting, blocker) {
+            if isOneParty(blocker, entry) || entry.within.contains(blocker.id) { return true }
+            // All that the blocker's party waits for holds the blocker up too, and so does what is asked for inside.
+            for waiting in entries
+            where !waiting.isAdmitted && (isOneParty(waiting, blocker) || waiting.within.contains(blocker.id)) {
                 for further in blockers(of: waiting) {
-                    if isOneParty(further, entry) { return true }
+                    if isOneParty(further, entry) || entry.within.contains(further.id) { return true }
                     next.append(further)
                 }
             }

@@ -40,6 +40,12 @@ public final class FileAccessIntent: Sendable {
         set { current.withLock { $0 = newValue } }
     }
 
+    /// True where a symbolic link itself is deleted, moved or replaced; what reads or changes one uses what it points at.
+    var concernsLink: Bool {
+        guard case .writing(let options) = purpose else { return false }
+        return !options.isDisjoint(with: [.forDeleting, .forMoving, .forReplacing])
+    }
+
     /// Throws EINVAL for options that exclude each other.
     func check() throws(CoveError) {
         guard case .writing(let options) = purpose, options.wire.count > 1 else { return }

@@ -1,26 +1,29 @@
 public import Foundation
 
+// Each form throws without having run the accessor when the claim fails: a `CoveError`, whose code is `timedOut` when a
+// timeout was given and is over, and `cancelled` when `cancel` was called or the task was cancelled. What the accessor throws
+// is thrown as it is.
 extension FileCoordinator {
     /// Runs the accessor, on a thread where it may block, once all intents are granted as one; use the intents' `url` in it.
     ///
-    /// Throws without having run it when a claim fails, and what it throws as `cause`. With a timeout it throws ETIMEDOUT.
+    /// The claim ends when the accessor returns or throws. Throws ESTALE after it when others got the claim meanwhile.
     public func coordinate<Value: Sendable>(
         with intents: [FileAccessIntent],
         timeout: Duration? = nil,
-        byAccessor accessor: @escaping @Sendable () throws -> Value
-    ) async throws(CoveError) -> Value {
-        let outcome: Result<Value, CoveError> = await withTaskCancellationHandler {
-            await FileThreads.run { [self] in
-                do throws(CoveError) {
-                    return .success(try perform(intents, timeout: timeout, accessor))
-                } catch {
-                    return .failure(error)
-                }
+        byAccessor accessor: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await onFileThread { [self] cancellation in
+            let holdings = try begin(intents, timeout: timeout, cancellation)
+            let outcome: Result<Value, any Error>
+            do {
+                outcome = .success(
+                    try await Holding.$enclosing.withValue(Holding.enclosing + holdings) { try await accessor() }
+                )
+            } catch {
+                outcome = .failure(error)
             }
-        } onCancel: {
-            cancel()
+            return try ended(holdings, outcome)
         }
-        return try outcome.get()
     }
 
     /// Runs the accessor once, on the queue: without an error when all intents are granted as one, else with one.
@@ -28,19 +31,25 @@ extension FileCoordinator {
     /// Returns at once. The claim lasts until the accessor returns.
     public func coordinate(
         with intents: [FileAccessIntent],
+        timeout: Duration? = nil,
         queue: OperationQueue,
         byAccessor accessor: @escaping @Sendable (CoveError?) -> Void
     ) {
+        let enclosing = Holding.enclosing
         FileThreads.start { [self] in
-            var hasRun = false
             do throws(CoveError) {
-                try perform(intents) {
-                    hasRun = true
-                    queue.addOperations([BlockOperation { accessor(nil) }], waitUntilFinished: true)
+                let begun: Result<[Holding], CoveError> = Holding.$enclosing.withValue(enclosing) {
+                    Result { () throws(CoveError) in try begin(intents, timeout: timeout) }
                 }
-            } catch {
+                let holdings = try begun.get()
+                let access = BlockOperation {
+                    Holding.$enclosing.withValue(enclosing + holdings) { accessor(nil) }
+                }
+                queue.addOperations([access], waitUntilFinished: true)
                 // What comes after the accessor, such as the claim's loss, can't be told to it any more.
-                if !hasRun { queue.addOperation { accessor(error) } }
+                try? end(holdings)
+            } catch {
+                queue.addOperation { accessor(error) }
             }
         }
     }
@@ -49,20 +58,22 @@ extension FileCoordinator {
     public func coordinate<Value: Sendable>(
         readingItemAt url: URL,
         options: ReadingOptions = [],
-        byAccessor accessor: @escaping @Sendable (URL) throws -> Value
-    ) async throws(CoveError) -> Value {
+        timeout: Duration? = nil,
+        byAccessor accessor: @escaping @Sendable (URL) async throws -> Value
+    ) async throws -> Value {
         let intent = FileAccessIntent.readingIntent(with: url, options: options)
-        return try await coordinate(with: [intent]) { try accessor(intent.url) }
+        return try await coordinate(with: [intent], timeout: timeout) { try await accessor(intent.url) }
     }
 
     /// Changes, makes, moves or deletes an item: the accessor gets its URL.
     public func coordinate<Value: Sendable>(
         writingItemAt url: URL,
         options: WritingOptions = [],
-        byAccessor accessor: @escaping @Sendable (URL) throws -> Value
-    ) async throws(CoveError) -> Value {
+        timeout: Duration? = nil,
+        byAccessor accessor: @escaping @Sendable (URL) async throws -> Value
+    ) async throws -> Value {
         let intent = FileAccessIntent.writingIntent(with: url, options: options)
-        return try await coordinate(with: [intent]) { try accessor(intent.url) }
+        return try await coordinate(with: [intent], timeout: timeout) { try await accessor(intent.url) }
     }
 
     /// Reads one item and writes another.
@@ -71,11 +82,14 @@ extension FileCoordinator {
         options readingOptions: ReadingOptions = [],
         writingItemAt writingURL: URL,
         options writingOptions: WritingOptions = [],
-        byAccessor accessor: @escaping @Sendable (_ reading: URL, _ writing: URL) throws -> Value
-    ) async throws(CoveError) -> Value {
+        timeout: Duration? = nil,
+        byAccessor accessor: @escaping @Sendable (_ reading: URL, _ writing: URL) async throws -> Value
+    ) async throws -> Value {
         let reading = FileAccessIntent.readingIntent(with: readingURL, options: readingOptions)
         let writing = FileAccessIntent.writingIntent(with: writingURL, options: writingOptions)
-        return try await coordinate(with: [reading, writing]) { try accessor(reading.url, writing.url) }
+        return try await coordinate(with: [reading, writing], timeout: timeout) {
+            try await accessor(reading.url, writing.url)
+        }
     }
 
     /// Writes two items, such as the source (`forMoving`) and the destination (`forReplacing`) of a move.
@@ -84,14 +98,17 @@ extension FileCoordinator {
         options options1: WritingOptions = [],
         writingItemAt url2: URL,
         options options2: WritingOptions = [],
-        byAccessor accessor: @escaping @Sendable (URL, URL) throws -> Value
-    ) async throws(CoveError) -> Value {
+        timeout: Duration? = nil,
+        byAccessor accessor: @escaping @Sendable (URL, URL) async throws -> Value
+    ) async throws -> Value {
         let first = FileAccessIntent.writingIntent(with: url1, options: options1)
         let second = FileAccessIntent.writingIntent(with: url2, options: options2)
-        return try await coordinate(with: [first, second]) { try accessor(first.url, second.url) }
+        return try await coordinate(with: [first, second], timeout: timeout) {
+            try await accessor(first.url, second.url)
+        }
     }
 
-    /// Asks the presenters of many items once, then runs the accessor.
+    /// Asks the presenters of many items once, then runs the accessor; presenters have their items again when it is done.
     ///
     /// It takes no claim: coordinate each item in the accessor, reading with `withoutChanges`.
     public func prepare<Value: Sendable>(
@@ -99,29 +116,31 @@ extension FileCoordinator {
         options readingOptions: ReadingOptions = [],
         writingItemsAt writingURLs: [URL],
         options writingOptions: WritingOptions = [],
-        byAccessor accessor: @escaping @Sendable () throws -> Value
-    ) async throws(CoveError) -> Value {
-        let intents =
-            readingURLs.map { FileAccessIntent.readingIntent(with: $0, options: readingOptions) }
-            + writingURLs.map { FileAccessIntent.writingIntent(with: $0, options: writingOptions) }
-        let outcome: Result<Value, CoveError> = await withTaskCancellationHandler {
-            await FileThreads.run { [self] in
-                do throws(CoveError) {
-                    try prepare(intents)
-                    return .success(try explaining { try accessor() })
-                } catch {
-                    return .failure(error)
-                }
-            }
-        } onCancel: {
-            cancel()
+        timeout: Duration? = nil,
+        byAccessor accessor: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let intents = Self.intents(readingURLs, readingOptions, writingURLs, writingOptions)
+        return try await onFileThread { [self] cancellation in
+            try prepare(intents, timeout: timeout, cancellation)
+            return try await accessor()
         }
-        return try outcome.get()
+    }
+
+    /// Runs the body, of no actor, where it may block; the cancellation is that of the task.
+    private func onFileThread<Value: Sendable>(
+        _ body: @escaping @Sendable (Cancellation) async throws -> Value
+    ) async throws -> Value {
+        let cancellation = Cancellation()
+        return try await withTaskCancellationHandler {
+            try await withTaskExecutorPreference(FileThreads.executor) { try await body(cancellation) }
+        } onCancel: {
+            cancellation.cancel()
+        }
     }
 }
 
-// The same for programs that have threads of their own, and inside accessors: they block, and run the accessor where they
-// are called.
+// The same for programs that have threads of their own, and for what is called by accessors but is not asynchronous: they block,
+// and run the accessor where they are called.
 extension FileCoordinator {
     /// Runs the accessor once all intents are granted as one.
     ///
@@ -131,7 +150,7 @@ extension FileCoordinator {
         with intents: [FileAccessIntent],
         timeout: Duration? = nil,
         byAccessor accessor: () throws -> Value
-    ) throws(CoveError) -> Value {
+    ) throws -> Value {
         try perform(intents, timeout: timeout, accessor)
     }
 
@@ -142,10 +161,11 @@ extension FileCoordinator {
     public func coordinate<Value>(
         readingItemAt url: URL,
         options: ReadingOptions = [],
+        timeout: Duration? = nil,
         byAccessor accessor: (URL) throws -> Value
-    ) throws(CoveError) -> Value {
+    ) throws -> Value {
         let intent = FileAccessIntent.readingIntent(with: url, options: options)
-        return try perform([intent]) { try accessor(intent.url) }
+        return try perform([intent], timeout: timeout) { try accessor(intent.url) }
     }
 
     /// Changes, makes, moves or deletes an item.
@@ -155,9 +175,92 @@ extension FileCoordinator {
     public func coordinate<Value>(
         writingItemAt url: URL,
         options: WritingOptions = [],
+        timeout: Duration? = nil,
         byAccessor accessor: (URL) throws -> Value
-    ) throws(CoveError) -> Value {
+    ) throws -> Value {
         let intent = FileAccessIntent.writingIntent(with: url, options: options)
-        return try perform([intent]) { try accessor(intent.url) }
+        return try perform([intent], timeout: timeout) { try accessor(intent.url) }
+    }
+
+    /// Reads one item and writes another.
+    ///
+    /// Blocks.
+    @available(*, noasync)
+    public func coordinate<Value>(
+        readingItemAt readingURL: URL,
+        options readingOptions: ReadingOptions = [],
+        writingItemAt writingURL: URL,
+        options writingOptions: WritingOptions = [],
+        timeout: Duration? = nil,
+        byAccessor accessor: (_ reading: URL, _ writing: URL) throws -> Value
+    ) throws -> Value {
+        let reading = FileAccessIntent.readingIntent(with: readingURL, options: readingOptions)
+        let writing = FileAccessIntent.writingIntent(with: writingURL, options: writingOptions)
+        return try perform([reading, writing], timeout: timeout) { try accessor(reading.url, writing.url) }
+    }
+
+    /// Writes two items, such as the source (`forMoving`) and the destination (`forReplacing`) of a move.
+    ///
+    /// Blocks.
+    @available(*, noasync)
+    public func coordinate<Value>(
+        writingItemAt url1: URL,
+        options options1: WritingOptions = [],
+        writingItemAt url2: URL,
+        options options2: WritingOptions = [],
+        timeout: Duration? = nil,
+        byAccessor accessor: (URL, URL) throws -> Value
+    ) throws -> Value {
+        let first = FileAccessIntent.writingIntent(with: url1, options: options1)
+        let second = FileAccessIntent.writingIntent(with: url2, options: options2)
+        return try perform([first, second], timeout: timeout) { try accessor(first.url, second.url) }
+    }
+
+    /// Asks the presenters of many items once, then runs the accessor.
+    ///
+    /// Blocks.
+    @available(*, noasync)
+    public func prepare<Value>(
+        forReadingItemsAt readingURLs: [URL],
+        options readingOptions: ReadingOptions = [],
+        writingItemsAt writingURLs: [URL],
+        options writingOptions: WritingOptions = [],
+        timeout: Duration? = nil,
+        byAccessor accessor: () throws -> Value
+    ) throws -> Value {
+        try prepare(Self.intents(readingURLs, readingOptions, writingURLs, writingOptions), timeout: timeout)
+        return try accessor()
+    }
+
+    /// Runs the body once all intents are granted, whose URLs are then right.
+    func perform<Value>(
+        _ intents: [FileAccessIntent],
+        timeout: Duration? = nil,
+        _ body: () throws -> Value
+    ) throws -> Value {
+        let holdings = try begin(intents, timeout: timeout)
+        return try ended(
+            holdings,
+            Result { try Holding.$enclosing.withValue(Holding.enclosing + holdings) { try body() } }
+        )
+    }
+
+    /// Ends the claims; what went wrong in the accessor goes before what goes wrong here.
+    private func ended<Value>(_ holdings: [Holding], _ outcome: Result<Value, any Error>) throws -> Value {
+        var loss: CoveError?
+        do throws(CoveError) { try end(holdings) } catch { loss = error }
+        let value = try outcome.get()
+        if let loss { throw loss }
+        return value
+    }
+
+    private static func intents(
+        _ readingURLs: [URL],
+        _ readingOptions: ReadingOptions,
+        _ writingURLs: [URL],
+        _ writingOptions: WritingOptions
+    ) -> [FileAccessIntent] {
+        readingURLs.map { FileAccessIntent.readingIntent(with: $0, options: readingOptions) }
+            + writingURLs.map { FileAccessIntent.writingIntent(with: $0, options: writingOptions) }
     }
 }

@@ -10,7 +10,7 @@ extension FileCoordinator {
 
         /// Presenters are not asked to save what is unsaved.
         public static let withoutChanges = ReadingOptions(rawValue: 1)
-        /// The item is what a symbolic link points at.
+        /// The accessor gets the URL of what a symbolic link points at; the claim is on that in any case.
         public static let resolvesSymbolicLink = ReadingOptions(rawValue: 2)
         /// Only what is known of the item without its contents is read: nothing is fetched.
         public static let immediatelyAvailableMetadataOnly = ReadingOptions(rawValue: 4)

@@ -11,6 +11,9 @@ public final class FileCoordinator: Sendable {
     private struct State {
         var purpose: String
         var isPurposeFixed: Bool
+        var isCancelled = false
+        /// Requests that wait.
+        var waiting: [Cancellation] = []
         var held: [Holding] = []
     }
 
@@ -40,17 +43,15 @@ public final class FileCoordinator: Sendable {
 
     /// Ends all waiting with ECANCELED, and refuses all from now on; running accessors finish.
     ///
-    /// Returns at once, on any thread. The cancellation of a task that waits does the same.
+    /// Returns at once, on any thread. To give up one of several requests cancel the task that waits for it: the coordinator
+    /// can be used for others then.
     public func cancel() {
-        identity.cancel()
-        let authorities = state.withLock { $0.held.map(\.authority) } + waiting.withLock { $0 }
-        FileThreads.start { [identity] in
-            for authority in authorities { authority.cancel(identity) }
+        let waiting = state.withLock { state in
+            state.isCancelled = true
+            return state.waiting
         }
+        for cancellation in waiting { cancellation.cancel() }
     }
-
-    /// The authorities that were asked and have not answered.
-    private let waiting = Mutex<[any Authority]>([])
 
     // MARK: Claims
 
@@ -58,20 +59,30 @@ public final class FileCoordinator: Sendable {
     struct Holding: Sendable {
         var authority: any Authority
         var claim: String
+
+        /// The claims in whose accessors the task or thread is.
+        @TaskLocal static var enclosing: [Holding] = []
     }
 
-    /// Runs the body once all intents are granted, whose URLs are then right.
+    /// Claims all intents, whose URLs are then right; `end` is to be called.
     ///
     /// Blocks.
-    func perform<Value>(
+    func begin(
         _ intents: [FileAccessIntent],
-        timeout: Duration? = nil,
-        _ body: () throws -> Value
-    ) throws(CoveError) -> Value {
-        let holdings = try claim(intents, timeout: timeout)
+        timeout: Duration?,
+        _ cancellation: Cancellation = Cancellation()
+    ) throws(CoveError) -> [Holding] {
+        let holdings = try whileWaiting(cancellation) { () throws(CoveError) in
+            try claim(intents, timeout: timeout, cancellation)
+        }
         state.withLock { $0.held += holdings }
-        let outcome: Result<Value, CoveError>
-        do { outcome = .success(try body()) } catch { outcome = .failure(CoveError(error, url: intents.first?.url)) }
+        return holdings
+    }
+
+    /// Ends claims; throws ESTALE when others got one of them meanwhile.
+    ///
+    /// Blocks for a moment.
+    func end(_ holdings: [Holding]) throws(CoveError) {
         state.withLock { state in
             state.held.removeAll { holding in holdings.contains { $0.claim == holding.claim } }
         }
@@ -79,19 +90,25 @@ public final class FileCoordinator: Sendable {
         for holding in holdings.reversed() {
             do throws(CoveError) { try holding.authority.release(holding.claim) } catch { failure = error }
         }
-        if let presenter, holdings.isEmpty == false { try? PresenterRegistry.update(presenter) }
-        let value = try outcome.get()
+        if let presenter { try? PresenterRegistry.update(presenter) }
         if let failure { throw failure }
-        return value
     }
 
     /// Asks all authorities concerned, one after the other in an order that all processes keep.
-    private func claim(_ intents: [FileAccessIntent], timeout: Duration?) throws(CoveError) -> [Holding] {
+    private func claim(
+        _ intents: [FileAccessIntent],
+        timeout: Duration?,
+        _ cancellation: Cancellation
+    ) throws(CoveError) -> [Holding] {
         var held: [Holding] = []
+        let deadline = Self.deadline(timeout)
         do throws(CoveError) {
-            for (authority, request, indexes) in try requests(intents, timeout: timeout) {
-                let grant = try whileWaiting(for: authority) { () throws(CoveError) in
-                    try claim(request, from: authority, isFirst: held.isEmpty)
+            for (authority, request, indexes) in try requests(intents, cancellation) {
+                var request = request
+                request.timeout = deadline.map { max(.zero, $0 - .now) }
+                let outer = Holding.enclosing + held
+                let grant = try NestedWaits.during(request, at: authority, holding: outer) { () throws(CoveError) in
+                    try claim(request, from: authority, isFirst: outer.isEmpty)
                 }
                 held.append(Holding(authority: authority, claim: grant.claim))
                 for (index, (intent, path)) in zip(indexes, zip(request.intents, grant.paths))
@@ -99,10 +116,11 @@ public final class FileCoordinator: Sendable {
                     intents[index].url = URL(fileURLWithPath: path)
                 }
             }
+            try cancellation.check()
             return held
         } catch {
             for holding in held { try? holding.authority.release(holding.claim) }
-            throw error
+            throw cancellation.reason ?? error
         }
     }
 
@@ -122,7 +140,7 @@ public final class FileCoordinator: Sendable {
                 attempts -= 1
                 guard error.code == .deadlock, attempts > 0 else { throw error }
             }
-            try identity.check()
+            try request.cancellation.check()
             _ = poll(nil, 0, 20)
         }
     }
@@ -130,7 +148,11 @@ public final class FileCoordinator: Sendable {
     /// Asks presenters without a claim.
     ///
     /// Blocks.
-    func prepare(_ intents: [FileAccessIntent]) throws(CoveError) {
+    func prepare(
+        _ intents: [FileAccessIntent],
+        timeout: Duration?,
+        _ cancellation: Cancellation = Cancellation()
+    ) throws(CoveError) {
         for intent in intents {
             let isAllowed =
                 switch intent.purpose {
@@ -139,24 +161,26 @@ public final class FileCoordinator: Sendable {
                 }
             guard isAllowed else { throw CoveError(.invalidArgument, "can't be prepared for so", url: intent.url) }
         }
-        for (authority, request, _) in try requests(intents, timeout: nil) {
-            try whileWaiting(for: authority) { () throws(CoveError) in try authority.prepare(request) }
+        let deadline = Self.deadline(timeout)
+        try whileWaiting(cancellation) { () throws(CoveError) in
+            for (authority, request, _) in try requests(intents, cancellation) {
+                var request = request
+                request.timeout = deadline.map { max(.zero, $0 - .now) }
+                try authority.prepare(request)
+            }
         }
     }
 
     private func requests(
         _ intents: [FileAccessIntent],
-        timeout: Duration?
+        _ cancellation: Cancellation
     ) throws(CoveError) -> [(any Authority, ClaimRequest, [Int])] {
-        try identity.check()
         guard !intents.isEmpty else { throw CoveError(.invalidArgument, "nothing is to be accessed") }
         let mailbox = presenter.flatMap(PresenterRegistry.mailbox)
         var requests: [String: (any Authority, ClaimRequest, [Int])] = [:]
         for (index, intent) in intents.enumerated() {
             try intent.check()
-            var followsLink = false
-            if case .reading(let options) = intent.purpose { followsLink = options.contains(.resolvesSymbolicLink) }
-            let (authority, location) = try Authorities.find(intent.url, followsLink: followsLink)
+            let (authority, location) = try Authorities.find(intent.url, followsLink: !intent.concernsLink)
             var entry =
                 requests[authority.name]
                 ?? (
@@ -166,7 +190,8 @@ public final class FileCoordinator: Sendable {
                         purpose: mailbox?.purpose ?? purposeIdentifier,
                         presenter: mailbox,
                         intents: [],
-                        timeout: timeout
+                        within: Holding.enclosing.filter { $0.authority === authority }.map(\.claim),
+                        cancellation: cancellation
                     ), []
                 )
             entry.1.intents.append(Intent(purpose: intent.purpose, location: location))
@@ -176,17 +201,23 @@ public final class FileCoordinator: Sendable {
         return requests.values.sorted { $0.0.name < $1.0.name }
     }
 
+    /// When a wait is over; what is longer than a human life is as good as for ever.
+    private static func deadline(_ timeout: Duration?) -> ContinuousClock.Instant? {
+        timeout.map { ContinuousClock.now + min($0, .seconds(1 << 32)) }
+    }
+
+    /// Has `cancel` reach a request while the body waits for it.
     private func whileWaiting<Value>(
-        for authority: any Authority,
+        _ cancellation: Cancellation,
         _ body: () throws(CoveError) -> Value
     ) throws(CoveError) -> Value {
-        waiting.withLock { $0.append(authority) }
-        defer {
-            waiting.withLock { waiting in
-                if let index = waiting.firstIndex(where: { $0 === authority }) { waiting.remove(at: index) }
-            }
+        let isCancelled = state.withLock { state in
+            if !state.isCancelled { state.waiting.append(cancellation) }
+            return state.isCancelled
         }
-        try identity.check()
+        guard !isCancelled else { throw CoveError(.cancelled) }
+        defer { state.withLock { $0.waiting.removeAll { $0 === cancellation } } }
+        try cancellation.check()
         return try body()
     }
 
@@ -202,7 +233,14 @@ public final class FileCoordinator: Sendable {
         let (authority, from) = try Authorities.find(oldURL)
         let (other, to) = try Authorities.find(newURL)
         guard authority === other else { return }
-        guard let holding = state.withLock({ $0.held.first { $0.authority === authority } }) else { return }
-        try authority.moved(holding.claim, from: from, to: to)
+        var refusal: CoveError?
+        // Some of its claims may only read.
+        for holding in state.withLock({ $0.held.filter { $0.authority === authority } }) {
+            do throws(CoveError) { return try authority.moved(holding.claim, from: from, to: to) } catch {
+                guard error.code == .invalidArgument else { throw error }
+                refusal = error
+            }
+        }
+        if let refusal { throw refusal }
     }
 }

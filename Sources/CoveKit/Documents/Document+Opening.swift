@@ -1,9 +1,17 @@
 internal import CoveCore
 public import Foundation
+internal import Synchronization
 
 extension Document {
+    /// How often a package is read that others change meanwhile.
+    private static let attempts = 5
+
     /// Reads the file and loads it; the document is open then.
-    public func open() async throws(CoveError) {
+    ///
+    /// Whoever calls belongs to the actor that edits the document: there what belongs together, such as a look at whether there
+    /// are edits and the loading over them, happens without a pause.
+    public func open(isolation: (any Actor)? = #isolation) async throws(CoveError) {
+        noteIsolation(isolation)
         await operations.begin()
         defer { operations.end() }
         guard documentState.contains(.closed) else {
@@ -11,12 +19,11 @@ extension Document {
         }
         try await reporting { () async throws(CoveError) in
             do throws(CoveError) {
-                try load(try await readCoordinated(fileURL, isOpening: true))
+                _ = try await readAndLoad(fileURL, isOpening: true)
             } catch {
                 await FileCoordinator.removeFilePresenter(self)
                 throw error
             }
-            updateChangeCount(.cleared)
             change { $0.subtract([.closed, .savingError, .editingDisabled]) }
         }
         await lookForConflict()
@@ -42,7 +49,7 @@ extension Document {
         try await revertNow(toContentsOf: url ?? fileURL)
     }
 
-    private func revertNow(
+    func revertNow(
         toContentsOf url: URL,
         options: FileCoordinator.ReadingOptions = [],
         keepsEdits: Bool = false
@@ -51,14 +58,12 @@ extension Document {
             throw CoveError(.invalidArgument, "the document is closed", url: fileURL)
         }
         change { $0.insert(.editingDisabled) }
-        disableEditing()
+        await disableEditing()
         let known = stamp
-        var isLoaded = true
+        let isLoaded: Bool
         do throws(CoveError) {
-            try await reporting { () async throws(CoveError) in
-                let contents = try await readCoordinated(url, options)
-                isLoaded = !keepsEdits || !hasUnsavedChanges
-                if isLoaded { try load(contents) } else { stamp = known }
+            isLoaded = try await reporting { () async throws(CoveError) in
+                try await readAndLoad(url, options, keepsEdits: keepsEdits)
             }
         } catch {
             // The next save is not to take for its own what could not be loaded.
@@ -66,89 +71,91 @@ extension Document {
             change { $0.insert(.savingError) }
             throw error
         }
-        guard isLoaded else {
+        if isLoaded {
+            // Another file's contents are not yet those of the document's own.
+            if url != fileURL { updateChangeCount(.done) }
+            change { $0.subtract([.editingDisabled, .savingError]) }
+        } else {
+            stamp = known
             change { $0.remove(.editingDisabled) }
-            return enableEditing()
+        }
+        await enableEditing()
+    }
+
+    /// Reads and loads; false where edits are to be kept and there are some.
+    private func readAndLoad(
+        _ url: URL,
+        _ options: FileCoordinator.ReadingOptions = [],
+        isOpening: Bool = false,
+        keepsEdits: Bool = false
+    ) async throws(CoveError) -> Bool {
+        var attempt = 1
+        while true {
+            do throws(CoveError) {
+                let contents = try await readCoordinated(url, options, isOpening: isOpening)
+                let isolation = shared.withLock { $0.isolation }
+                return try await load(contents, keepsEdits: keepsEdits, isolation: isolation)
+            } catch {
+                // Of a package that others change while it is loaded a part may be gone.
+                guard error.code == .stale, attempt < Self.attempts else { throw error }
+                attempt += 1
+            }
+        }
+    }
+
+    /// Between the look at the edits and the loading over them nothing else runs in the subclass's isolation.
+    private func load(
+        _ contents: FileContents,
+        keepsEdits: Bool,
+        isolation: isolated (any Actor)?
+    ) async throws(CoveError) -> Bool {
+        if keepsEdits, hasUnsavedChanges { return false }
+        do { try await load(fromContents: contents, ofType: fileType) } catch {
+            throw CoveError(error, url: fileURL)
         }
         updateChangeCount(.cleared)
-        // Another file's contents are not yet those of the document's own.
-        if url != fileURL { updateChangeCount(.done) }
-        change { $0.subtract([.editingDisabled, .savingError]) }
-        enableEditing()
+        return true
     }
 
-    /// After others changed the file: loads it, or closes the document when the file is gone.
-    func catchUp() async {
-        await operations.begin()
-        defer { operations.end() }
-        guard !documentState.contains(.closed) else { return }
-        let (known, url) = (stamp, fileURL)
-        let found = await FileThreads.run { Stamp(url) }
-        if found == nil { return await shut() }
-        await lookForConflict()
-        // What is unsaved stays; the next save says that the file has changed.
-        guard found != known, !hasUnsavedChanges else { return }
-        // What other presenters have not saved comes with their own saves.
-        try? await revertNow(toContentsOf: url, options: .withoutChanges, keepsEdits: true)
-    }
-
-    /// Closes without saving.
-    func abandon() async {
-        await operations.begin()
-        defer { operations.end() }
-        await shut()
-    }
-
-    private func shut() async {
-        autosaveTask?.cancel()
-        autosaveTask = nil
-        await FileCoordinator.removeFilePresenter(self)
-        change { $0 = .closed }
-    }
-
-    /// Looks how many other sides of conflicts the file has, where a mount of Cove's tells.
-    func lookForConflict() async {
-        let count = await attribute("conflicts").flatMap { Int($0) } ?? 0
-        change { state in
-            if count > 0, !state.contains(.closed) { state.insert(.inConflict) } else { state.remove(.inConflict) }
-        }
-    }
-
-    private func load(_ contents: FileContents) throws(CoveError) {
-        try explaining(fileURL) { try load(fromContents: contents, ofType: fileType) }
+    /// Says of a directory of a type of this document's that it is a package, so that others take it for one too.
+    private func declarePackage(_ url: URL) {
+        let type = Self.type(of: url)
+        guard Self.packageTypes.contains(type), !PackageTypes.contains(type),
+            let directory = try? System.open(url.path, O_RDONLY | O_DIRECTORY)
+        else { return }
+        defer { System.close(directory) }
+        guard (try? System.attribute(directory, PackageTypes.attribute)) == nil else { return }
+        // Where it can't be said, nobody else asks.
+        try? System.setAttribute(directory, PackageTypes.attribute, [0x31])
     }
 
     private func readCoordinated(
         _ url: URL,
-        _ options: FileCoordinator.ReadingOptions = [],
-        isOpening: Bool = false
+        _ options: FileCoordinator.ReadingOptions,
+        isOpening: Bool
     ) async throws(CoveError) -> FileContents {
         let isOwn = url.path == fileURL.path
-        return try await FileCoordinator(filePresenter: self).coordinate(readingItemAt: url, options: options) {
-            [self] url in
-            // It may have moved while this waited.
-            if isOwn { fileURL = url }
-            if isOpening {
-                SafeSave(url).removeLeftovers()
-                // Inside the claim: nobody can change the file between the reading and the registration.
-                try FileCoordinator.addFilePresenter(self)
+        return try await coordinated(isSave: false) { coordinator in
+            try await coordinator.coordinate(readingItemAt: url, options: options) { [self] url in
+                // It may have moved while this waited.
+                if isOwn { fileURL = url }
+                if isOpening {
+                    SafeSave(url).removeLeftovers()
+                    declarePackage(url)
+                    // Inside the claim: nobody can change the file between the reading and the registration.
+                    try await FileCoordinator.addFilePresenter(self)
+                }
+                return try withFile {
+                    let found = DocumentStamp(url)
+                    let contents = try read(from: url)
+                    guard isOwn else { return contents }
+                    shared.withLock { shared in
+                        shared.stamp = found
+                        shared.package = contents.packageLocation
+                    }
+                    return contents
+                }
             }
-            return try withFile {
-                let found = Stamp(url)
-                let contents = try read(from: url)
-                if isOwn { stamp = found }
-                return contents
-            }
-        }
-    }
-
-    /// Shows progress while the body runs, and tells of its failure.
-    func reporting(_ body: () async throws(CoveError) -> Void) async throws(CoveError) {
-        change { $0.insert(.progressAvailable) }
-        defer { change { $0.remove(.progressAvailable) } }
-        do throws(CoveError) { try await body() } catch {
-            handleError(error)
-            throw error
         }
     }
 }

@@ -6,18 +6,25 @@ internal import Synchronization
 extension Document {
     /// Writes the document, in one step: whatever happens, the old file or the new one is there.
     ///
-    /// Throws ESTALE when another program changed the file since this document read or wrote it: revert, or save elsewhere.
-    public func save(to url: URL, for operation: SaveOperation) async throws(CoveError) {
+    /// Throws ESTALE when another program changed the file since this document read or wrote it, and ENOENT when it is gone:
+    /// revert, or save elsewhere, or with `forCreating`. Whoever calls belongs to the actor that edits the document, as in `open`.
+    public func save(
+        to url: URL,
+        for operation: SaveOperation,
+        isolation: (any Actor)? = #isolation
+    ) async throws(CoveError) {
+        noteIsolation(isolation)
         await operations.begin()
         defer { operations.end() }
         try await saveNow(to: url, for: operation)
     }
 
     /// Saves what is unsaved, if anything is.
+    ///
+    /// Where the document is loading its file anew, that ends before; what a revert has given up is not saved.
     public func autosave() async throws(CoveError) {
-        // Who has nothing to save waits for nothing: the one who asks may be what a running operation waits for. A revert
-        // gives up what is unsaved.
-        guard hasUnsavedChanges, documentState.isDisjoint(with: [.closed, .editingDisabled]) else { return }
+        // Who has nothing to save waits for nothing: the one who asks may be what a running operation waits for.
+        guard hasUnsavedChanges, !documentState.contains(.closed) else { return }
         await operations.begin()
         defer { operations.end() }
         guard hasUnsavedChanges, documentState.isDisjoint(with: [.closed, .editingDisabled]) else { return }
@@ -30,23 +37,13 @@ extension Document {
         }
         do throws(CoveError) {
             try await reporting { () async throws(CoveError) in
-                let token = changeCountToken(for: operation)
                 let isOwn = url.path == fileURL.path
-                var target = url
-                if operation == .forOverwriting, isOwn, savingFileType != fileType {
-                    target.deletePathExtension()
-                    if !savingFileType.isEmpty { target.appendPathExtension(savingFileType) }
-                }
-                let written = try explaining(url) { [target] in try contents(forType: Self.type(of: target)) }
-                let attributes = try explaining(url) { [target] in
-                    try fileAttributesToWrite(to: target, for: operation)
-                }
-                try await writeCoordinated(
-                    Saved(contents: written, attributes: attributes, url: url, target: target),
-                    for: operation
-                )
+                let target = await target(of: url, for: operation)
+                let isolation = shared.withLock { $0.isolation }
+                let saved = try await snapshot(url, target, operation, isolation: isolation)
+                try await write(saved, for: operation)
                 // A copy elsewhere leaves the document's own file as it was.
-                if isOwn || operation == .forCreating { updateChangeCount(withToken: token, for: operation) }
+                if isOwn || operation == .forCreating { updateChangeCount(withToken: saved.token, for: operation) }
             }
         } catch {
             change { $0.insert(.savingError) }
@@ -60,77 +57,115 @@ extension Document {
     private struct Saved: Sendable {
         var contents: FileContents
         var attributes: DocumentAttributes
+        var token: ChangeToken
         /// Where the document is, or is to be.
         var url: URL
         /// The same, but for a document that gets another type.
         var target: URL
     }
 
-    /// Asks for the file, anew when a presenter's message says so, and writes it.
-    private func writeCoordinated(_ saved: Saved, for operation: SaveOperation) async throws(CoveError) {
-        defer { waitingSave = nil }
-        while true {
-            asksAnew = false
-            let coordinator = FileCoordinator(filePresenter: self)
-            waitingSave = coordinator
-            do throws(CoveError) {
-                return try await write(saved, for: operation, by: coordinator)
-            } catch {
-                guard error.code == .cancelled, asksAnew, !Task.isCancelled else { throw error }
-            }
+    /// Where a save puts the document: a document that gets another type gets another name.
+    private func target(of url: URL, for operation: SaveOperation) async -> URL {
+        let (type, savingType) = (fileType, await savingFileType)
+        guard operation == .forOverwriting, url.path == fileURL.path, savingType != type else { return url }
+        // What a symbolic link points at gets the name, not the link.
+        var target = await FileThreads.run { SafeSave(url).targetURL }
+        let ending = fileNameExtension(forType: savingType, saveOperation: operation)
+        target.deletePathExtension()
+        if !ending.isEmpty { target.appendPathExtension(ending) }
+        return target
+    }
+
+    /// Between the token and the contents nothing else runs in the subclass's isolation.
+    private func snapshot(
+        _ url: URL,
+        _ target: URL,
+        _ operation: SaveOperation,
+        isolation: isolated (any Actor)?
+    ) async throws(CoveError) -> Saved {
+        let token = changeCountToken(for: operation)
+        do {
+            let contents = try await contents(forType: Self.type(of: target))
+            let attributes = try await fileAttributesToWrite(to: target, for: operation)
+            return Saved(contents: contents, attributes: attributes, token: token, url: url, target: target)
+        } catch {
+            throw CoveError(error, url: url)
         }
     }
 
-    private func write(
-        _ saved: Saved,
-        for operation: SaveOperation,
-        by coordinator: FileCoordinator
-    ) async throws(CoveError) {
+    private func write(_ saved: Saved, for operation: SaveOperation) async throws(CoveError) {
         let isCreating = operation == .forCreating
         let isOwn = saved.url.path == fileURL.path
         let isRetyped = saved.target != saved.url
         let options: FileCoordinator.WritingOptions = isCreating ? .forReplacing : isRetyped ? .forMoving : []
-        var intents = [FileAccessIntent.writingIntent(with: saved.url, options: options)]
-        if isRetyped { intents.append(.writingIntent(with: saved.target, options: .forReplacing)) }
-        try await coordinator.coordinate(with: intents) { [self, intents] in
-            let (url, target) = (intents[0].url, intents[intents.count - 1].url)
-            try withFile {
-                if isOwn, !isCreating, let found = Stamp(url), found != stamp {
-                    throw CoveError(.stale, "another program has changed the file", url: url)
+        let intent = FileAccessIntent.writingIntent(with: saved.url, options: options)
+        let target = isRetyped ? FileAccessIntent.writingIntent(with: saved.target, options: .forReplacing) : intent
+        var intents = isRetyped ? [intent, target] : [intent]
+        // What was never read of a package is taken from where it is.
+        if !isOwn, saved.contents.packageLocation != nil {
+            intents.append(.readingIntent(with: fileURL, options: .withoutChanges))
+        }
+        try await coordinated(isSave: true) { [intents] coordinator in
+            try await coordinator.coordinate(with: intents) { [self] in
+                let (url, target) = (intent.url, target.url)
+                try withFile {
+                    if isOwn, !isCreating { try checkUnchanged(url) }
+                    // Only this document writes now: what is there afterwards is what it wrote, or what was there before.
+                    defer { if isOwn { stamp = DocumentStamp(fileURL) } }
+                    if isRetyped { try Self.rename(url, target) }
+                    do {
+                        try writeContents(
+                            saved.contents,
+                            andAttributes: saved.attributes,
+                            safelyTo: target,
+                            for: operation
+                        )
+                    } catch {
+                        if isRetyped { try? Self.rename(target, url) }
+                        throw error
+                    }
+                    if isRetyped { try coordinator.item(at: url, didMoveTo: target) }
+                    guard isOwn || isCreating else { return }
+                    noteSaved(saved.contents, at: target)
                 }
-                // Only this document writes now: what is there afterwards is what it wrote, or what was there before.
-                defer { if isOwn { stamp = Stamp(fileURL) } }
-                if isRetyped { try Self.rename(url, target) }
-                do {
-                    try writeContents(saved.contents, andAttributes: saved.attributes, safelyTo: target, for: operation)
-                } catch {
-                    if isRetyped { try? Self.rename(target, url) }
-                    throw error
-                }
-                if isRetyped { try coordinator.item(at: url, didMoveTo: target) }
-                guard isOwn || isCreating else { return }
-                fileURL = target
-                stamp = Stamp(target)
+                if isCreating { try await FileCoordinator.addFilePresenter(self) }
             }
-            if isCreating { try FileCoordinator.addFilePresenter(self) }
         }
     }
 
+    /// Throws unless the file is the one that this document read or wrote last.
+    private func checkUnchanged(_ url: URL) throws(CoveError) {
+        guard let found = DocumentStamp(url) else {
+            throw CoveError(.noSuchFile, "the file is gone", url: url)
+        }
+        guard found == stamp else { throw CoveError(.stale, "another program has changed the file", url: url) }
+    }
+
+    private func noteSaved(_ contents: FileContents, at url: URL) {
+        if let package = contents.packageLocation { shared.withLock { $0.package = package } }
+        fileURL = url
+        contents.noteSaved(at: url)
+        stamp = DocumentStamp(url)
+    }
+
     /// Throws EEXIST where the new name is taken.
-    nonisolated private static func rename(_ url: URL, _ new: URL) throws {
+    private static func rename(_ url: URL, _ new: URL) throws {
         try System.renameat(AT_FDCWD, Array(url.path.utf8), AT_FDCWD, Array(new.path.utf8), .exclusive)
     }
 
     /// Has unsaved changes saved when they are old enough.
     func scheduleAutosave() {
-        guard hasUnsavedChanges, !documentState.contains(.closed), autosaveTask == nil else { return }
-        autosaveTask = Task { [weak self, clock, autosaveInterval] in
-            try? await clock.sleep(for: autosaveInterval)
-            guard !Task.isCancelled, let self else { return }
-            self.autosaveTask = nil
-            try? await self.autosave()
-            // After a failure, such as a full disk, the next interval brings the next try.
-            self.scheduleAutosave()
+        guard hasUnsavedChanges else { return }
+        shared.withLock { shared in
+            guard !shared.state.contains(.closed), shared.autosave == nil else { return }
+            shared.autosave = Task { [weak self, clock, autosaveInterval] in
+                try? await clock.sleep(for: autosaveInterval)
+                guard !Task.isCancelled, let self else { return }
+                self.shared.withLock { $0.autosave = nil }
+                try? await self.autosave()
+                // After a failure, such as a full disk, the next interval brings the next try.
+                self.scheduleAutosave()
+            }
         }
     }
 }

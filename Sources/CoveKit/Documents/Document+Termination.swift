@@ -7,7 +7,8 @@ private nonisolated(unsafe) var mailbox: Int32 = -1
 extension Document {
     /// Saves all open documents when the process is asked to end by SIGTERM, then ends it.
     ///
-    /// From the return of this call no such signal is lost.
+    /// From the return of this call no such signal is lost. What documents override must be able to run meanwhile: a program whose
+    /// documents belong to the main actor does not block its main thread.
     public static func autosaveOnTermination() {
         guard mailbox < 0 else { return }
         // Where there is nothing to be had for this, the signal does what it always did.
@@ -22,18 +23,18 @@ extension Document {
         }
     }
 
-    nonisolated private static func waitForEnd(_ descriptor: Int32) {
+    private static func waitForEnd(_ descriptor: Int32) {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         while poll(&entry, 1, -1) != 1 {}
-        Task { @MainActor in
+        BlockingThread.wait {
             for case let document as Document in FileCoordinator.filePresenters { try? await document.autosave() }
-            signal(SIGTERM, SIG_DFL)
-            // The main queue's thread may block signals.
-            var signals = sigset_t()
-            sigemptyset(&signals)
-            sigaddset(&signals, SIGTERM)
-            pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-            raise(SIGTERM)
         }
+        signal(SIGTERM, SIG_DFL)
+        // A thread may block signals, and this one has nothing else to do.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGTERM)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        raise(SIGTERM)
     }
 }

@@ -1,7 +1,3 @@
-internal import CoveCore
-internal import Foundation
-internal import Glibc
-
 extension Document {
     /// How a document is; the bits are those of UIDocument.
     public struct State: OptionSet, Sendable, Hashable {
@@ -47,43 +43,5 @@ extension Document {
     /// How a document was at one time.
     public struct ChangeToken: Sendable, Equatable {
         let state: Int
-    }
-
-    /// What a file looked like when the document last read or wrote it.
-    struct Stamp: Sendable, Equatable {
-        var inode: UInt64
-        var modificationTime: Timestamp
-        var size: Int64
-
-        init?(_ url: URL) {
-            guard let status = try? System.statFollowing(url.path) else { return nil }
-            inode = UInt64(status.st_ino)
-            modificationTime = Timestamp(status.st_mtim)
-            size = Int64(status.st_size)
-        }
-
-        var date: Date {
-            Date(
-                timeIntervalSince1970: Double(modificationTime.seconds) + Double(modificationTime.nanoseconds) / 1e9
-            )
-        }
-    }
-}
-
-/// Lets one operation on a document run at a time, in the order of their coming.
-@MainActor final class OperationOrder {
-    private var isTaken = false
-    private var waiting: [CheckedContinuation<Void, Never>] = []
-
-    func begin() async {
-        guard isTaken else {
-            isTaken = true
-            return
-        }
-        await withCheckedContinuation { waiting.append($0) }
-    }
-
-    func end() {
-        if waiting.isEmpty { isTaken = false } else { waiting.removeFirst().resume() }
     }
 }

@@ -1,5 +1,5 @@
 internal import CoveCore
-public import Foundation
+internal import Foundation
 internal import Glibc
 
 /// Replaces a document in one step: whatever happens, the old one or the new one is there, and whole.
@@ -24,6 +24,9 @@ struct SafeSave {
         name = url.lastPathComponent
     }
 
+    /// What is saved: what a symbolic link points at, not the link.
+    var targetURL: URL { URL(fileURLWithPath: target) }
+
     /// Has the body write the new contents, and puts them in place with the attributes.
     ///
     /// The body gets the URL of an empty file, or of an empty directory for a package. Returns once all is on the disk.
@@ -36,7 +39,7 @@ struct SafeSave {
         defer { System.close(lock) }
         do {
             try body(URL(fileURLWithPath: temporary))
-            try takeOver(attributes, to: temporary)
+            try takeOver(attributes, isPackage: isPackage, to: temporary)
             try Self.sync(temporary)
             try replace(by: temporary)
             try System.syncDirectory(folder)
@@ -50,7 +53,7 @@ struct SafeSave {
     func removeLeftovers() {
         for number in 0..<Self.attempts {
             let path = temporary(number)
-            guard let lock = try? System.open(path, O_RDONLY | O_NOFOLLOW) else { continue }
+            guard let lock = try? System.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) else { continue }
             defer { System.close(lock) }
             if flock(lock, LOCK_EX | LOCK_NB) == 0 { try? FileManager.default.removeItem(atPath: path) }
         }
@@ -86,10 +89,14 @@ struct SafeSave {
     }
 
     /// Mode, owner and extended attributes of the old file go over to the new one; those given go before.
-    private func takeOver(_ attributes: DocumentAttributes, to temporary: String) throws {
+    private func takeOver(_ attributes: DocumentAttributes, isPackage: Bool, to temporary: String) throws {
         try Self.takeOver(from: target, to: temporary)
         let file = try System.open(temporary, O_RDONLY)
         defer { System.close(file) }
+        if isPackage, !PackageTypes.contains(URL(fileURLWithPath: target).pathExtension) {
+            // Where the file system has no attributes, nobody else would ask for this one.
+            try? System.setAttribute(file, PackageTypes.attribute, [0x31])
+        }
         if let permissions = attributes.permissions { try System.fchmod(file, permissions) }
         for (name, value) in attributes.extendedAttributes {
             try System.setAttribute(file, Array("user.\(name)".utf8), Array(value))
@@ -97,25 +104,32 @@ struct SafeSave {
         if let date = attributes.modificationDate {
             let seconds = date.timeIntervalSince1970.rounded(.down)
             let rest = (date.timeIntervalSince1970 - seconds) * 1e9
-            try System.setModificationTime(file, Timestamp(seconds: Int64(seconds), nanoseconds: Int64(rest)))
+            try System.setModificationTime(
+                file,
+                Timestamp(seconds: Int64(saturating: seconds), nanoseconds: Int64(saturating: rest))
+            )
         }
     }
 
     /// The same for what is of one name in two packages.
     private static func takeOver(from old: String, to new: String) throws {
         let after = try System.lstat(new)
-        guard let before = try? System.lstat(old), after.st_mode & S_IFMT != S_IFLNK, before.st_mode & S_IFMT != S_IFLNK
+        guard let before = try? System.lstat(old),
+            after.st_mode & S_IFMT != S_IFLNK, before.st_mode & S_IFMT != S_IFLNK,
+            // What was taken over as it is has all of its own.
+            after.st_ino != before.st_ino
         else { return }
         let file = try System.open(new, O_RDONLY | O_NOFOLLOW)
         defer { System.close(file) }
         let path = Array(old.utf8)
+        let (wasDirectory, isDirectory) = (before.st_mode & S_IFMT == S_IFDIR, after.st_mode & S_IFMT == S_IFDIR)
         for name in (try? System.attributeNames(path)) ?? []
         where name.starts(with: Array("user.".utf8)) || name == Array("system.posix_acl_access".utf8) {
+            if name == PackageTypes.attribute, !isDirectory { continue }
             guard let value = try? System.attribute(path, name) else { continue }
             // A file system without them has none to lose.
             try? System.setAttribute(file, name, value)
         }
-        let (wasDirectory, isDirectory) = (before.st_mode & S_IFMT == S_IFDIR, after.st_mode & S_IFMT == S_IFDIR)
         if wasDirectory, isDirectory {
             for name in try System.names(in: new) { try takeOver(from: "\(old)/\(name)", to: "\(new)/\(name)") }
         }
@@ -147,17 +161,4 @@ struct SafeSave {
         try System.renameat(AT_FDCWD, Array(temporary.utf8), AT_FDCWD, Array(target.utf8), .exchange)
         try FileManager.default.removeItem(atPath: temporary)
     }
-}
-
-/// What a save gives a file besides its contents.
-public struct DocumentAttributes: Sendable {
-    /// Extended attributes, by their names without `user.`, such as `xdg.origin.url`.
-    public var extendedAttributes: [String: Data] = [:]
-    /// The lower twelve bits of the mode; nil keeps those of the file that is replaced.
-    public var permissions: UInt16?
-    /// The time of the last change; nil for now.
-    public var modificationDate: Date?
-
-    /// Changes nothing.
-    public init() {}
 }

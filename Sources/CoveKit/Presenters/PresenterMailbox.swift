@@ -102,19 +102,21 @@ final class PresenterMailbox: Sendable {
     private func send(_ message: FilePresenterMessage, _ delivery: Delivery) async throws {
         let url = delivery.location.url
         switch message {
-        case .relinquishToReader: await keep(await presenter.relinquishPresentedItemToReader(), delivery.claim)
-        case .relinquishToWriter: await keep(await presenter.relinquishPresentedItemToWriter(), delivery.claim)
-        case .saveChanges: try await presenter.savePresentedItemChanges()
-        case .accommodateDeletion: try await presenter.accommodatePresentedItemDeletion()
-        case .accommodateSubitemDeletion: try await presenter.accommodatePresentedSubitemDeletion(at: url)
-        case .accommodateEviction: try await presenter.accommodatePresentedItemEviction()
-        case .didMove: await presenter.presentedItemDidMove(to: delivery.newLocation?.url ?? url)
-        case .didChange: await presenter.presentedItemDidChange()
-        case .didChangeAttributes: await presenter.presentedItemDidChangeUbiquityAttributes(delivery.attributes)
-        case .subitemDidAppear: await presenter.presentedSubitemDidAppear(at: url)
+        case .relinquishToReader:
+            await keep(await presenter.relinquishPresentedItemToReader() as? FilePresenter.Reacquirer, delivery.claim)
+        case .relinquishToWriter:
+            await keep(await presenter.relinquishPresentedItemToWriter() as? FilePresenter.Reacquirer, delivery.claim)
+        case .saveChanges: _ = try await presenter.savePresentedItemChanges()
+        case .accommodateDeletion: _ = try await presenter.accommodatePresentedItemDeletion()
+        case .accommodateSubitemDeletion: _ = try await presenter.accommodatePresentedSubitemDeletion(at: url)
+        case .accommodateEviction: _ = try await presenter.accommodatePresentedItemEviction()
+        case .didMove: _ = await presenter.presentedItemDidMove(to: delivery.newLocation?.url ?? url)
+        case .didChange: _ = await presenter.presentedItemDidChange()
+        case .didChangeAttributes: _ = await presenter.presentedItemDidChangeUbiquityAttributes(delivery.attributes)
+        case .subitemDidAppear: _ = await presenter.presentedSubitemDidAppear(at: url)
         case .subitemDidMove:
-            await presenter.presentedSubitem(at: url, didMoveTo: delivery.newLocation?.url ?? url)
-        case .subitemDidChange: await presenter.presentedSubitemDidChange(at: url)
+            _ = await presenter.presentedSubitem(at: url, didMoveTo: delivery.newLocation?.url ?? url)
+        case .subitemDidChange: _ = await presenter.presentedSubitemDidChange(at: url)
         case .didGainVersion, .didLoseVersion, .didResolveVersion, .subitemDidGainVersion, .subitemDidLoseVersion,
             .subitemDidResolveVersion:
             await send(message, delivery.version, at: url)
@@ -123,12 +125,12 @@ final class PresenterMailbox: Sendable {
 
     private func send(_ message: FilePresenterMessage, _ version: FileVersion?, at url: URL) async {
         switch message {
-        case .didGainVersion: await presenter.presentedItemDidGain(version)
-        case .didLoseVersion: await presenter.presentedItemDidLose(version)
-        case .didResolveVersion: await presenter.presentedItemDidResolveConflict(version)
-        case .subitemDidGainVersion: await presenter.presentedSubitem(at: url, didGain: version)
-        case .subitemDidLoseVersion: await presenter.presentedSubitem(at: url, didLose: version)
-        case .subitemDidResolveVersion: await presenter.presentedSubitem(at: url, didResolve: version)
+        case .didGainVersion: _ = await presenter.presentedItemDidGain(version)
+        case .didLoseVersion: _ = await presenter.presentedItemDidLose(version)
+        case .didResolveVersion: _ = await presenter.presentedItemDidResolveConflict(version)
+        case .subitemDidGainVersion: _ = await presenter.presentedSubitem(at: url, didGain: version)
+        case .subitemDidLoseVersion: _ = await presenter.presentedSubitem(at: url, didLose: version)
+        case .subitemDidResolveVersion: _ = await presenter.presentedSubitem(at: url, didResolve: version)
         default: break
         }
     }

@@ -18,8 +18,14 @@ enum PresenterRegistry {
     }
 
     /// Adds a presenter, which stays until `remove`; a second time it changes nothing.
+    ///
+    /// Throws EINVAL for a message that the presenter has no method for.
     static func add(_ presenter: any FilePresenter) throws(CoveError) {
-        let place = try presenter.presentedItemURL.map { url throws(CoveError) in try Authorities.find(url) }
+        let type = type(of: presenter)
+        if let message = presenter.implementedMessages.subtracting(type.messagesWithMethods).map(\.rawValue).min() {
+            throw CoveError(.invalidArgument, "\(type) has no method for \(message)", url: presenter.presentedItemURL)
+        }
+        let place = try place(of: presenter)
         let mailbox = PresenterMailbox(presenter, at: place?.1)
         let key = ObjectIdentifier(presenter)
         let isNew = entries.withLock { entries in
@@ -39,12 +45,19 @@ enum PresenterRegistry {
         entry.authority?.remove(entry.mailbox)
     }
 
+    /// What is presented: at a symbolic link that is what it points at.
+    private static func place(
+        of presenter: any FilePresenter
+    ) throws(CoveError) -> (any Authority, Location)? {
+        try presenter.presentedItemURL.map { url throws(CoveError) in try Authorities.find(url, followsLink: true) }
+    }
+
     /// The presenter's URL may be another one; it is asked.
     static func update(_ presenter: any FilePresenter) throws(CoveError) {
         let key = ObjectIdentifier(presenter)
         guard let entry = entries.withLock({ $0[key] }) else { return }
         guard presenter.presentedItemURL?.path != entry.mailbox.location?.path else { return }
-        let place = try presenter.presentedItemURL.map { url throws(CoveError) in try Authorities.find(url) }
+        let place = try place(of: presenter)
         guard place?.1 != entry.mailbox.location else { return }
         entry.mailbox.location = place?.1
         if let authority = entry.authority, authority === place?.0 { return try authority.move(entry.mailbox) }

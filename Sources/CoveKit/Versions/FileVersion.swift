@@ -1,10 +1,12 @@
 internal import CoveCore
 public import Foundation
 internal import Glibc
+internal import Synchronization
 
 /// What a document was before, or the other side of a conflict.
 ///
-/// Only files on a mount of Cove's have versions besides the current one. All methods that ask the daemon are asynchronous.
+/// Only files on a mount of Cove's have versions besides the current one. All methods that ask the daemon are asynchronous, and
+/// can be used in the accessor of a coordinated write. A version is what was found; only `isResolved` follows what is done.
 public struct FileVersion: Sendable, Identifiable {
     /// How a version takes the document's place.
     public struct ReplacingOptions: OptionSet, Sendable, Hashable {
@@ -24,7 +26,8 @@ public struct FileVersion: Sendable, Identifiable {
     public let documentURL: URL
     /// Where the contents are: the document for the current version, a file of its own for the other side of a conflict.
     ///
-    /// Nil for an earlier version: `contents()` reads it.
+    /// For an earlier version it is a file that can only be read, in a hidden folder of the mount; nil where its bytes are not
+    /// here, or only a folder of the account is mounted: `contents()` reads it all the same. Not for display.
     public let url: URL?
     /// Bytes.
     public let size: Int64
@@ -34,16 +37,29 @@ public struct FileVersion: Sendable, Identifiable {
     public let localizedNameOfSavingComputer: String?
     /// True for the other side of a conflict.
     public let isConflict: Bool
-    /// True when its bytes are on this disk.
+    /// True when all its bytes are on this disk.
     public let hasLocalContents: Bool
     /// True for what the document is now.
     public let isCurrent: Bool
+    /// Who saved it, as far as this device's accounts tell; nil for what another device saved.
+    public let originatorNameComponents: PersonNameComponents?
 
     /// A name for a person.
-    public var localizedName: String { (url ?? documentURL).deletingPathExtension().lastPathComponent }
+    public var localizedName: String {
+        (isConflict ? url ?? documentURL : documentURL).deletingPathExtension().lastPathComponent
+    }
+
+    /// False for the other side of a conflict that nobody has dealt with; `resolve` makes it true.
+    public var isResolved: Bool { !isConflict || resolution.isResolved.load(ordering: .acquiring) }
 
     private static let current = "current"
     private let location: Location
+    private let resolution = Resolution()
+
+    /// What all copies of a version know together.
+    private final class Resolution: Sendable {
+        let isResolved = Atomic(false)
+    }
 
     init(_ status: VersionStatus, of location: Location) {
         self.location = location
@@ -55,7 +71,15 @@ public struct FileVersion: Sendable, Identifiable {
         isConflict = status.isConflict
         hasLocalContents = status.isLocal
         isCurrent = false
-        url = status.conflictPath.map { location.sibling(at: RemotePath(unchecked: Array($0.utf8))).url }
+        if let path = status.conflictPath {
+            url = location.sibling(at: RemotePath(unchecked: Array(path.utf8))).url
+        } else if status.isLocal, location.mount?.root == "/" {
+            let path = RemotePath(unchecked: Array(".cove/versions/\(status.documentID)/\(status.id)".utf8))
+            url = location.sibling(at: path).url
+        } else {
+            url = nil
+        }
+        originatorNameComponents = Self.originator(of: location.path, savedBy: status.host)
     }
 
     private init(current location: Location, _ status: stat) {
@@ -64,12 +88,42 @@ public struct FileVersion: Sendable, Identifiable {
         persistentIdentifier = Self.current
         size = Int64(status.st_size)
         let time = Timestamp(status.st_mtim)
-        modificationDate = Date(timeIntervalSince1970: Double(time.rawValue) / 1e9)
+        modificationDate = Date(timeIntervalSince1970: time.secondsSinceEpoch)
         localizedNameOfSavingComputer = nil
         isConflict = false
-        hasLocalContents = true
+        let residency = try? System.attribute(Array(location.path.utf8), Array("user.cove.downloading-status".utf8))
+        hasLocalContents = residency.map { !$0.elementsEqual("NotDownloaded".utf8) } ?? true
         isCurrent = true
+        originatorNameComponents = nil
         url = location.url
+    }
+
+    /// The owner of a file that this device saved.
+    private static func originator(of path: String, savedBy host: String?) -> PersonNameComponents? {
+        guard let host, host == ProcessInfo.processInfo.hostName || host == localHostName,
+            let owner = try? System.statFollowing(path).st_uid
+        else { return nil }
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 16384)
+        guard getpwuid_r(owner, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
+        // The first part of the comment is the full name.
+        let comment = entry.pw_gecos.map { String(cString: $0) } ?? ""
+        let name = comment.prefix { $0 != "," }.split(separator: " ").map(String.init)
+        var components = PersonNameComponents()
+        guard let last = name.last else {
+            components.nickname = entry.pw_name.map { String(cString: $0) }
+            return components.nickname == nil ? nil : components
+        }
+        if name.count == 1 { components.givenName = last } else { components.familyName = last }
+        if name.count > 1 { components.givenName = name.dropLast().joined(separator: " ") }
+        return components
+    }
+
+    private static var localHostName: String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard gethostname(&buffer, buffer.count - 1) == 0 else { return "" }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     // MARK: Finding versions
@@ -77,7 +131,7 @@ public struct FileVersion: Sendable, Identifiable {
     /// What the document is now; nil when there is no such file.
     public static func currentVersionOfItem(at url: URL) async throws(CoveError) -> FileVersion? {
         try await FileThreads.run { () throws(CoveError) in
-            let (_, location) = try Authorities.find(url)
+            let (_, location) = try Authorities.find(url, followsLink: true)
             return (try? System.statFollowing(url.path)).map { FileVersion(current: location, $0) }
         }
     }
@@ -85,9 +139,9 @@ public struct FileVersion: Sendable, Identifiable {
     /// All other versions, newest first, then the other sides of conflicts; none outside of Cove's mounts.
     public static func otherVersionsOfItem(at url: URL) async throws(CoveError) -> [FileVersion] {
         try await FileThreads.run { () throws(CoveError) in
-            guard let (daemon, location) = try daemon(of: url) else { return [] }
-            let replies = try daemon.stream(
-                "\(ItemInterface.name).Versions",
+            guard let (service, location) = try VersionService.find(url) else { return [] }
+            let replies = try service.stream(
+                "Versions",
                 ItemInterface.VersionRequest(path: PathParameter(location.remote)),
                 as: ItemInterface.VersionsReply.self,
                 for: url
@@ -121,11 +175,11 @@ public struct FileVersion: Sendable, Identifiable {
     public func contents() async throws(CoveError) -> Data {
         let (url, isCurrent, identifier) = (documentURL, isCurrent, persistentIdentifier)
         return try await FileThreads.run { () throws(CoveError) in
-            guard !isCurrent, let (daemon, location) = try Self.daemon(of: url) else {
+            guard !isCurrent, let (service, location) = try VersionService.find(url) else {
                 return try explaining(url) { try Data(contentsOf: url) }
             }
-            let replies = try daemon.stream(
-                "\(ItemInterface.name).ReadVersion",
+            let replies = try service.stream(
+                "ReadVersion",
                 ItemInterface.VersionRequest(path: PathParameter(location.remote), version: identifier),
                 as: ItemInterface.VersionBytes.self,
                 for: url
@@ -133,6 +187,19 @@ public struct FileVersion: Sendable, Identifiable {
             return replies.reduce(into: Data()) { $0 += Data(base64Encoded: $1.data) ?? Data() }
         }
     }
+
+    /// A picture of the version, a PNG file, where a program of the desktop has made one; nil otherwise.
+    public func thumbnail() async -> Data? {
+        guard let url else { return nil }
+        let modified = Timestamp(
+            seconds: Int64(saturating: modificationDate.timeIntervalSince1970.rounded(.down)),
+            nanoseconds: 0
+        )
+        return await FileThreads.run { ThumbnailCache.picture(of: url.path, modified: modified) }
+    }
+
+    /// True when `thumbnail` has one.
+    public var hasThumbnail: Bool { get async { await thumbnail() != nil } }
 
     /// Gives the document, or another file, the version's contents, as a save does, under the name that it has.
     ///
@@ -163,15 +230,22 @@ public struct FileVersion: Sendable, Identifiable {
         }
     }
 
-    /// Says that this side of a conflict is dealt with; one that is gone is.
+    /// Says that this side of a conflict is dealt with: sets `isResolved`.
     ///
-    /// Do this last, after the choice.
-    public func resolve() async throws(CoveError) {
+    /// False when there was nothing left to be dealt with, as after `remove` or where another device did it. Do this last, after
+    /// the choice: its file stays, but gets another name, which tells other devices.
+    @discardableResult
+    public func resolve() async throws(CoveError) -> Bool {
+        guard isConflict else { return false }
+        var count = 0
         do throws(CoveError) {
-            let _: ItemInterface.VersionCountReply = try await call("ResolveConflicts")
+            let reply: ItemInterface.VersionCountReply = try await call("ResolveConflicts")
+            count = reply.count
         } catch {
             guard error.code.rawValue == ENODATA else { throw error }
         }
+        resolution.isResolved.store(true, ordering: .releasing)
+        return count > 0
     }
 
     /// Deletes all versions but the current one, and the other sides of conflicts.
@@ -190,19 +264,14 @@ public struct FileVersion: Sendable, Identifiable {
         _ version: String?
     ) async throws(CoveError) -> Reply {
         try await FileThreads.run { () throws(CoveError) in
-            guard let (daemon, location) = try daemon(of: url) else {
+            guard let (service, location) = try VersionService.find(url) else {
                 throw CoveError(.notSupported, "only files on a mount of Cove's have versions", url: url)
             }
-            return try daemon.call(
-                "\(ItemInterface.name).\(method)",
+            return try service.call(
+                method,
                 ItemInterface.VersionRequest(path: PathParameter(location.remote), version: version),
                 for: url
             )
         }
-    }
-
-    private static func daemon(of url: URL) throws(CoveError) -> (DaemonAuthority, Location)? {
-        let (authority, location) = try Authorities.find(url)
-        return (authority as? DaemonAuthority).map { ($0, location) }
     }
 }

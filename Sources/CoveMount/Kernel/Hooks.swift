@@ -35,11 +35,25 @@ enum Hooks {
             }
             return writev(descriptor, vector, count)
         }
+        note(connection.engine.work)
         if let request = connection.negotiation.request {
             request.withUnsafeBytes { cove_fuse_replay($0.baseAddress, $0.count) }
         }
         let status = fuse_session_custom_io(connection.session, &hooks, device)
         guard status == 0 else { throw MountError(.system, "libfuse: \(Errno(-status))") }
+    }
+
+    /// For so long also a program's own next attempt at what may have ended two daemons is refused.
+    private static let refusalSeconds: Int32 = 60
+
+    /// Has each thread note what it has in hand, and refuses what may have ended two daemons.
+    private static func note(_ work: WorkLedger) {
+        let suspects = work.suspects
+        for print in suspects.prints { cove_fuse_suspect_print(print) }
+        for number in suspects.numbers { cove_fuse_suspect_number(number) }
+        if suspects.areAllResent { cove_fuse_suspect_all_resent() }
+        if suspects.includesNew { cove_fuse_suspect_new_for(refusalSeconds) }
+        cove_fuse_note_work(work.requests, work.refusals)
     }
 
     /// Sends the INIT reply of a new mount, or swallows that of a resumed one.

@@ -1,12 +1,14 @@
 internal import CFuse
 internal import CoveCore
+internal import CoveEngine
 internal import Glibc
 
 extension fuse_lowlevel_ops {
     /// libfuse's callbacks: each wraps its request and calls the operation of the same name.
     ///
     /// What is missing is answered ENOSYS by libfuse, and the kernel does not ask again: ioctl, poll, bmap, and the
-    /// locks, which are the kernel's own. TMPFILE so becomes EOPNOTSUPP, and STATX a GETATTR.
+    /// locks, which are the kernel's own. TMPFILE so becomes EOPNOTSUPP, and STATX a GETATTR. Nodes of the hidden tree have
+    /// operations of their own.
     static var cove: fuse_lowlevel_ops {
         var table = fuse_lowlevel_ops()
         table.`init` = { context, information in
@@ -22,27 +24,37 @@ extension fuse_lowlevel_ops {
 
     private mutating func addNames() {
         lookup = { request, parent, name in
-            Request(request).lookup(ItemID(parent), bytes(of: name))
+            let name = bytes(of: name)
+            if let hidden = HiddenNode(ItemID(parent)) { return Request(request).lookup(hidden: hidden, name) }
+            if parent == FUSE_ROOT_ID, name == HiddenNode.name { return Request(request).lookupHiddenTree() }
+            Request(request).lookup(ItemID(parent), name)
         }
         mknod = { request, parent, name, mode, device in
+            if isHidden(parent) { return Request(request).refuseHidden() }
             Request(request).mknod(ItemID(parent), bytes(of: name), mode: mode, device: device)
         }
         mkdir = { request, parent, name, mode in
+            if isHidden(parent) { return Request(request).refuseHidden() }
             Request(request).mkdir(ItemID(parent), bytes(of: name), mode: mode)
         }
         symlink = { request, target, parent, name in
+            if isHidden(parent) { return Request(request).refuseHidden() }
             Request(request).symlink(target: bytes(of: target), ItemID(parent), bytes(of: name))
         }
         link = { request, node, parent, name in
+            if isHidden(node, parent) { return Request(request).refuseHidden() }
             Request(request).link(ItemID(node), ItemID(parent), bytes(of: name))
         }
         unlink = { request, parent, name in
+            if isHidden(parent) { return Request(request).refuseHidden() }
             Request(request).unlink(ItemID(parent), bytes(of: name))
         }
         rmdir = { request, parent, name in
+            if isHidden(parent) { return Request(request).refuseHidden() }
             Request(request).rmdir(ItemID(parent), bytes(of: name))
         }
         rename = { request, parent, name, newParent, newName, flags in
+            if isHidden(parent, newParent) { return Request(request).refuseHidden() }
             Request(request).rename(
                 ItemID(parent),
                 bytes(of: name),
@@ -59,53 +71,77 @@ extension fuse_lowlevel_ops {
     }
 
     private mutating func addAttributes() {
-        getattr = { request, node, _ in Request(request).getattr(ItemID(node)) }
+        getattr = { request, node, _ in
+            if let hidden = HiddenNode(ItemID(node)) { return Request(request).getattr(hidden: hidden) }
+            Request(request).getattr(ItemID(node))
+        }
         setattr = { request, node, status, valid, file in
+            if isHidden(node) { return Request(request).refuseHidden() }
             Request(request).setattr(ItemID(node), status, valid: valid, hasHandle: file != nil)
         }
         access = { request, _, _ in Request(request).access() }
         statfs = { request, _ in Request(request).statfs() }
         getxattr = { request, node, name, limit in
+            if isHidden(node) { return Request(request).getxattrHidden() }
             Request(request).getxattr(ItemID(node), bytes(of: name), limit: limit)
         }
         listxattr = { request, node, limit in
+            if isHidden(node) { return Request(request).listxattrHidden(limit: limit) }
             Request(request).listxattr(ItemID(node), limit: limit)
         }
         setxattr = { request, node, name, value, size, flags in
+            if isHidden(node) { return Request(request).refuseHidden() }
             let value = UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : size)
             Request(request).setxattr(ItemID(node), bytes(of: name), value, flags: flags)
         }
         removexattr = { request, node, name in
+            if isHidden(node) { return Request(request).refuseHidden() }
             Request(request).removexattr(ItemID(node), bytes(of: name))
         }
     }
 
     private mutating func addFiles() {
         open = { request, node, file in
-            Request(request).open(ItemID(node), flags: file?.pointee.flags ?? 0)
+            let flags = file?.pointee.flags ?? 0
+            if let hidden = HiddenNode(ItemID(node)) { return Request(request).open(hidden: hidden, flags: flags) }
+            Request(request).open(ItemID(node), flags: flags)
         }
         create = { request, parent, name, mode, file in
+            if isHidden(parent) { return Request(request).refuseHidden() }
             Request(request).create(ItemID(parent), bytes(of: name), mode: mode, flags: file?.pointee.flags ?? 0)
         }
         read = { request, node, count, offset, file in
+            if let hidden = HiddenNode(ItemID(node)) {
+                return Request(request).read(hidden: hidden, offset: Int64(offset), count: count)
+            }
             let flags = file?.pointee.flags ?? 0
             Request(request).read(ItemID(node), offset: Int64(offset), count: count, flags: flags)
         }
         write_buf = { request, node, source, offset, file in
+            if isHidden(node) { return Request(request).refuseHidden() }
             let isFromCache = file?.pointee.writepage == 1
             Request(request).write(ItemID(node), source, offset: Int64(offset), isFromCache: isFromCache)
         }
-        flush = { request, node, _ in Request(request).flush(ItemID(node)) }
+        flush = { request, node, _ in
+            if isHidden(node) { return Request(request).finishHidden() }
+            Request(request).flush(ItemID(node))
+        }
         fsync = { request, node, dataOnly, _ in
+            if isHidden(node) { return Request(request).finishHidden() }
             Request(request).fsync(ItemID(node), dataOnly: dataOnly != 0)
         }
         release = { request, node, file in
+            if isHidden(node) { return Request(request).finishHidden() }
             Request(request).release(ItemID(node), flags: file?.pointee.flags ?? 0)
         }
         fallocate = { request, node, mode, offset, length, _ in
+            if isHidden(node) { return Request(request).refuseHidden() }
             Request(request).fallocate(ItemID(node), mode: mode, offset: Int64(offset), length: Int64(length))
         }
         copy_file_range = { request, node, offset, _, newNode, newOffset, _, count, _ in
+            if isHidden(newNode) { return Request(request).refuseHidden() }
+            // The kernel then reads and writes the bytes.
+            if isHidden(node) { return Request(request).fail(.notSupported) }
             Request(request).copyFileRange(
                 from: ItemID(node),
                 at: Int64(offset),
@@ -131,4 +167,10 @@ extension fuse_lowlevel_ops {
         releasedir = { request, node, _ in Request(request).releasedir(ItemID(node)) }
         fsyncdir = { request, node, _, _ in Request(request).fsyncdir(ItemID(node)) }
     }
+}
+
+/// True when one of the nodes is of the hidden tree.
+@inline(__always)
+private func isHidden(_ node: fuse_ino_t, _ other: fuse_ino_t = 0) -> Bool {
+    HiddenNode.contains(ItemID(node)) || HiddenNode.contains(ItemID(other))
 }

@@ -61,6 +61,7 @@ extension Request {
         _ body: @escaping @Sendable (consuming Request) -> Void
     ) {
         let engine = connection.engine
+        if engine.isUncoordinated { return body(self) }
         do throws(Errno) {
             guard let pending = try engine.plainClaim(use, caller) else { return body(self) }
             if try engine.defersTruncation(pending, use, caller) { return fail(.stale) }
@@ -75,6 +76,41 @@ extension Request {
             }
         } catch {
             fail(error)
+        }
+    }
+
+    /// Carries out a call that answers nothing but whether it worked, once no claim is in its way.
+    consuming func perform(
+        _ use: Engine.PlainUse,
+        _ body: @escaping @Sendable (Engine, Caller) throws(Errno) -> Void
+    ) {
+        let engine = begin()
+        let caller = caller
+        whenAllowed(use, caller) { request in
+            do throws(Errno) {
+                try body(engine, caller)
+                request.succeed()
+            } catch {
+                request.fail(error)
+            }
+        }
+    }
+
+    /// Carries out a call that makes a name and answers what that stands for, once no claim is in its way.
+    consuming func make(
+        _ name: [UInt8],
+        _ use: Engine.PlainUse,
+        _ body: @escaping @Sendable (Engine, Caller) throws(Errno) -> ItemAttributes
+    ) {
+        let engine = begin()
+        let caller = caller
+        whenAllowed(use, caller) { request in
+            do throws(Errno) {
+                let made = try body(engine, caller)
+                request.reply(new: made, named: name)
+            } catch {
+                request.fail(error)
+            }
         }
     }
 }

@@ -20,8 +20,7 @@ extension Request {
         guard let status else { return fail(.invalidArgument) }
         let change = AttributeChange(status.pointee, valid: valid)
         let caller = caller
-        // Dates alone are what the kernel writes back by itself.
-        guard engine.isUncoordinated || change.isOnlyDates else {
+        guard engine.isUncoordinated || engine.isWrittenBack(change, of: id, hasHandle: hasHandle) else {
             let use: Engine.PlainUse = change.size != nil && !hasHandle ? .cut(id) : .change(id)
             return whenAllowed(use, caller) { $0.setattrNow(id, change, hasHandle: hasHandle, caller) }
         }
@@ -70,43 +69,14 @@ extension Request {
     }
 
     consuming func setxattr(_ id: ItemID, _ name: [UInt8], _ value: UnsafeRawBufferPointer, flags: Int32) {
-        let engine = begin()
         let value = Array(value)
-        let caller = caller
-        guard engine.isUncoordinated else {
-            return whenAllowed(.change(id), caller) { $0.setxattrNow(id, name, value, flags: flags, caller) }
-        }
-        setxattrNow(id, name, value, flags: flags, caller)
-    }
-
-    private consuming func setxattrNow(_ id: ItemID, _ name: [UInt8], _ value: [UInt8], flags: Int32, _ caller: Caller)
-    {
-        let engine = connection.engine
-        do throws(Errno) {
+        perform(.change(id)) { engine, caller throws(Errno) in
             try engine.setExtendedAttribute(id, name, value, flags: flags, caller)
-            succeed()
-        } catch {
-            fail(error)
         }
     }
 
     consuming func removexattr(_ id: ItemID, _ name: [UInt8]) {
-        let engine = begin()
-        let caller = caller
-        guard engine.isUncoordinated else {
-            return whenAllowed(.change(id), caller) { $0.removexattrNow(id, name, caller) }
-        }
-        removexattrNow(id, name, caller)
-    }
-
-    private consuming func removexattrNow(_ id: ItemID, _ name: [UInt8], _ caller: Caller) {
-        let engine = connection.engine
-        do throws(Errno) {
-            try engine.removeExtendedAttribute(id, name, caller)
-            succeed()
-        } catch {
-            fail(error)
-        }
+        perform(.change(id)) { engine, caller throws(Errno) in try engine.removeExtendedAttribute(id, name, caller) }
     }
 }
 

@@ -7,6 +7,10 @@ internal import Glibc
 extension Request {
     consuming func opendir(_ id: ItemID) {
         let engine = begin()
+        if HiddenNode.contains(id) {
+            _ = replyOpenDirectory(isCached: false)
+            return
+        }
         do throws(Errno) {
             switch try engine.openDirectory(id, caller) {
             case .now:
@@ -39,8 +43,16 @@ extension Request {
             request: raw
         )
         do throws(Errno) {
-            try engine.readDirectory(id, after: cookie, plus: plus) { entry in
-                plus ? listing.append(plus: entry, engine: engine) : listing.append(entry)
+            if let hidden = HiddenNode(id) {
+                try engine.readHidden(hidden, after: cookie) { entry in
+                    plus ? listing.append(plus: entry, isCached: false) : listing.append(entry)
+                }
+            } else {
+                try engine.readDirectory(id, after: cookie, plus: plus) { entry in
+                    guard plus else { return listing.append(entry) }
+                    let isCached = entry.name.first != 0x2E || !engine.isUncachedName(entry.name)
+                    return listing.append(plus: entry, isCached: isCached)
+                }
             }
             reply(bytes: UnsafeRawBufferPointer(rebasing: listing.entries[..<listing.used]))
         } catch {
@@ -88,9 +100,8 @@ private struct Listing {
     }
 
     /// Adds an entry with its attributes, which counts as a lookup of it, except for `.` and `..`.
-    mutating func append(plus entry: borrowing DirectoryEntry, engine: Engine) -> Bool {
+    mutating func append(plus entry: borrowing DirectoryEntry, isCached: Bool) -> Bool {
         let isNamed = entry.name != [0x2E] && entry.name != [0x2E, 0x2E]
-        let isCached = entry.name.first != 0x2E || !engine.isUncachedName(entry.name)
         var parameters = fuse_entry_param(entry.attributes, isCached: isCached)
         if !isNamed { parameters.ino = 0 }
         terminate(entry.name)

@@ -7,12 +7,9 @@ internal import Glibc
 /// The operations on open files. No handle is given out: every request can be served from the node id alone.
 extension Request {
     consuming func open(_ id: ItemID, flags: Int32) {
-        let engine = begin()
+        _ = begin()
         let caller = caller
-        guard engine.isUncoordinated else {
-            return whenAllowed(.open(id, flags: flags), caller) { $0.openNow(id, flags: flags, caller) }
-        }
-        openNow(id, flags: flags, caller)
+        whenAllowed(.open(id, flags: flags), caller) { $0.openNow(id, flags: flags, caller) }
     }
 
     private consuming func openNow(_ id: ItemID, flags: Int32, _ caller: Caller) {
@@ -46,14 +43,11 @@ extension Request {
     }
 
     consuming func create(_ parent: ItemID, _ name: [UInt8], mode: mode_t, flags: Int32) {
-        let engine = begin()
+        _ = begin()
         let caller = caller
-        guard engine.isUncoordinated else {
-            return whenAllowed(.create(parent, name), caller) {
-                $0.createNow(parent, name, mode: mode, flags: flags, caller)
-            }
+        whenAllowed(.create(parent, name), caller) {
+            $0.createNow(parent, name, mode: mode, flags: flags, caller)
         }
-        createNow(parent, name, mode: mode, flags: flags, caller)
     }
 
     private consuming func createNow(
@@ -105,7 +99,7 @@ extension Request {
         do throws(Errno) {
             let count = fuse_buf_size(source)
             let clearsPrivileges = !isFromCache && caller.user != 0
-            if clearsPrivileges { try dropPrivileges(of: id) }
+            if clearsPrivileges { try dropPrivileges(of: id, caller) }
             let written = try engine.write(
                 id,
                 offset: offset,
@@ -128,7 +122,7 @@ extension Request {
     /// FUSE_HANDLE_KILLPRIV_V2 leaves that to the file system, and the kernel goes on with the mode it knows: a program
     /// that had overwritten a set-user-id file could run it as root. So the kernel is told at once, from inside the
     /// request: the invalidation of attributes alone takes no lock that a request may hold.
-    private borrowing func dropPrivileges(of id: ItemID) throws(Errno) {
+    private borrowing func dropPrivileges(of id: ItemID, _ caller: Caller) throws(Errno) {
         let connection = connection
         let attributes = try connection.engine.attributes(of: id)
         guard attributes.kind == .file, attributes.permissions & 0o6000 != 0 else { return }
@@ -167,9 +161,17 @@ extension Request {
     }
 
     consuming func fallocate(_ id: ItemID, mode: Int32, offset: Int64, length: Int64) {
-        let engine = begin()
+        _ = begin()
+        let caller = caller
+        whenAllowed(.change(id), caller) {
+            $0.fallocateNow(id, mode: mode, offset: offset, length: length, caller)
+        }
+    }
+
+    private consuming func fallocateNow(_ id: ItemID, mode: Int32, offset: Int64, length: Int64, _ caller: Caller) {
+        let engine = connection.engine
         do throws(Errno) {
-            if caller.user != 0 { try dropPrivileges(of: id) }
+            if caller.user != 0 { try dropPrivileges(of: id, caller) }
             try engine.allocate(id, mode: mode, offset: offset, length: length)
             succeed()
         } catch {
@@ -178,9 +180,24 @@ extension Request {
     }
 
     consuming func copyFileRange(from: ItemID, at offset: Int64, to: ItemID, at newOffset: Int64, count: Int) {
-        let engine = begin()
+        _ = begin()
+        let caller = caller
+        whenAllowed(.change(to), caller) {
+            $0.copyFileRangeNow(from: from, at: offset, to: to, at: newOffset, count: count, caller)
+        }
+    }
+
+    private consuming func copyFileRangeNow(
+        from: ItemID,
+        at offset: Int64,
+        to: ItemID,
+        at newOffset: Int64,
+        count: Int,
+        _ caller: Caller
+    ) {
+        let engine = connection.engine
         do throws(Errno) {
-            if caller.user != 0 { try dropPrivileges(of: to) }
+            if caller.user != 0 { try dropPrivileges(of: to, caller) }
             let copied = try engine.copyRange(from: from, at: offset, to: to, at: newOffset, count: count)
             reply(written: copied)
         } catch {

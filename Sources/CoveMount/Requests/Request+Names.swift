@@ -50,89 +50,36 @@ extension Request {
     }
 
     consuming func mknod(_ parent: ItemID, _ name: [UInt8], mode: mode_t, device: dev_t) {
-        let engine = begin()
-        do throws(Errno) {
-            let made = try engine.makeNode(parent, name, mode: mode, device: UInt64(device), caller)
-            reply(new: made, named: name)
-        } catch {
-            fail(error)
+        make(name, .create(parent, name)) { engine, caller throws(Errno) in
+            try engine.makeNode(parent, name, mode: mode, device: UInt64(device), caller)
         }
     }
 
     consuming func mkdir(_ parent: ItemID, _ name: [UInt8], mode: mode_t) {
-        let engine = begin()
-        let caller = caller
-        guard engine.isUncoordinated else {
-            return whenAllowed(.create(parent, name), caller) { $0.mkdirNow(parent, name, mode: mode, caller) }
-        }
-        mkdirNow(parent, name, mode: mode, caller)
-    }
-
-    private consuming func mkdirNow(_ parent: ItemID, _ name: [UInt8], mode: mode_t, _ caller: Caller) {
-        let engine = connection.engine
-        do throws(Errno) {
-            let made = try engine.makeDirectory(parent, name, mode: mode, caller)
-            reply(new: made, named: name)
-        } catch {
-            fail(error)
+        make(name, .create(parent, name)) { engine, caller throws(Errno) in
+            try engine.makeDirectory(parent, name, mode: mode, caller)
         }
     }
 
     consuming func symlink(target: [UInt8], _ parent: ItemID, _ name: [UInt8]) {
-        let engine = begin()
-        do throws(Errno) {
-            let made = try engine.makeSymbolicLink(parent, name, target: target, caller)
-            reply(new: made, named: name)
-        } catch {
-            fail(error)
+        make(name, .create(parent, name)) { engine, caller throws(Errno) in
+            try engine.makeSymbolicLink(parent, name, target: target, caller)
         }
     }
 
     consuming func link(_ id: ItemID, _ parent: ItemID, _ name: [UInt8]) {
-        let engine = begin()
-        do throws(Errno) {
-            let linked = try engine.link(id, parent, name, caller)
-            reply(new: linked, named: name)
-        } catch {
-            fail(error)
+        make(name, .link(id, parent, name)) { engine, caller throws(Errno) in
+            try engine.link(id, parent, name, caller)
         }
     }
 
     consuming func unlink(_ parent: ItemID, _ name: [UInt8]) {
-        let engine = begin()
-        let caller = caller
-        guard engine.isUncoordinated else {
-            return whenAllowed(.remove(parent, name), caller) { $0.unlinkNow(parent, name, caller) }
-        }
-        unlinkNow(parent, name, caller)
-    }
-
-    private consuming func unlinkNow(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) {
-        let engine = connection.engine
-        do throws(Errno) {
-            try engine.unlink(parent, name, caller)
-            succeed()
-        } catch {
-            fail(error)
-        }
+        perform(.remove(parent, name)) { engine, caller throws(Errno) in try engine.unlink(parent, name, caller) }
     }
 
     consuming func rmdir(_ parent: ItemID, _ name: [UInt8]) {
-        let engine = begin()
-        let caller = caller
-        guard engine.isUncoordinated else {
-            return whenAllowed(.remove(parent, name), caller) { $0.rmdirNow(parent, name, caller) }
-        }
-        rmdirNow(parent, name, caller)
-    }
-
-    private consuming func rmdirNow(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) {
-        let engine = connection.engine
-        do throws(Errno) {
+        perform(.remove(parent, name)) { engine, caller throws(Errno) in
             try engine.removeDirectory(parent, name, caller)
-            succeed()
-        } catch {
-            fail(error)
         }
     }
 
@@ -143,30 +90,8 @@ extension Request {
         _ newName: [UInt8],
         flags: UInt32
     ) {
-        let engine = begin()
-        let caller = caller
-        guard engine.isUncoordinated else {
-            return whenAllowed(.rename(parent, name, to: newParent, newName), caller) {
-                $0.renameNow(parent, name, to: newParent, newName, flags: flags, caller)
-            }
-        }
-        renameNow(parent, name, to: newParent, newName, flags: flags, caller)
-    }
-
-    private consuming func renameNow(
-        _ parent: ItemID,
-        _ name: [UInt8],
-        to newParent: ItemID,
-        _ newName: [UInt8],
-        flags: UInt32,
-        _ caller: Caller
-    ) {
-        let engine = connection.engine
-        do throws(Errno) {
+        perform(.rename(parent, name, to: newParent, newName)) { engine, caller throws(Errno) in
             try engine.rename(parent, name, newParent, newName, flags: flags, caller)
-            succeed()
-        } catch {
-            fail(error)
         }
     }
 

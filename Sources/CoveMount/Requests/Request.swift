@@ -101,11 +101,11 @@ extension Request {
         return status != -ENOENT
     }
 
-    /// Answers an opened directory whose listing the kernel may keep; false as `replyOpen`.
-    consuming func replyOpenDirectory() -> Bool {
+    /// Answers an opened directory, whose listing the kernel may keep where nobody says otherwise; false as `replyOpen`.
+    consuming func replyOpenDirectory(isCached: Bool = true) -> Bool {
         var file = fuse_file_info()
-        file.keep_cache = 1
-        file.cache_readdir = 1
+        file.keep_cache = isCached ? 1 : 0
+        file.cache_readdir = isCached ? 1 : 0
         let status = fuse_reply_open(raw, &file)
         discard self
         return status != -ENOENT

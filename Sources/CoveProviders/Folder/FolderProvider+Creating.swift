@@ -21,8 +21,11 @@ extension FolderProvider {
             case .directory:
                 let item = try self.createDirectory(place, template.metadata, reader)
                 // Its maker knows it as empty and will not list it: what others put into it must be noticed.
-                let opened = try tree.directory(place.path)
-                try self.watcher().watch(place.path, opened.raw, in: tree)
+                let opened = try self.openWatched(place.path, in: tree)
+                let cursor = try attempt("\(place.path)") { () throws(Errno) in
+                    try DirectoryCursor(System.openat(opened.raw, [], O_RDONLY | O_DIRECTORY), path: place.path)
+                }
+                if let name = try? cursor.next(), !name.isEmpty { try self.watcher().report(place.path) }
                 return item
             case .symbolicLink:
                 return try self.createLink(place, to: template.linkTarget ?? [], template.metadata, reader)

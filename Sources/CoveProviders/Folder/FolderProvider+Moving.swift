@@ -122,16 +122,12 @@ extension FolderProvider {
         try await calls.run { _ throws(ProviderError) in
             let tree = try self.tree()
             let reader = self.reader(tree)
-            do throws(ProviderError) {
-                let place = try tree.place(item.path)
-                let (status, version) = try self.check(place, item.id, base: base, reader)
-                if status.kind == .directory {
-                    try self.removeDirectory(place, in: tree)
-                } else {
-                    try self.removeFile(place, status, version, reader)
-                }
-            } catch .noSuchItem {
-                return
+            let place = try tree.place(item.path)
+            let (status, version) = try self.check(place, item.id, base: base, reader)
+            if status.kind == .directory {
+                try self.removeDirectory(place, in: tree)
+            } else {
+                try self.removeFile(place, status, version, reader)
             }
         }
     }

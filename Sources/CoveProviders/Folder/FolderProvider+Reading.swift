@@ -11,14 +11,21 @@ extension FolderProvider {
                 return try self.read(cursor, in: tree, flag)
             }
             let path = directory.path
-            let opened = try attempt("\(path)") { () throws(Errno) in
-                try tree.open(path, O_RDONLY | O_DIRECTORY)
-            }
-            try self.watcher().watch(path, opened.raw, in: tree)
+            let opened = try self.openWatched(path, in: tree)
             let cursor = try attempt("\(path)") { () throws(Errno) in
                 try DirectoryCursor(System.openat(opened.raw, [], O_RDONLY | O_DIRECTORY), path: path)
             }
             return try self.read(cursor, in: tree, flag)
+        }
+    }
+
+    /// Opens a directory that is watched from now on, under the path that it has.
+    func openWatched(_ path: RemotePath, in tree: borrowing FolderTree) throws(ProviderError) -> Descriptor {
+        var attempts = 0
+        while true {
+            let opened = try attempt("\(path)") { () throws(Errno) in try tree.open(path, O_RDONLY | O_DIRECTORY) }
+            attempts += 1
+            if try watcher().watch(path, opened.raw, in: tree) || attempts == 10 { return opened }
         }
     }
 
@@ -37,7 +44,8 @@ extension FolderProvider {
                 return Listing(items: items, next: nil)
             }
             seen += 1
-            if FileName(unchecked: name).isReserved {
+            let isPassing = FileName(unchecked: name).isPassing
+            if !isPassing, FileName(unchecked: name).isReserved {
                 removeLeftover(name, cursor.descriptor, cursor.path)
                 continue
             }
@@ -45,7 +53,7 @@ extension FolderProvider {
             do throws(Errno) {
                 let status = try System.status(cursor.descriptor, name)
                 guard let item = try reader.item(status, name, in: cursor.descriptor, path: path) else { continue }
-                if item.kind == .directory { watcher.adopt(status, at: path) }
+                if item.kind == .directory, !isPassing { watcher.adopt(status, at: path) }
                 items.append(item)
             } catch .noSuchEntry {
                 continue
@@ -127,8 +135,8 @@ extension FolderProvider {
     /// Before Linux 6.13 time stamps step with the kernel's timer, at worst every 10 ms; a write within the same step
     /// would leave the version as it is.
     static func settle(_ status: FileStatus) {
-        let age = System.now().rawValue - status.modificationTime.rawValue
-        let step: Int64 = 10_000_000
-        if age >= 0, age < step { usleep(UInt32((step - age) / 1000) + 1) }
+        let age = System.now() - status.modificationTime
+        let step = TimeSpan.milliseconds(10)
+        if age >= .zero, age < step { (step - age).block() }
     }
 }

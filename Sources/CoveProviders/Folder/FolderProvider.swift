@@ -34,7 +34,7 @@ public final class FolderProvider: Provider {
     /// The rescan finds what inotify(7) does not tell, such as what other machines do on a network mount.
     public convenience init(
         root: String,
-        rescanInterval: Duration = .seconds(300),
+        rescanInterval: TimeSpan = .seconds(300),
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         self.init(root: root, timing: WatchTiming(rescan: rescanInterval), maximumWatches: .max, log: log)
@@ -88,11 +88,8 @@ public final class FolderProvider: Provider {
         try await calls.run { _ throws(ProviderError) in
             let tree = try self.tree()
             let room = try attempt(self.root) { () throws(Errno) in try System.fileSystem(tree.root.raw) }
-            let unit = UInt(room.f_frsize)
-            return ProviderQuota(
-                total: Int64(clamping: room.f_blocks * unit),
-                available: Int64(clamping: room.f_bavail * unit)
-            )
+            let bytes = DiskRoom(unit: room.f_frsize, total: room.f_blocks, available: room.f_bavail)
+            return ProviderQuota(total: bytes.total, available: bytes.available)
         }
     }
 

@@ -17,7 +17,7 @@ struct SourceProbe {
         found.conditionalWrites = !isRemote
         found.serverSideCopy = true
         found.trash = true
-        found.stableIDs = (try? System.status(tree.root.raw))?.birthTime.rawValue != 0
+        found.stableIDs = (try? System.status(tree.root.raw))?.birthTime != .epoch
         found.symbolicLinks = !isPlain
         found.permissions = !isPlain
         found.ownership = !isPlain && geteuid() == 0

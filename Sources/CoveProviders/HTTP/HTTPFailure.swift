@@ -6,6 +6,10 @@ struct HTTPFailure: Error {
     let error: ProviderError
     /// The next attempt may well succeed.
     var isTransient = false
+    /// The line broke once the request was on its way: the server may have broken it because of what was asked.
+    var isBreak = false
+    /// It was asked again, and broke each time.
+    var isRepeated = false
     /// The receiver has bytes already.
     var hasDelivered = false
 
@@ -23,6 +27,7 @@ struct HTTPFailure: Error {
             CURLE_SSL_CONNECT_ERROR, CURLE_WEIRD_SERVER_REPLY:
             error = .serverUnreachable(text)
             isTransient = true
+            isBreak = code != CURLE_SSL_CONNECT_ERROR
         case CURLE_OPERATION_TIMEDOUT:
             error = .serverUnreachable("it does not answer")
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
@@ -41,8 +46,11 @@ extension ProviderError {
         let status = response.status
         switch status {
         case 300..<400:
-            let target = response.head["location"].map { " to \($0.prefix(200))" } ?? ""
-            self = .serverUnreachable("the server redirects\(target) (\(status)); mount the address it has moved to")
+            // The rest of the address may hold a secret.
+            let target = response.head["location"].flatMap { SourceAddress($0) }.map { " to " + $0.origin($0.scheme) }
+            self = .serverUnreachable(
+                "the server redirects\(target ?? "") (\(status)); mount the address it has moved to"
+            )
         case 401, 407: self = .notAuthenticated("\(what): the server answers \(status); run cove login")
         case 403: self = .notPermitted("\(what): the server answers 403")
         case 404, 410: self = .noSuchItem
@@ -51,8 +59,19 @@ extension ProviderError {
         // Locked, or something below it is.
         case 423, 424: self = .busy
         case 511: self = .serverUnreachable("the network wants you to log in to it first (511)")
-        case 429, 502, 503, 504: self = .serverUnreachable("the server is busy (\(status))")
+        case 429, 503: self = .throttled(retryAfter: response.head.retryAfter)
+        case 502, 504: self = .serverUnreachable("the server is busy (\(status))")
         default: self = .failed("\(what): the server answers \(status)", nil)
+        }
+    }
+}
+
+extension ProviderError {
+    /// True when what was asked may have been done, or may yet be: no answer came.
+    var isUnanswered: Bool {
+        switch self {
+        case .cancelled, .timedOut, .failed(_, .connectionReset): true
+        default: parksAccount
         }
     }
 }

@@ -25,6 +25,8 @@ struct HTTPRequest: Sendable {
     var body = Body.none
     /// Asking twice does no harm: what fails on the way is asked again.
     var isRepeatable = false
+    /// A program waits for the bytes: a server that wants fewer requests is given time.
+    var isPatient = false
     /// How many times the stall limit the server may think before it answers.
     var patience = 1
     /// Moves many bytes: a few of these go on at a time, so that small requests never queue behind them.
@@ -34,6 +36,15 @@ struct HTTPRequest: Sendable {
         self.method = method
         self.url = url
     }
+
+    /// `https://host:port`.
+    var origin: String {
+        guard let start = url.firstRange(of: "://") else { return url }
+        return String(url[..<(url[start.upperBound...].firstIndex(of: "/") ?? url.endIndex)])
+    }
+
+    /// What it is about: where something is to come, else where it is.
+    var subject: String { headers.first { $0.name == "Destination" }?.value ?? url }
 }
 
 /// The first part of an answer.
@@ -56,6 +67,15 @@ struct HTTPHead: Sendable {
 
     /// The number in `Content-Length`; nil where there is none that makes sense.
     var contentLength: Int64? { self["content-length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil } }
+
+    /// How long the server wants to be left alone, at most a day; nil where it does not say.
+    var retryAfter: TimeSpan? {
+        guard let text = self["retry-after"] else { return nil }
+        if let seconds = Int64(text) { return min(max(.zero, .seconds(seconds)), .seconds(86_400)) }
+        guard let date = HTTPDate.parse(text) else { return nil }
+        let now = self["date"].flatMap { HTTPDate.parse($0) } ?? System.now()
+        return min(max(.zero, date - now), .seconds(86_400))
+    }
 
     /// The first byte and the whole size in `Content-Range`; nil where there is none that makes sense.
     var contentRange: (first: Int64, last: Int64, size: Int64?)? {

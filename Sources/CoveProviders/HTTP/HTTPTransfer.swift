@@ -8,25 +8,35 @@ final class HTTPTransfer: @unchecked Sendable {
     /// The bytes kept of a body that no receiver takes, and of all headers.
     static let bodyLimit = 4 << 20
     private static let headerLimit = 128 << 10
+    /// Larger bodies are sent only once the server says that it wants them.
+    private static let expectedSize: Int64 = 1 << 20
 
     let handle: UnsafeMutableRawPointer
     let isBulk: Bool
-    private let request: HTTPRequest
+    let request: HTTPRequest
+    /// The server is asked whether it wants the body before that is sent.
+    let expects: Bool
     private let receiver: (any BodyReceiver)?
-    private var headers: UnsafeMutablePointer<curl_slist>?
-    private let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+    /// As libcurl has the lines of the request.
+    var headers: UnsafeMutablePointer<curl_slist>?
+    let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
     private var head = HTTPHead()
     private var headerBytes = 0
     private var hasBegun = false
     /// The empty line that ends the head has come.
     private var isHeadWhole = false
+    /// The server has said that it wants the body.
+    private var isWelcome = false
     private var delivered: Int64 = 0
     private var body: [UInt8] = []
     private var sent: Int64 = 0
     /// The first bytes of the body, read before anything is sent.
     private var first: [UInt8] = []
     private var refusal: ProviderError?
+    /// Where it is noted that the receiver holds bytes back; nil when it does not, or nothing runs yet.
+    private var gathering: HTTPQueue.Gathering?
+    private var isGathering = false
     private let answer = Mutex<Answer>(.none)
 
     /// Who waits, and whether it is over: both come once, in any order.
@@ -37,22 +47,23 @@ final class HTTPTransfer: @unchecked Sendable {
         case over
     }
 
+    /// The authorization is the value of that header.
     init(
         _ request: HTTPRequest,
         _ receiver: (any BodyReceiver)?,
         _ options: HTTPOptions,
-        _ login: HTTPOptions.Login?,
-        _ scheme: HTTPOptions.Scheme
+        authorization: String? = nil,
+        mayExpect: Bool = true
     ) throws(ProviderError) {
         guard let handle = curl_easy_init() else { throw .failed("libcurl has no memory", Errno(ENOMEM)) }
         self.handle = handle
         self.request = request
         self.receiver = receiver
         isBulk = request.isBulk
+        expects = mayExpect && request.body.size > Self.expectedSize
         message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         configure(options)
-        authenticate(login, scheme)
-        try describe()
+        try describe(authorization)
     }
 
     deinit {
@@ -66,87 +77,6 @@ final class HTTPTransfer: @unchecked Sendable {
         guard cove_curl_get_pointer(handle, CURLINFO_PRIVATE, &pointer) == CURLE_OK, let pointer else { return nil }
         return Unmanaged<HTTPTransfer>.fromOpaque(pointer).takeUnretainedValue()
     }
-
-    private func configure(_ options: HTTPOptions) {
-        let this = Unmanaged.passUnretained(self).toOpaque()
-        cove_curl_set_pointer(handle, CURLOPT_PRIVATE, this)
-        cove_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, message)
-        cove_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
-        cove_curl_set_text(handle, CURLOPT_PROTOCOLS_STR, "http,https")
-        cove_curl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
-        cove_curl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
-        cove_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(options.connectTimeout))
-        cove_curl_set_long(handle, CURLOPT_LOW_SPEED_LIMIT, 1)
-        cove_curl_set_long(
-            handle,
-            CURLOPT_LOW_SPEED_TIME,
-            max(1, Self.milliseconds(options.stallLimit) / 1000 * request.patience)
-        )
-        cove_curl_set_long(handle, CURLOPT_TCP_KEEPALIVE, 1)
-        cove_curl_set_long(handle, CURLOPT_BUFFERSIZE, 512 << 10)
-        cove_curl_set_long(handle, CURLOPT_UPLOAD_BUFFERSIZE, 1 << 20)
-        cove_curl_set_long(handle, CURLOPT_NETRC, Int(CURL_NETRC_OPTIONAL.rawValue))
-        if let certificates = options.certificates { cove_curl_set_text(handle, CURLOPT_CAINFO, certificates) }
-        cove_curl_set_transfer(handle, CURLOPT_HEADERFUNCTION, receiveHeader)
-        cove_curl_set_pointer(handle, CURLOPT_HEADERDATA, this)
-        cove_curl_set_transfer(handle, CURLOPT_WRITEFUNCTION, receiveBody)
-        cove_curl_set_pointer(handle, CURLOPT_WRITEDATA, this)
-    }
-
-    private func authenticate(_ login: HTTPOptions.Login?, _ scheme: HTTPOptions.Scheme) {
-        switch scheme {
-        case .none: cove_curl_set_long(handle, CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
-        case .basic: cove_curl_set_long(handle, CURLOPT_HTTPAUTH, 1)
-        case .digest: cove_curl_set_long(handle, CURLOPT_HTTPAUTH, 2)
-        }
-        guard scheme != .none, let login else { return }
-        cove_curl_set_long(handle, CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
-        cove_curl_set_text(handle, CURLOPT_USERNAME, login.user)
-        cove_curl_set_text(handle, CURLOPT_PASSWORD, login.password)
-    }
-
-    private func describe() throws(ProviderError) {
-        cove_curl_set_text(handle, CURLOPT_URL, request.url)
-        for (name, value) in request.headers {
-            // A line break would begin another header.
-            guard !value.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
-                throw .unsupported("a control character in \(name)")
-            }
-            // "Name;" is how libcurl is told of an empty value.
-            let line = value.isEmpty ? "\(name);" : "\(name): \(value)"
-            guard let longer = curl_slist_append(headers, line) else {
-                throw .failed("libcurl has no memory", Errno(ENOMEM))
-            }
-            headers = longer
-        }
-        cove_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
-        let hasBody: Bool
-        if case .none = request.body {
-            hasBody = request.method == "PUT" || request.method == "POST"
-        } else {
-            hasBody = true
-        }
-        if hasBody {
-            let this = Unmanaged.passUnretained(self).toOpaque()
-            cove_curl_set_long(handle, CURLOPT_UPLOAD, 1)
-            cove_curl_set_offset(handle, CURLOPT_INFILESIZE_LARGE, curl_off_t(request.body.size))
-            cove_curl_set_transfer(handle, CURLOPT_READFUNCTION, sendBody)
-            cove_curl_set_pointer(handle, CURLOPT_READDATA, this)
-            cove_curl_set_seek(handle, rewindBody)
-            cove_curl_set_pointer(handle, CURLOPT_SEEKDATA, this)
-        } else if request.method == "HEAD" {
-            cove_curl_set_long(handle, CURLOPT_NOBODY, 1)
-        }
-        cove_curl_set_text(handle, CURLOPT_CUSTOMREQUEST, request.method)
-    }
-
-    private static func milliseconds(_ duration: Duration) -> Int {
-        let parts = duration.components
-        return max(1, Int(parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000))
-    }
-
-    /// Before it is submitted.
-    func useNewConnection() { cove_curl_set_long(handle, CURLOPT_FRESH_CONNECT, 1) }
 
     // MARK: the end
 
@@ -204,9 +134,12 @@ final class HTTPTransfer: @unchecked Sendable {
         end(.success(HTTPResponse(head: head, body: body)))
     }
 
+    /// The server took a body without having answered the question whether it wants it.
+    var wasIgnored: Bool { expects && !isWelcome && head.isSuccess }
+
     // MARK: what libcurl calls
 
-    fileprivate func takeHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+    func takeHeader(_ line: UnsafeRawBufferPointer) -> Bool {
         headerBytes += line.count
         guard headerBytes < Self.headerLimit else {
             refusal = .failed("the server sends endless headers", nil)
@@ -218,6 +151,7 @@ final class HTTPTransfer: @unchecked Sendable {
             head = HTTPHead()
             isHeadWhole = false
             head.status = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+            if head.status == 100 { isWelcome = true }
             body = []
             return true
         }
@@ -248,7 +182,7 @@ final class HTTPTransfer: @unchecked Sendable {
     }
 
     /// Answers as libcurl wants it: how many bytes were taken, or a number of its own to rest or to end.
-    fileprivate func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+    func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         if !hasBegun, !begin() { return -1 }
         if let receiver, head.isSuccess, receiver.isFull { return Int(CURL_WRITEFUNC_PAUSE) }
         // Anything but the count ends the transfer, also when the count is 0.
@@ -268,6 +202,10 @@ final class HTTPTransfer: @unchecked Sendable {
         do throws(ProviderError) {
             delivered += Int64(bytes.count)
             try receiver.receive(bytes)
+            if !isGathering {
+                isGathering = true
+                gathering?.add(self)
+            }
             return true
         } catch {
             refusal = error
@@ -276,7 +214,8 @@ final class HTTPTransfer: @unchecked Sendable {
     }
 
     /// Reads the first bytes to send: a snapshot that has ended already begins no request.
-    func prepare() throws(ProviderError) {
+    func prepare(_ gathering: HTTPQueue.Gathering) throws(ProviderError) {
+        self.gathering = gathering
         guard case .content(let source, let range) = request.body, !range.isEmpty else { return }
         var bytes = [UInt8](repeating: 0, count: Int(min(64 << 10, range.upperBound - range.lowerBound)))
         let result = bytes.withUnsafeMutableBytes { buffer in
@@ -287,6 +226,7 @@ final class HTTPTransfer: @unchecked Sendable {
 
     /// Gives on what the receiver gathered; false when it wants no more.
     func flush() -> Bool {
+        isGathering = false
         guard hasBegun, let receiver, head.isSuccess else { return true }
         do throws(ProviderError) {
             try receiver.flush()
@@ -297,7 +237,7 @@ final class HTTPTransfer: @unchecked Sendable {
         }
     }
 
-    fileprivate func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         let count = Int(min(Int64(buffer.count), request.body.size - sent))
         guard count > 0 else { return 0 }
         switch request.body {
@@ -328,53 +268,9 @@ final class HTTPTransfer: @unchecked Sendable {
         }
     }
 
-    fileprivate func seekBody(to offset: Int64) -> Bool {
+    func seekBody(to offset: Int64) -> Bool {
         guard (0...request.body.size).contains(offset) else { return false }
         sent = offset
         return true
     }
-}
-
-private func transfer(_ pointer: UnsafeMutableRawPointer?) -> HTTPTransfer? {
-    pointer.map { Unmanaged<HTTPTransfer>.fromOpaque($0).takeUnretainedValue() }
-}
-
-private func receiveHeader(
-    _ bytes: UnsafeMutablePointer<CChar>?,
-    _ size: Int,
-    _ count: Int,
-    _ this: UnsafeMutableRawPointer?
-)
-    -> Int
-{
-    let isTaken = transfer(this)?.takeHeader(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? false
-    return isTaken ? size * count : 0
-}
-
-private func receiveBody(
-    _ bytes: UnsafeMutablePointer<CChar>?,
-    _ size: Int,
-    _ count: Int,
-    _ this: UnsafeMutableRawPointer?
-)
-    -> Int
-{
-    transfer(this)?.takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? -1
-}
-
-private func sendBody(
-    _ bytes: UnsafeMutablePointer<CChar>?,
-    _ size: Int,
-    _ count: Int,
-    _ this: UnsafeMutableRawPointer?
-)
-    -> Int
-{
-    transfer(this)?.giveBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
-        ?? cove_curl_abort_reading()
-}
-
-private func rewindBody(_ this: UnsafeMutableRawPointer?, _ offset: curl_off_t, _ origin: Int32) -> Int32 {
-    let isDone = origin == SEEK_SET && transfer(this)?.seekBody(to: Int64(offset)) == true
-    return isDone ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
 }

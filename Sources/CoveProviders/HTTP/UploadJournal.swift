@@ -17,12 +17,15 @@ struct UploadRecord: Sendable, Equatable {
 
 extension UploadRecord {
     /// The numbers of the parts of an object of that size; there is one at least.
-    func numbers(of size: Int64) -> ClosedRange<Int> { 1...max(1, Int((size + partSize - 1) / partSize)) }
+    func numbers(of size: Int64) -> ClosedRange<Int> {
+        1...Int(max(1, size / partSize + (size % partSize > 0 ? 1 : 0)))
+    }
 
     /// The bytes of a part, counted from 1, of an object of that size; empty behind its end.
     func range(_ number: Int, of size: Int64) -> Range<Int64> {
-        let start = min(size, Int64(number - 1) * partSize)
-        return start..<min(size, start + partSize)
+        let (before, isBeyond) = Int64(number - 1).multipliedReportingOverflow(by: partSize)
+        let start = isBeyond ? size : min(size, max(0, before))
+        return start..<(size - start > partSize ? start + partSize : size)
     }
 }
 

@@ -70,11 +70,18 @@ struct S3Probe {
     }
 
     private func cleanUp(_ keepsVersions: Bool) async {
-        var calls = [plain, deleted, summed, backslash, slash].map { S3Call("DELETE", $0) }
         if keepsVersions, let page = try? await client.versions(folder, after: nil) {
-            calls = page.rows.map { S3Call("DELETE", $0.key, query: [("versionId", $0.id)]) }
+            _ = try? await ask(page.rows.map { S3Call("DELETE", $0.key, query: [("versionId", $0.id)]) })
+            return
         }
-        _ = try? await ask(calls)
+        var keys = [plain, deleted, summed, backslash, slash]
+        for _ in 0..<3 {
+            _ = try? await ask(keys.map { S3Call("DELETE", $0) })
+            // A server may say that it has deleted what it is about to finish.
+            guard let left = try? await client.list(folder, delimiter: false).objects else { return }
+            keys = left.map(\.key).filter { $0.starts(with: folder) }
+            if keys.isEmpty { return }
+        }
     }
 
     private func attempt() async throws(ProviderError) -> S3Features {

@@ -38,7 +38,8 @@ extension S3Provider {
             let parts = try await makeParts(record, of: source.size, made) { number throws(ProviderError) in
                 try await self.copyPart(number, source, record)
             }
-            if case .failure(let failure) = try await client.ask(completion(record, parts, condition)) {
+            if case .failure(let failure) = try await askClaimed(completion(record, parts, condition), of: source.size)
+            {
                 // An earlier request may have completed it, as the caller sees.
                 guard failure.isPrecondition || failure.status == 404 else { throw failure.error }
                 await abort(record)

@@ -38,6 +38,19 @@ extension S3Provider {
         return item
     }
 
+    /// The same for a file, as its folder's listing tells it; where a PUT knows no conditions, it is asked for by itself too.
+    private func occupant(beforeFile path: RemotePath) async throws(ProviderError) -> RemoteItem? {
+        let key = key(path)
+        let (object, view) = try await both { () throws(ProviderError) in
+            self.features.putsConditionally ? nil : try await self.client.head(key)
+        } and: { () throws(ProviderError) in
+            try await self.look(around: key)
+        }
+        guard view.isThere else { throw .noSuchItem }
+        if let object = object ?? view.objects[key] { return object.item(at: path) }
+        return view.directories.contains(key) ? S3Object.directory(at: path) : nil
+    }
+
     private func createFile(
         _ path: RemotePath,
         _ metadata: ItemMetadata,
@@ -45,7 +58,7 @@ extension S3Provider {
     ) async throws(ProviderError) -> RemoteItem {
         let sent = S3Upload(key(path), metadata, content, if: .absent)
         let outcome = try await upload(sent) { () throws(ProviderError) in
-            guard let other = try await self.occupant(path) else { return nil }
+            guard let other = try await self.occupant(beforeFile: path) else { return nil }
             guard other.kind == .file, let object = try await self.earlier(sent) else {
                 throw .filenameCollision(other)
             }
@@ -60,7 +73,7 @@ extension S3Provider {
     private func createDirectory(_ path: RemotePath) async throws(ProviderError) -> RemoteItem {
         let marker = markerKey(path)
         // The claim is on the name, which a file may want too.
-        try await exclusively([key(path)]) { () throws(ProviderError) in
+        try await conditionally(key(path)) { () throws(ProviderError) in
             if let other = try await occupant(path) { throw .filenameCollision(other) }
             try await writeMarker(marker, isNew: true)
         }

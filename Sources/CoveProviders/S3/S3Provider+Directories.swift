@@ -22,7 +22,7 @@ struct S3Move: Sendable {
 extension S3Provider {
     private var notes: [UInt8] { address.prefix + Array(".cove/moves/".utf8) }
 
-    private func move(_ source: RemotePath, _ target: RemotePath) -> S3Move {
+    func directoryMove(_ source: RemotePath, _ target: RemotePath) -> S3Move {
         let text = source.bytes + [0x0A] + target.bytes
         return S3Move(
             from: source,
@@ -33,7 +33,7 @@ extension S3Provider {
 
     /// Moves all below a directory; asked again, or started again, it goes on where it was cut off.
     func moveDirectory(_ source: RemotePath, to target: RemotePath) async throws(ProviderError) -> RemoteItem {
-        let move = move(source, target)
+        let move = directoryMove(source, target)
         begin(move)
         do throws(ProviderError) {
             try await carryOut(move)
@@ -59,27 +59,26 @@ extension S3Provider {
             call.isRepeatable = true
             _ = try await client.send(call)
         }
-        try await finish(move)
+        try await finish(move, isNew: true)
     }
 
     private static let fromHeader = "x-amz-meta-cove-from"
     private static let toHeader = "x-amz-meta-cove-to"
 
+    /// No more moves than these are taken for cut off.
+    private static let mostMoves = 1000
+
     /// Learns of the moves that a crash has cut off.
     func findMoves() async throws(ProviderError) {
-        var token: String?
-        repeat {
-            let listing = try await client.list(notes, delimiter: false, from: token)
-            for object in listing.objects {
+        try await client.eachPage(of: notes) { listing throws(ProviderError) in
+            for object in listing.objects where unfinishedMoves.count < Self.mostMoves {
                 guard let headers = try await client.head(object.key)?.headers,
                     let source = headers[Self.fromHeader].flatMap({ PercentEncoding.decode($0.utf8) }),
                     let target = headers[Self.toHeader].flatMap({ PercentEncoding.decode($0.utf8) })
                 else { continue }
                 note(S3Move(from: RemotePath(unchecked: source), to: RemotePath(unchecked: target), note: object.key))
             }
-            if listing.next == token { return }
-            token = listing.next
-        } while token != nil
+        }
     }
 
     /// Finishes all moves that were cut off.
@@ -97,8 +96,10 @@ extension S3Provider {
     }
 
     /// Finishes what was cut off around a path: until then neither place tells the truth.
-    func settleMoves(around path: RemotePath) async throws(ProviderError) {
-        for move in unfinishedMoves where move.concerns(path) {
+    ///
+    /// One that is asked for again goes on where that is done.
+    func settleMoves(around path: RemotePath, before asked: S3Move? = nil) async throws(ProviderError) {
+        for move in unfinishedMoves where move.concerns(path) && move.note != asked?.note {
             do throws(ProviderError) {
                 try await finish(move)
             } catch {
@@ -108,35 +109,59 @@ extension S3Provider {
         }
     }
 
-    private func finish(_ move: S3Move) async throws(ProviderError) {
-        if try await client.head(move.note) != nil {
-            try await relocate(move.from, to: move.to)
-            _ = try await client.ask(S3Call("DELETE", move.note)).get { $0.status == 404 }
+    /// Carries out a move that has a note; unless it is new it may be finished already, and then the note is gone.
+    private func finish(_ move: S3Move, isNew: Bool = false) async throws(ProviderError) {
+        // A server may tell for a moment that there is no note where one was just put.
+        if !isNew, try await client.head(move.note) == nil { return forget(move) }
+        try await relocate(move)
+        // Nor may a listing show what is there.
+        if try await !hasDirectory(move.to) {
+            let isLeft = try await hasDirectory(move.from)
+            if isNew || isLeft { throw .busy }
         }
+        _ = try await client.ask(S3Call("DELETE", move.note)).get { $0.status == 404 }
         forget(move)
     }
 
-    private func relocate(_ source: RemotePath, to target: RemotePath) async throws(ProviderError) {
-        let from = directoryKey(source)
-        let to = directoryKey(target)
-        try await each(below: from) { object throws(ProviderError) in
-            _ = try await self.copyBelow(object, to: to + object.key.dropFirst(from.count))
+    /// Moves what listings show until one shows nothing more that can go.
+    private func relocate(_ move: S3Move) async throws(ProviderError) {
+        for _ in 0..<10 {
+            guard try await relocateListed(move) else { return }
         }
+        throw .busy
+    }
+
+    /// Copies all that a listing shows, then deletes what was copied; false when nothing was.
+    private func relocateListed(_ move: S3Move) async throws(ProviderError) -> Bool {
+        let from = directoryKey(move.from)
+        let to = directoryKey(move.to)
+        let isAny = Mutex(false)
+        try await each(below: from) { object throws(ProviderError) in
+            if try await self.copyBelow(object, to: to + object.key.dropFirst(from.count), move) {
+                isAny.withLock { $0 = true }
+            }
+        }
+        guard isAny.withLock({ $0 }) else { return false }
         forgetMarked(from)
         let markers = Mutex<[S3Object]>([])
         try await each(below: from) { object throws(ProviderError) in
             // What has come since the first pass is copied now.
-            guard try await self.copyBelow(object, to: to + object.key.dropFirst(from.count)) else { return }
+            guard try await self.copyBelow(object, to: to + object.key.dropFirst(from.count), move) else { return }
             if S3Names.isMarker(object.key) { return markers.withLock { $0.append(object) } }
             _ = try await self.deleteObject(object)
         }
         // To some servers these are directories, which go when they are empty.
         let deepestFirst = markers.withLock { $0 }.sorted { $1.key.lexicographicallyPrecedes($0.key) }
-        for marker in deepestFirst { _ = try await deleteObject(marker) }
+        for marker in deepestFirst { _ = try await deleteClaimed(marker) }
+        return true
     }
 
     /// Makes sure that a copy of an object is there; false when something else is.
-    private func copyBelow(_ object: S3Object, to key: [UInt8]) async throws(ProviderError) -> Bool {
+    private func copyBelow(
+        _ object: S3Object,
+        to key: [UInt8],
+        _ move: S3Move
+    ) async throws(ProviderError) -> Bool {
         let token = Self.moveToken(object, to: key)
         let isMarker = object.size == 0 && S3Names.isMarker(key)
         if let there = try await client.head(key) {
@@ -148,15 +173,20 @@ extension S3Provider {
             try await writeMarker(key, isNew: false)
             return true
         }
-        guard let known = try await client.head(object.key), known.version == object.version else { return false }
-        let headers = S3Object.headers(ItemMetadata(), over: known.headers, token: token)
-        do throws(ProviderError) {
-            guard try await copyObject(known, to: key, headers, condition: .absent) else { return false }
-        } catch .noSuchItem {
-            return false
+        // Whoever finishes a move that was cut off goes on with its claims.
+        let task = String(decoding: move.note.suffix(32), as: UTF8.self)
+        return try await exclusively([key], for: task) { () throws(ProviderError) in
+            if let there = try await client.head(key) { return there.token == token }
+            guard let known = try await client.head(object.key), known.version == object.version else { return false }
+            let headers = S3Object.headers(ItemMetadata(), over: known.headers, token: token)
+            do throws(ProviderError) {
+                guard try await copyObject(known, to: key, headers, condition: .absent) else { return false }
+            } catch .noSuchItem {
+                return false
+            }
+            guard let there = try await client.head(key) else { return false }
+            return there.token == token && there.size == known.size
         }
-        guard let there = try await client.head(key) else { return false }
-        return there.token == token && there.size == known.size
     }
 
     /// Runs the body for every object below a key, a few at a time.
@@ -164,9 +194,7 @@ extension S3Provider {
         below key: [UInt8],
         _ body: @escaping @Sendable (S3Object) async throws(ProviderError) -> Void
     ) async throws(ProviderError) {
-        var token: String?
-        repeat {
-            let listing = try await client.list(key, delimiter: false, from: token)
+        try await client.eachPage(of: key) { listing throws(ProviderError) in
             var rest = listing.objects.makeIterator()
             let failure = await withTaskGroup(of: ProviderError?.self) { group in
                 @Sendable func run(_ object: S3Object) async -> ProviderError? {
@@ -186,8 +214,6 @@ extension S3Provider {
                 }
             }
             if let failure { throw failure }
-            if listing.next != nil, listing.next == token { throw .failed("the server's listing has no end", nil) }
-            token = listing.next
-        } while token != nil
+        }
     }
 }

@@ -13,16 +13,14 @@ extension S3Provider {
         let path = item.path
         try await settleMoves(around: path)
         if let content { return try await replace(path, base: base, metadata, content) }
-        return try await exclusively([key(path)]) { () throws(ProviderError) in
-            guard let known = try await client.head(key(path)) else {
-                let directory = S3Object.directory(at: path)
-                guard try await hasDirectory(path) else { throw .noSuchItem }
-                guard base.bytes.isEmpty else { throw .conflict(directory) }
-                return directory
-            }
-            guard known.version == base else { throw .conflict(known.item(at: path)) }
-            return try await describe(known, at: path, metadata)
+        guard let known = try await client.head(key(path)) else {
+            let directory = S3Object.directory(at: path)
+            guard try await hasDirectory(path) else { throw .noSuchItem }
+            guard base.bytes.isEmpty else { throw .conflict(directory) }
+            return directory
         }
+        guard known.version == base else { throw .conflict(known.item(at: path)) }
+        return try await describe(known, at: path, metadata)
     }
 
     private func replace(
@@ -64,19 +62,33 @@ extension S3Provider {
         if isSame { return before }
         // Others see by the time of the change, in whole seconds, that there was one.
         try await outlive(known)
-        let token = "\(DocumentID.random())"
-        let headers = S3Object.headers(metadata, over: known.headers, token: token)
-        guard try await copyObject(known, to: known.key, headers, condition: nil) else {
-            guard let other = try await find(path) else { throw .noSuchItem }
-            throw .conflict(other)
+        let token = "\(S3Object.describing)\(DocumentID.random())"
+        let task = taskName("\(known.version) \(S3Object.headers(metadata, over: known.headers, token: nil))")
+        return try await exclusively([known.key], for: task) { () throws(ProviderError) in
+            let current = try await client.head(known.key)
+            if let current, current.version == known.version, current.modified != known.modified { throw .busy }
+            let headers = S3Object.headers(metadata, over: known.headers, token: token)
+            guard current?.version == known.version,
+                try await copyObject(known, to: known.key, headers, condition: nil)
+            else {
+                guard let other = try await find(path) else { throw .noSuchItem }
+                throw .conflict(other)
+            }
+            var described = try await client.head(known.key)
+            if let found = described, found.token == token, found.modified == known.modified {
+                described = try await rewrite(found)
+            }
+            guard let after = described else { throw .noSuchItem }
+            guard after.token == token, mayBeSame(after, known) else { throw .conflict(after.item(at: path)) }
+            return after.item(at: path)
         }
-        var described = try await client.head(known.key)
-        if let found = described, found.token == token, found.modified == known.modified {
-            described = try await rewrite(found)
-        }
-        guard let after = described else { throw .noSuchItem }
-        guard after.token == token else { throw .conflict(after.item(at: path)) }
-        return after.item(at: path)
+    }
+
+    /// False when two objects have different bytes; some servers give a new ETag with new metadata.
+    private func mayBeSame(_ one: S3Object, _ other: S3Object) -> Bool {
+        guard one.size == other.size else { return false }
+        let tags = [one, other].map(\.version.description)
+        return tags[0] == tags[1] || !features.tagIsDigest || tags.contains { $0.utf8.count != 32 }
     }
 
     /// Copies an object away and back, on a server that does not date a change of metadata.
@@ -94,10 +106,10 @@ extension S3Provider {
 
     /// Waits until the server's clock has left the second in which the object was changed.
     private func outlive(_ object: S3Object) async throws(ProviderError) {
-        guard let asked = object.asked, asked.seconds <= object.modified.seconds,
-            object.modified.seconds - asked.seconds < 2
-        else { return }
-        try await rest(milliseconds: (object.modified.seconds - asked.seconds + 1) * 1000)
+        guard let asked = object.asked else { return }
+        let left = object.modified.wholeSecond - asked.wholeSecond
+        guard left >= .zero, left < .seconds(2) else { return }
+        try await rest(left + .seconds(1))
     }
 
     /// Deletes a file of the base version, or an empty directory.
@@ -105,25 +117,51 @@ extension S3Provider {
         let path = item.path
         try await settleMoves(around: path)
         let key = key(path)
-        try await exclusively([key]) { () throws(ProviderError) in
-            guard let known = try await client.head(key) else { return try await deleteDirectory(path) }
-            if let base, known.version != base { throw .conflict(known.item(at: path)) }
-            try await keepStanding(path.parent)
-            guard try await deleteObject(known) else {
-                guard let other = try await find(path) else { return }
-                throw .conflict(other)
-            }
+        guard let known = try await client.head(key) else {
+            return try await conditionally(key) { () throws(ProviderError) in try await deleteDirectory(path) }
+        }
+        if let base, known.version != base { throw .conflict(known.item(at: path)) }
+        try await keepStanding(path.parent)
+        guard try await deleteObject(known) else {
+            guard let other = try await find(path) else { return }
+            throw .conflict(other)
         }
     }
 
     /// Deletes an object of the version that is known; false when it has changed.
     func deleteObject(_ object: S3Object) async throws(ProviderError) -> Bool {
+        guard features.deletesConditionally else {
+            return try await exclusively([object.key]) { () throws(ProviderError) in
+                guard let known = try await client.head(object.key) else { return true }
+                guard known.version == object.version else { return false }
+                return try await deleteClaimed(object)
+            }
+        }
+        for _ in 0..<5 {
+            guard try await deleteClaimed(object) else { return false }
+            // New metadata may have brought it back.
+            try await outlastCopies(onto: object.key)
+            guard let again = try await client.head(object.key), again.version == object.version,
+                again.isDescribed(since: object)
+            else { return true }
+        }
+        throw .busy
+    }
+
+    /// Deletes an object that nobody else changes, or that has a condition against it; false when it has changed.
+    func deleteClaimed(_ object: S3Object) async throws(ProviderError) -> Bool {
         var call = S3Call("DELETE", object.key)
         let isConditional = features.deletesConditionally && !object.version.isMadeUp
+        if !isConditional, !isClaimYoung(object.key) { throw .busy }
         if isConditional { call.headers.append(("If-Match", features.tag(object.version))) }
         call.isRepeatable = isConditional
         switch try await client.ask(call) {
-        case .success: return true
+        case .success(let response):
+            // The login page of a network answers otherwise.
+            guard response.status != 204, try await client.head(object.key)?.version == object.version else {
+                return true
+            }
+            throw .failed("something answered that an object was deleted, and it was not", nil)
         case .failure(let failure):
             if failure.status == 404, failure.code != .noSuchBucket { return true }
             guard failure.isPrecondition else { throw failure.error }
@@ -134,7 +172,7 @@ extension S3Provider {
     private func deleteDirectory(_ path: RemotePath) async throws(ProviderError) {
         let key = directoryKey(path)
         let listing = try await client.list(key, delimiter: false, limit: 2)
-        if listing.objects.isEmpty { return }
+        if listing.objects.isEmpty { throw .noSuchItem }
         let marker = listing.objects[0].key
         guard listing.objects.count == 1, marker == key || marker == markerKey(path) else { throw .directoryNotEmpty }
         try await keepStanding(path.parent)

@@ -10,8 +10,9 @@ extension S3Provider {
     ) async throws(ProviderError) -> RemoteItem {
         let target = try newPath(name, in: directory)
         let source = item.path
-        try await settleMoves(around: source)
-        try await settleMoves(around: target)
+        let asked = directoryMove(source, target)
+        try await settleMoves(around: source, before: asked)
+        try await settleMoves(around: target, before: asked)
         let known = try await client.head(key(source))
         if let known, let base, known.version != base { throw .conflict(known.item(at: source)) }
         if source == target {
@@ -76,8 +77,14 @@ extension S3Provider {
     ) async throws(ProviderError) -> RemoteItem {
         let key = key(target)
         let token = Self.moveToken(known, to: key)
-        return try await exclusively([known.key, key]) { () throws(ProviderError) in
-            let isHidden = target.names.first?.isReserved == true && target.names.first?.isPassing == false
+        let isHidden = target.names.first?.isReserved == true && target.names.first?.isPassing == false
+        // Nobody else makes hidden names, and a source that changes meanwhile is not deleted where that has a condition.
+        let keys = (isHidden ? [] : [key]) + (features.deletesConditionally ? [] : [known.key])
+        return try await exclusively(keys, for: taskName(token)) { () throws(ProviderError) in
+            if !features.deletesConditionally, try await client.head(known.key)?.version != known.version {
+                guard let other = try await find(source) else { throw .noSuchItem }
+                throw .conflict(other)
+            }
             if let other = isHidden ? try await find(target) : try await occupant(target) {
                 // An earlier attempt may have come so far.
                 guard other.kind == .file, let copy = try await client.head(key), copy.token == token else {
@@ -97,8 +104,9 @@ extension S3Provider {
         at target: RemotePath
     ) async throws(ProviderError) -> RemoteItem {
         try await keepStanding(source.parent)
-        if try await deleteObject(known) { return copy.item(at: target) }
-        _ = try await deleteObject(copy)
+        let isGone = features.deletesConditionally ? try await deleteObject(known) : try await deleteClaimed(known)
+        if isGone { return copy.item(at: target) }
+        _ = try await deleteClaimed(copy)
         guard let other = try await find(source) else { throw .noSuchItem }
         throw .conflict(other)
     }
@@ -116,7 +124,7 @@ extension S3Provider {
         let copy = try await client.head(key)
         if let copy, copy.token == token {
             guard copy.size == known.size else {
-                _ = try await deleteObject(copy)
+                _ = try await deleteClaimed(copy)
                 throw .conflict(try await find(source))
             }
             return copy
@@ -132,6 +140,11 @@ extension S3Provider {
     static func moveToken(_ object: S3Object, to key: [UInt8]) -> String {
         let text = object.key + [0] + object.version.bytes + [0] + key
         return String(Digest.hash(text, .sha256).hexadecimal.prefix(32))
+    }
+
+    /// What this device's claims for one change are marked with, however often that is tried.
+    func taskName(_ text: String) -> String {
+        String(Digest.hash(Array("\(owner) \(text)".utf8), .sha256).hexadecimal.prefix(32))
     }
 
     /// Copies one version of an object; false when it has changed, or when the target is taken.
@@ -153,9 +166,8 @@ extension S3Provider {
             call.headers.append(("x-amz-copy-source-if-match", features.tag(source.version)))
         }
         if condition == .absent, features.copiesConditionally { call.headers.append(("If-None-Match", "*")) }
-        call.isRepeatable = true
         call.isBulk = true
-        switch try await client.ask(call) {
+        switch try await askClaimed(call, of: source.size) {
         case .success: return true
         case .failure(let failure):
             if failure.status == 404, failure.code != .noSuchBucket { throw .noSuchItem }

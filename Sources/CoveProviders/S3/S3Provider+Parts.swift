@@ -28,7 +28,9 @@ extension S3Provider {
             let parts = try await makeParts(record, of: upload.size, sent) { number throws(ProviderError) in
                 try await self.sendPart(number, upload, record)
             }
-            let outcome = try await exclusively([upload.key]) { () throws(ProviderError) -> S3Upload.Outcome in
+            let task = taskName(upload.token)
+            let outcome = try await exclusively([upload.key], for: task) {
+                () throws(ProviderError) -> S3Upload.Outcome in
                 if let object = try await look() { return .stored(object) }
                 return try await complete(upload, record, parts)
             }
@@ -150,8 +152,10 @@ extension S3Provider {
         _ sent: [Int: S3SentPart],
         _ make: @escaping @Sendable (_ number: Int) async throws(ProviderError) -> S3SentPart
     ) async throws(ProviderError) -> [S3SentPart] {
-        let count = Int((size + record.partSize - 1) / record.partSize)
-        var missing = (1...count).filter { sent[$0] == nil }.makeIterator()
+        let numbers = record.numbers(of: size)
+        // Servers take no more; one that tells of a larger object is not asked for millions of parts.
+        guard numbers.count <= 10_000 else { throw .unsupported("an object of \(size) bytes has too many parts") }
+        var missing = numbers.filter { sent[$0] == nil }.makeIterator()
         @Sendable func result(_ number: Int) async -> (Int, Result<S3SentPart, ProviderError>) {
             do throws(ProviderError) { return (number, .success(try await make(number))) } catch {
                 return (number, .failure(error))
@@ -212,10 +216,10 @@ extension S3Provider {
         _ record: UploadRecord,
         _ parts: [S3SentPart]
     ) async throws(ProviderError) -> S3Upload.Outcome {
-        switch try await client.ask(completion(record, parts, upload.condition)) {
+        switch try await askClaimed(completion(record, parts, upload.condition), of: upload.size) {
         case .success(let response):
             let tag = (try? S3Document.read(response.body))?["ETag"]
-            return try await confirm(upload, tag, nil)
+            return try await confirm(upload, tag, nil, isClaimed: true)
         case .failure(let failure):
             guard failure.isPrecondition || failure.status == 404 else { throw failure.error }
             // An earlier request may have completed it.

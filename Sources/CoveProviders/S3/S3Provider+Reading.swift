@@ -11,17 +11,13 @@ extension S3Provider {
         }
         let key = directoryKey(directory.path)
         let names = features.names
-        var empty = 0
         while true {
-            let listing = try await client.list(key, delimiter: true, from: cursor.token)
+            let listing = try await client.list(key, delimiter: true, from: cursor.pages.token)
             let items = cursor.take(listing, of: key, names, log: log)
-            guard let token = listing.next else {
+            guard try cursor.pages.advance(listing) else {
                 guard cursor.hasSeen || directory.path.isRoot else { throw .noSuchItem }
                 return Listing(items: items, next: nil)
             }
-            empty = items.isEmpty ? empty + 1 : 0
-            guard token != cursor.token, empty < 100 else { throw .failed("the server's listing has no end", nil) }
-            cursor.token = token
             if !items.isEmpty { return Listing(items: items, next: cursors.put(cursor)) }
         }
     }
@@ -66,7 +62,14 @@ extension S3Provider {
             guard object.version == version else { throw .versionNoLongerAvailable }
             if checked.hold(size: object.size) { checked.expect(features.checks(of: object, head)) }
         }
-        switch try await client.fetch(call, receiver) {
+        let outcome: Result<HTTPResponse, S3Failure>
+        do throws(ProviderError) {
+            outcome = try await client.fetch(call, receiver)
+        } catch .versionNoLongerAvailable {
+            guard try await client.head(key)?.version == version else { throw .versionNoLongerAvailable }
+            throw .failed("the server sent the bytes as of another version than it says it has", .inputOutput)
+        }
+        switch outcome {
         case .success:
             guard receiver.isComplete else { throw .serverUnreachable("the server sent fewer bytes than it has") }
             if checked.lacksChecks, features.keepsChecksums {
@@ -119,8 +122,7 @@ extension S3Provider {
 /// A listing under way.
 struct S3Cursor: Sendable {
     let path: RemotePath
-    /// Where the next page starts.
-    var token: String?
+    var pages = S3Pages()
     /// Something is there, if only the object that stands for the directory.
     private(set) var hasSeen = false
     /// The names of files that a directory of the same name may still follow: each begins with the one before.

@@ -4,8 +4,8 @@ internal import Synchronization
 /// A bucket of any S3 server, or what lies below a prefix in it, as the cloud.
 ///
 /// A directory is what keys have in common up to a slash; one made here is kept by an empty object of that name, so that
-/// it stays when it is emptied. Changes are conditional on ETags; where a server can't do that, devices that use Cove
-/// exclude each other by `S3Claim` and look right before they write.
+/// it stays when it is emptied. Changes are conditional on ETags; where a server can't do that, and where it copies, devices
+/// that use Cove exclude each other by `S3Claim` and look right before they write.
 public final class S3Provider: Provider {
     let client: S3Client
     let log: @Sendable (String) -> Void
@@ -19,6 +19,11 @@ public final class S3Provider: Provider {
     /// What is larger is copied in parts.
     let copyLimit: Int64
     let cursors = CursorTable<S3Cursor>()
+    let claimLooks = SharedLooks<[UInt8], String, Set<String>>()
+    let folderLooks = SharedLooks<[UInt8], [UInt8], S3FolderView>()
+    let placedLooks = SharedLooks<[UInt8], [UInt8], [[UInt8]: S3Object]>()
+    /// Goes on while the machine sleeps.
+    let clock: @Sendable () -> MonotonicTime
     private let state = Mutex(State())
 
     private struct State {
@@ -27,7 +32,11 @@ public final class S3Provider: Provider {
         /// Directories that are known to have an object of their own.
         var marked: Set<[UInt8]> = []
         /// Claims that are made, held or taken back just now.
-        var claims: Set<[UInt8]> = []
+        var claims: [[UInt8]: S3Claim] = [:]
+        /// Keys on which something may go on at the server that was asked for under a claim, and for how long.
+        var doubts: [[UInt8]: TimeSpan] = [:]
+        /// After which times claims are looked through for those that were taken back.
+        var sweeps: Set<TimeSpan> = []
         /// Moves of directories that may have been cut off.
         var unfinished: [S3Move] = []
         var moving: Task<Void, Never>?
@@ -43,11 +52,13 @@ public final class S3Provider: Provider {
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
         copyLimit: Int64 = 5 << 30,
+        clock: @escaping @Sendable () -> MonotonicTime = System.boottime,
         credentials: @escaping @Sendable () async -> Credentials?,
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(ProviderError) {
         client = S3Client(try S3Address(source), login: credentials, try HTTPClient(options))
         self.log = log
+        self.clock = clock
         self.pieceSize = pieceSize
         self.copyLimit = copyLimit
         journal = UploadJournal(folder: uploads)
@@ -87,7 +98,7 @@ public final class S3Provider: Provider {
             if probed.isReadOnly { state.unfinished = [] }
         }
         guard !probed.isReadOnly else { return }
-        if !probed.putsConditionally { try await dropLeftClaims() }
+        try await keepLeftClaims()
         resumeMoves()
     }
 
@@ -160,9 +171,40 @@ public final class S3Provider: Provider {
 
     // MARK: claims
 
-    func hold(_ claim: [UInt8]) { state.withLock { _ = $0.claims.insert(claim) } }
-    func drop(_ claim: [UInt8]) { state.withLock { _ = $0.claims.remove(claim) } }
-    func isHeld(_ claim: [UInt8]) -> Bool { state.withLock { $0.claims.contains(claim) } }
+    func hold(_ claim: [UInt8]) { state.withLock { $0.claims[claim] = $0.claims[claim] ?? S3Claim() } }
+    func held(_ claim: [UInt8]) -> S3Claim? { state.withLock { $0.claims[claim] } }
+
+    /// The claims held under some names.
+    func claims(_ isMeant: ([UInt8]) -> Bool) -> [S3Claim] {
+        state.withLock { state in state.claims.filter { isMeant($0.key) }.map(\.value) }
+    }
+
+    /// Holds it no more; true when it may come to be though it was taken back.
+    func drop(_ claim: [UInt8]) -> Bool { state.withLock { $0.claims.removeValue(forKey: claim)?.mayLand ?? false } }
+
+    func note(_ claim: [UInt8], written: MonotonicTime? = nil, mayLand: Bool) {
+        state.withLock { state in
+            guard var known = state.claims[claim] else { return }
+            known.written = written ?? known.written
+            known.mayLand = mayLand
+            state.claims[claim] = known
+        }
+    }
+
+    func doubt(_ key: [UInt8], _ size: Int64) {
+        let time = Self.linger(size)
+        state.withLock { $0.doubts[key] = max($0.doubts[key] ?? time, time) }
+    }
+
+    /// For how long something may go on, if it may.
+    func takeDoubt(_ keys: [[UInt8]]) -> TimeSpan? {
+        state.withLock { state in keys.compactMap { state.doubts.removeValue(forKey: $0) }.max() }
+    }
+
+    /// False when somebody does so already.
+    func beginSweep(_ time: TimeSpan) -> Bool { state.withLock { $0.sweeps.insert(time).inserted } }
+
+    func endSweep(_ time: TimeSpan) { state.withLock { _ = $0.sweeps.remove(time) } }
 
     // MARK: moves that were cut off
 

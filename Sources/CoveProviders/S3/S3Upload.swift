@@ -15,7 +15,7 @@ struct S3Upload: Sendable {
         case refused
     }
 
-    /// Bytes in memory, read once, with both hashes as servers want them.
+    /// Bytes in memory, read once, with both hashes as servers want them; the hashes stay when the bytes are let go.
     struct Part: Sendable {
         var bytes: [UInt8]
         var sha256: [UInt8]
@@ -69,25 +69,71 @@ extension S3Provider {
         after look: @escaping @Sendable () async throws(ProviderError) -> S3Object?
     ) async throws(ProviderError) -> S3Upload.Outcome {
         if upload.size > pieceSize { return try await uploadInParts(upload, after: look) }
-        return try await buffers.holding(upload.size > 64 << 10 ? 1 : 0) { () throws(ProviderError) in
-            let part = try await read(upload, 0..<upload.size)
-            return try await exclusively([upload.key]) { () throws(ProviderError) in
-                if let object = try await look() { return .stored(object) }
-                return try await put(upload, part)
-            }
+        return try await conditionally(upload.key) { () throws(ProviderError) in
+            // Under a claim it is looked later.
+            if features.putsConditionally, let object = try await look() { return .stored(object) }
+            return try await put(upload, after: look)
         }
     }
 
-    private func put(_ upload: S3Upload, _ part: S3Upload.Part) async throws(ProviderError) -> S3Upload.Outcome {
-        var call = S3Call("PUT", upload.key)
-        call.headers = upload.headers
-        if let condition = header(upload.condition) { call.headers.append(condition) }
-        call.carry(part, checksum: features.keepsChecksums)
+    /// What came of one request.
+    private enum Answer {
+        case found(S3Object)
+        case answered(Result<HTTPResponse, S3Failure>, S3Upload.Part)
+    }
+
+    /// Sends all in one piece; its bytes are in memory until the server has answered, and no longer.
+    private func send(
+        _ upload: S3Upload,
+        after look: @Sendable () async throws(ProviderError) -> S3Object?
+    ) async throws(ProviderError) -> Answer {
+        try await buffers.holding(upload.size > 64 << 10 ? 1 : 0) { () throws(ProviderError) in
+            var part = try await read(upload, 0..<upload.size)
+            if !features.putsConditionally, let object = try await look() { return .found(object) }
+            var call = S3Call("PUT", upload.key)
+            call.headers = upload.headers
+            if let condition = header(upload.condition) { call.headers.append(condition) }
+            call.carry(part, checksum: features.keepsChecksums)
+            part.bytes = []
+            return .answered(
+                features.putsConditionally
+                    ? try await client.ask(call) : try await askClaimed(call, of: upload.size, lingers: false),
+                part
+            )
+        }
+    }
+
+    private func put(
+        _ upload: S3Upload,
+        after look: @Sendable () async throws(ProviderError) -> S3Object?
+    ) async throws(ProviderError) -> S3Upload.Outcome {
         var attempts = 0
         while true {
             attempts += 1
-            switch try await client.ask(call) {
-            case .success(let response): return try await confirm(upload, response.head["etag"], part)
+            let (answer, part): (Result<HTTPResponse, S3Failure>, S3Upload.Part)
+            switch try await send(upload, after: look) {
+            case .found(let object): return .stored(object)
+            case .answered(let result, let sent): (answer, part) = (result, sent)
+            }
+            switch answer {
+            case .success(let response):
+                try await outlastCopies(onto: upload.key)
+                let isClaimed = !features.putsConditionally
+                let outcome = try await confirm(
+                    upload,
+                    response.head["etag"],
+                    part,
+                    isClaimed: isClaimed,
+                    head: response.head
+                )
+                // New metadata of what was replaced may have brought that back.
+                if case .refused = outcome, attempts < 5, case .version(let base) = upload.condition,
+                    let object = try await client.head(upload.key), object.version == base,
+                    object.isDescribed(since: nil)
+                {
+                    continue
+                }
+                return outcome
             case .failure(let failure):
                 // Two at once: neither knows who is first.
                 if failure.code == .conditionalConflict, attempts < 5 { continue }
@@ -108,21 +154,24 @@ extension S3Provider {
         }
     }
 
-    /// Looks at what was written.
+    /// Looks at what was written; without a claim a copy may have replaced it unseen.
     func confirm(
         _ upload: S3Upload,
         _ tag: String?,
-        _ part: S3Upload.Part?
+        _ part: S3Upload.Part?,
+        isClaimed: Bool,
+        head: HTTPHead? = nil
     ) async throws(ProviderError) -> S3Upload.Outcome {
-        guard let object = try await client.head(upload.key) else { return .refused }
+        guard let object = try await acknowledged(upload, head) else { return .refused }
         guard object.token == upload.token else {
-            // Somebody has written since; what was sent was there, and is what the next change was made on.
             guard let tag else { return .refused }
             var sent = object
             sent.size = upload.size
             sent.version = S3Object.version(tag, size: upload.size, object.modified)
             sent.headers = [:]
-            return sent.version == object.version ? .stored(object) : .stored(sent)
+            if sent.version == object.version { return .stored(object) }
+            // Somebody has written since; what was sent was there, and is what the next change was made on.
+            return isClaimed ? .stored(sent) : .refused
         }
         guard isIntact(object, upload, part) else {
             throw .failed("the server did not keep the bytes that it was sent", .inputOutput)
@@ -130,12 +179,34 @@ extension S3Provider {
         return .stored(object)
     }
 
+    /// What is there of what was put; a listing tells of the version, whose metadata is then that which was sent.
+    private func acknowledged(_ upload: S3Upload, _ head: HTTPHead?) async throws(ProviderError) -> S3Object? {
+        guard let head, let tag = head["etag"], let date = head["date"].flatMap({ HTTPDate.parse($0) }),
+            upload.condition == .absent
+        else { return try await client.head(upload.key) }
+        guard var object = try await placed(upload.key) else { return nil }
+        if object.headers != nil { return object }
+        let version = S3Object.version(tag, size: upload.size, object.modified)
+        // What is younger may have another's metadata.
+        guard object.version == version, object.size == upload.size, !version.isMadeUp, object.modified <= date else {
+            return try await client.head(upload.key)
+        }
+        object.headers = Dictionary(upload.headers.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        return object
+    }
+
     /// The object, if an earlier attempt to send the same has left it.
     func earlier(_ upload: S3Upload, _ part: S3Upload.Part? = nil) async throws(ProviderError) -> S3Object? {
-        guard let object = try await client.head(upload.key), object.token == upload.token,
-            isIntact(object, upload, part)
-        else { return nil }
-        return object
+        // Parts are put together under a claim.
+        var isSure = upload.size > pieceSize
+        while true {
+            guard let object = try await client.head(upload.key), object.token == upload.token,
+                isIntact(object, upload, part)
+            else { return nil }
+            if isSure { return object }
+            isSure = true
+            try await outlastCopies(onto: upload.key)
+        }
     }
 
     private func isIntact(_ object: S3Object, _ upload: S3Upload, _ part: S3Upload.Part?) -> Bool {

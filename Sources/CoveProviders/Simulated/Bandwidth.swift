@@ -5,7 +5,7 @@ internal import Synchronization
 /// A line's capacity, shared by all who use it in the order they ask.
 final class Bandwidth: Sendable {
     private let bytesPerSecond: Int64
-    private let free = Mutex(ContinuousClock.now)
+    private let free = Mutex(System.monotonic())
 
     init(bytesPerSecond: Int64) { self.bytesPerSecond = bytesPerSecond }
 
@@ -13,10 +13,10 @@ final class Bandwidth: Sendable {
     var chunk: Int64 { min(max(bytesPerSecond / 50, 4096), 1 << 20) }
 
     /// Takes the next free time for so many bytes; returns when they will have passed.
-    func reserve(_ count: Int64) -> ContinuousClock.Instant {
-        let time = Duration.nanoseconds(Int64(Double(count) / Double(bytesPerSecond) * 1e9))
+    func reserve(_ count: Int64) -> MonotonicTime {
+        let time = TimeSpan.seconds(Double(count) / Double(bytesPerSecond))
         return free.withLock { free in
-            free = max(free, .now) + time
+            free = max(free, System.monotonic()) + time
             return free
         }
     }
@@ -58,11 +58,7 @@ struct SlowSource: ContentSource {
         try check()
         guard let bandwidth, count > 0 else { return count }
         let room = min(count, Int(bandwidth.chunk))
-        let wait = ContinuousClock.now.duration(to: bandwidth.reserve(Int64(room)))
-        let (seconds, attoseconds) = max(wait, .zero).components
-        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-        var left = timespec()
-        while nanosleep(&time, &left) == -1, Errno.current == .interrupted { time = left }
+        (bandwidth.reserve(Int64(room)) - System.monotonic()).block()
         try check()
         return room
     }

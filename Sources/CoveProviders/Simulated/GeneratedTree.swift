@@ -197,7 +197,7 @@ extension GeneratedTree {
         for part in source.dropFirst(scheme.count).drop(while: { $0 == "?" }).split(separator: "&") {
             let words = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let text = words.count > 1 ? words[1] : ""
-            guard values[words[0]] != nil, let value = Int64(text), value > 0 else {
+            guard values[words[0]] != nil, let value = Int64(text), (1...1 << 31).contains(value) else {
                 throw .invalidOption(words[0], value: text, expected: "items or fanout, and a number")
             }
             values[words[0]] = value

@@ -1,10 +1,12 @@
+public import CoveCore
+
 extension SimulatedLink {
     /// Reads a time such as `20ms`, `1.5s`, `250us` or `2m`; a bare number means seconds.
-    public static func duration(_ text: String) -> Duration? {
+    public static func duration(_ text: String) -> TimeSpan? {
         let (number, unit) = split(text)
         let scales = ["us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0]
         guard let number, let scale = scales[unit], number * scale <= 1e9 else { return nil }
-        return .nanoseconds(Int64(number * scale * 1e9))
+        return .seconds(number * scale)
     }
 
     /// Reads a number of bytes such as `100M`, `512K` or `1.5G`, in powers of 1024; a bare number means bytes.

@@ -7,7 +7,7 @@ internal import Synchronization
 /// It makes a local directory behave like a far cloud, for trying things out and for tests.
 public final class SimulatedLink: Provider {
     private let base: any Provider
-    private let latency: Duration
+    private let latency: TimeSpan
     private let bandwidth: Bandwidth?
     private let stall: [UInt8]?
     private let offline = Atomic(false)
@@ -17,7 +17,7 @@ public final class SimulatedLink: Provider {
     ///
     /// Every operation waits for the latency first. The bandwidth, in bytes a second, is shared by all fetched and sent
     /// bytes. Fetches of items whose name matches the `stall` glob make no progress until they are cancelled.
-    public init(base: any Provider, latency: Duration = .zero, bandwidth: Int64? = nil, stall: String? = nil) {
+    public init(base: any Provider, latency: TimeSpan = .zero, bandwidth: Int64? = nil, stall: String? = nil) {
         self.base = base
         self.latency = latency
         self.bandwidth = bandwidth.map { Bandwidth(bytesPerSecond: max(1, $0)) }
@@ -85,14 +85,14 @@ public final class SimulatedLink: Provider {
         into sink: any ContentSink
     ) async throws(ProviderError) {
         try await travel()
-        if let stall, let name = item.path.name, matches(name, stall) { try await wait(until: nil) }
+        if let stall, let name = item.path.name, matches(name, stall) { try await wait(nil) }
         guard let bandwidth else {
             return try await base.fetch(item, version: version, range: range, into: sink)
         }
         var start = range.lowerBound
         while start < range.upperBound {
             let end = min(range.upperBound, start + bandwidth.chunk)
-            try await wait(until: bandwidth.reserve(end - start))
+            try await wait(bandwidth.reserve(end - start) - System.monotonic())
             try online()
             try await base.fetch(item, version: version, range: start..<end, into: sink)
             start = end
@@ -195,16 +195,14 @@ public final class SimulatedLink: Provider {
     /// One way over the line.
     private func travel() async throws(ProviderError) {
         try online()
-        if latency > .zero { try await wait(until: .now + latency) }
+        if latency > .zero { try await wait(latency) }
         try online()
     }
 
-    /// Waits for a moment, or with nil until the task is cancelled.
-    private func wait(until moment: ContinuousClock.Instant?) async throws(ProviderError) {
+    /// Waits for a while, or with nil until the task is cancelled.
+    private func wait(_ time: TimeSpan?) async throws(ProviderError) {
         do {
-            repeat {
-                try await Task.sleep(until: moment ?? .now + .seconds(3600), clock: .continuous)
-            } while moment == nil
+            repeat { try await Task.sleep(for: time ?? .seconds(3600)) } while time == nil
         } catch {
             throw .cancelled
         }

@@ -6,8 +6,6 @@ final class DAVListing: Sendable {
     private static let pageSize = 1000
     /// Parsed and not yet taken: then the line rests.
     private static let most = 4 * pageSize
-    /// No server has a directory with more.
-    private static let limit = 10_000_000
 
     private struct State {
         var items: [RemoteItem] = []
@@ -90,7 +88,7 @@ final class DAVListing: Sendable {
             return (state.wakeIfReady(), state.count)
         }
         ready?.resume()
-        if count > Self.limit { throw .failed("\(path): the server's listing does not end", nil) }
+        if count > PageLimit.items { throw .failed("\(path): the server's listing does not end", nil) }
     }
 
     private var isFull: Bool {
@@ -107,11 +105,13 @@ final class DAVListing: Sendable {
         weak let listing: DAVListing?
         private let provider: WebDAVProvider
         private let path: RemotePath
+        private var count = 0
 
         init(_ listing: DAVListing, _ provider: WebDAVProvider, _ path: RemotePath) {
             self.listing = listing
             self.provider = provider
             self.path = path
+            super.init(provider.client.pageLimit)
         }
 
         override func take(_ resource: DAVResource) throws(ProviderError) {
@@ -130,13 +130,20 @@ final class DAVListing: Sendable {
                     if !name.isPassing { return }
                 }
                 var item = provider.item(resource, path.appending(name))
-                // As it was sent: one with a slash is for the engine to refuse.
-                item.name = bytes
+                // As it was sent: one with a slash, or one that is too long, is for the engine to refuse.
+                item.name = Array(bytes.prefix(1000))
                 try listing.add(item)
+                count += 1
+                if count.isMultiple(of: DAVListing.pageSize) { beginPage() }
             }
         }
 
-        override var isFull: Bool { listing?.isFull ?? false }
+        override var isFull: Bool {
+            guard listing?.isFull == true else { return false }
+            // It rests as long as nobody wants more.
+            beginPage()
+            return true
+        }
 
         override func connect(_ resume: @escaping @Sendable () -> Void) {
             listing?.state.withLock { $0.resume = resume }

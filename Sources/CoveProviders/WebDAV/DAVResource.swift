@@ -24,30 +24,26 @@ struct DAVResource: Sendable {
 
     /// Names the bytes: the entity tag, or where there is none, date and size.
     var contentVersion: ContentVersion {
-        if isCollection { return ContentVersion([]) }
+        if isCollection { return .directory }
         return Self.version(tag: tag, modified: modified, size: size ?? 0)
     }
 
     /// The version that an answer's headers tell of.
     static func version(tag: String?, modified: Timestamp?, size: Int64) -> ContentVersion {
-        guard let tag, let strong = strongTag(tag) else {
+        guard let tag, let plain = EntityTag(tag) else {
             return ContentVersion("t\(modified?.seconds ?? 0)-\(size)")
         }
-        // Too long to be kept: its hash names it as well, and no condition can be made of it.
-        return strong.utf8.count < 120
+        // What is too long to be kept, or can't be sent: its hash names it as well, and no condition can be made of it.
+        let strong = plain.quoted
+        let isPlain = strong.utf8.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x7F }
+        return strong.utf8.count < 120 && isPlain
             ? ContentVersion("e" + strong) : ContentVersion("h" + Digest.hash(Array(strong.utf8), .sha256).hexadecimal)
     }
 
-    /// A tag without the mark of weakness: some servers call a tag weak for a second, and then strong.
-    private static func strongTag(_ tag: String) -> String? {
-        let strong = tag.hasPrefix("W/") ? String(tag.dropFirst(2)) : tag
-        return strong.isEmpty || strong == "\"\"" ? nil : strong
-    }
-
     /// The entity tag that a version was made of; nil where there was none.
-    static func tag(of version: ContentVersion) -> String? {
+    static func tag(of version: ContentVersion) -> EntityTag? {
         guard version.bytes.first == 0x65 else { return nil }
-        return String(decoding: version.bytes.dropFirst(), as: UTF8.self)
+        return EntityTag(String(decoding: version.bytes.dropFirst(), as: UTF8.self))
     }
 }
 
@@ -77,6 +73,7 @@ final class MultistatusReader: XMLHandler {
     )
 
     private let take: (DAVResource) throws(ProviderError) -> Void
+    private(set) var completed = 0
     private var path: [String] = []
     private var resource = DAVResource()
     /// The properties of one `propstat`, which count if its status is a success.
@@ -103,6 +100,7 @@ final class MultistatusReader: XMLHandler {
         switch (name, path.last) {
         case ("DAV: response", "DAV: multistatus"):
             guard !resource.href.isEmpty else { throw .failed("the server lists something without an address", nil) }
+            completed += 1
             try take(resource)
         case ("DAV: href", "DAV: response"): resource.href = Self.trimmed(text)
         case ("DAV: status", "DAV: response"): resource.status = Self.status(text)

@@ -18,12 +18,6 @@ enum Leftover {
         String(Digest.hash(version.bytes, .sha256).hexadecimal.prefix(8))
     }
 
-    /// The name of an upload: it tells when it began, for its bytes may be dated long before.
-    static func upload() -> FileName {
-        let began = String(UInt64(bitPattern: Int64(Glibc.time(nil))), radix: 16)
-        return FileName(unchecked: Array(".cove-upload-\(began)-\(DocumentID.random().description.prefix(16))".utf8))
-    }
-
     /// What a hidden name says of itself.
     enum Kind: Equatable {
         case upload(began: Int64)
@@ -33,9 +27,9 @@ enum Leftover {
 
     static func kind(_ name: FileName) -> Kind? {
         let bytes = name.bytes
-        let upload = Array(".cove-upload-".utf8)
-        if bytes.starts(with: upload) {
-            let began = bytes.dropFirst(upload.count).prefix { $0 != 0x2D }
+        let upload = bytes.first == 0x2E ? bytes.dropFirst() : bytes[...]
+        if upload.starts(with: StagedName.prefix.utf8) {
+            let began = upload.dropFirst(StagedName.prefix.utf8.count).prefix { $0 != 0x2D }
             return .upload(began: Int64(String(decoding: began, as: UTF8.self), radix: 16) ?? .max)
         }
         if bytes.starts(with: Array(".cove-probe-".utf8)) { return .probe }

@@ -22,8 +22,8 @@ extension WebDAVProvider {
             response = try await client.fetch(HTTPRequest("GET", address.url(item.path)), receiver)
         } catch .versionNoLongerAvailable {
             // Unless it is something on the way that answered.
-            _ = try await look(item.path)
-            throw .versionNoLongerAvailable
+            try check(try await look(item.path), is: version)
+            throw .failed("the server sent the bytes as of another version than it says it has", .inputOutput)
         }
         switch response.status {
         case 200..<300:

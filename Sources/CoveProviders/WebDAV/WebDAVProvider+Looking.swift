@@ -18,7 +18,27 @@ extension WebDAVProvider {
     /// Asks for the properties of one name.
     public func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
         if name.isReserved, !name.isPassing { throw .noSuchItem }
-        return try await look(directory.path.appending(name))
+        let names = (try? server().names) ?? DAVNames()
+        // Where one name may stand for another, the server answers for that, too: only a listing tells.
+        guard names.folded(name) != nil || names.problem(with: name) != nil else {
+            return try await look(directory.path.appending(name))
+        }
+        guard let found = try await view(directory.path, for: [name]).resources[name] else { throw .noSuchItem }
+        return item(found, directory.path.appending(name))
+    }
+
+    /// Throws when the server could not keep a new name, or would not show it: it would look deleted, or be there twice.
+    func checkName(_ path: RemotePath) async throws(ProviderError) {
+        guard let name = path.name, !name.isReserved else { return }
+        let server = try server()
+        if server.hidesDotNames, name.bytes.first == 0x2E {
+            throw .unsupported("\(name): the server does not list names that begin with a dot")
+        }
+        if let problem = server.names.problem(with: name) { throw .unsupported("\(name): \(problem)") }
+        guard server.names.folded(name) != nil else { return }
+        if let twin = try await view(path.parent, for: [name]).twins[name] {
+            throw .unsupported("\(name): the server takes it for \(twin)")
+        }
     }
 
     /// What the server has at a path now.
@@ -51,9 +71,13 @@ extension WebDAVProvider {
     }
 
     private func id(_ resource: DAVResource, _ path: RemotePath) -> [UInt8] {
-        if let id = resource.fileID { return Array("i\(id.prefix(200))".utf8) }
-        // The longest ids are told apart by their hash.
-        return path.bytes.count < 400 ? [0x70] + path.bytes : [0x68] + Digest.hash(path.bytes, .sha256)
+        resource.fileID.map { Array("i\($0.prefix(200))".utf8) } ?? id(of: path)
+    }
+
+    /// What stands for a path where the server has no ids.
+    func id(of path: RemotePath) -> [UInt8] {
+        // The longest are told apart by their hash.
+        path.bytes.count < 400 ? [0x70] + path.bytes : [0x68] + Digest.hash(path.bytes, .sha256)
     }
 
     func properties(
@@ -79,7 +103,7 @@ extension WebDAVProvider {
         depth: Int,
         _ body: [UInt8]
     ) async throws(ProviderError) -> [DAVResource] {
-        let receiver = MultistatusReceiver()
+        let receiver = MultistatusReceiver(client.pageLimit)
         try await propfind(path, isDirectory: isDirectory, depth: depth, body, to: receiver)
         return receiver.resources
     }
@@ -110,45 +134,13 @@ extension WebDAVProvider {
     /// The error of a status nobody at the call expected; one of 401 says how the server wants to be logged in to.
     func refusal(_ response: HTTPResponse, _ what: String) -> ProviderError {
         guard response.status == 401 else { return ProviderError(response, doing: what) }
+        if client.isDowngrade(response.head) {
+            return .notAuthenticated(
+                "the server, which took a proof of the password before, wants the password itself over a line that others "
+                    + "can read; mount webdavs:// instead"
+            )
+        }
         let ways = response.head.all("www-authenticate").map { $0.prefix { $0 != " " } }.joined(separator: ", ")
         return .notAuthenticated("the server wants a password (\(ways)) and accepts none that it got; run cove login")
     }
-}
-
-/// Parses a multistatus answer as it comes in, and keeps a few resources.
-class MultistatusReceiver: BodyReceiver, @unchecked Sendable {
-    /// Only the event loop's thread touches these while a transfer goes on.
-    private(set) var resources: [DAVResource] = []
-    private var scanner: XMLScanner?
-    private let limit: Int
-
-    init(limit: Int = 64) { self.limit = limit }
-
-    func begin(_ head: HTTPHead) throws(ProviderError) {
-        guard head.status == 207 else {
-            let kind = head["content-type"].map { " (\($0.prefix(100)))" } ?? ""
-            throw .serverUnreachable(
-                "\(head.status)\(kind) came where WebDAV answers 207: a network's login page, or not the right address"
-            )
-        }
-        resources = []
-        let reader = MultistatusReader { [unowned self] (resource) throws(ProviderError) in try self.take(resource) }
-        scanner = XMLScanner(reader)
-    }
-
-    func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError) { try scanner?.parse(bytes) }
-
-    func finish() throws(ProviderError) {
-        do throws(ProviderError) { try scanner?.finish() } catch {
-            throw .serverUnreachable("its answer broke off")
-        }
-    }
-
-    func take(_ resource: DAVResource) throws(ProviderError) {
-        guard resources.count < limit else { throw .failed("the server tells of more than it was asked for", nil) }
-        resources.append(resource)
-    }
-
-    var isFull: Bool { false }
-    func connect(_ resume: @escaping @Sendable () -> Void) {}
 }

@@ -9,11 +9,66 @@ extension WebDAVProvider {
         name: FileName
     ) async throws(ProviderError) -> RemoteItem {
         let path = directory.path.appending(name)
-        let source = try await check(item, base: base)
-        if path == item.path { return source }
-        try checkShown(name, server())
+        if path == item.path { return try await check(item, base: base) }
+        try await checkName(path)
         if path.isInside(item.path) { throw .notPermitted("a directory can't be moved into itself") }
-        return try await relocate(item.path, source, to: path)
+        if let base, !path.names.contains(where: \.isReserved), isConditional(base), try !server().putsInPlace {
+            return try await moveConditionally(item.path, base, to: path)
+        }
+        let isVersioned = base?.bytes.isEmpty == false
+        return try await relocate(item.path, check(item, base: base), to: path, isVersioned: isVersioned)
+    }
+
+    /// True when the server can be told to move this version only.
+    private func isConditional(_ base: ContentVersion) -> Bool {
+        DAVResource.tag(of: base) != nil && (try? server().heedsMoveConditions) == true
+    }
+
+    /// Moves a file of a version to a name that must be free, and that no other device puts anything to meanwhile.
+    private func moveConditionally(
+        _ path: RemotePath,
+        _ base: ContentVersion,
+        to target: RemotePath
+    ) async throws(ProviderError) -> RemoteItem {
+        let condition = condition(base)
+        let source = path.parent == target.parent ? path.name : nil
+        return try await placing(target, EmptyContent(), seeing: source) { staged throws(ProviderError) in
+            if case .taken(let other) = staged.target { throw .filenameCollision(self.item(other, target)) }
+            let response = try await self.conditionally(path, base) { () throws(ProviderError) in
+                let response = try await self.move(path, to: target, isDirectory: false, overwrite: false, condition)
+                if response.status == 412, let other = try await self.lookIfPresent(target) {
+                    throw .filenameCollision(other)
+                }
+                return response
+            }
+            let server = try self.server()
+            if [201, 204].contains(response.status), server.isOwn(response), server.keepsVersionOnMove,
+                let seen = staged.seen, seen.contentVersion == base
+            {
+                return (self.item(seen, target), isMoved: false)
+            }
+            return (try await self.settleMove(response, path, base, target), isMoved: false)
+        }
+    }
+
+    /// What a MOVE of a version left.
+    private func settleMove(
+        _ response: HTTPResponse,
+        _ path: RemotePath,
+        _ base: ContentVersion,
+        _ target: RemotePath
+    ) async throws(ProviderError) -> RemoteItem {
+        guard (200...204).contains(response.status) || response.status == 404 || response.status == 409 else {
+            throw refusal(response, "\(path)")
+        }
+        // One whose answer got lost was sent again; else a folder or the item itself is missing.
+        let moved = try await look(target)
+        let keeps = try server().keepsVersionOnMove
+        guard moved.contentVersion == base || !keeps else {
+            if response.head.isSuccess { throw .conflict(try await lookIfPresent(path)) }
+            throw .noSuchItem
+        }
+        return moved
     }
 
     /// Throws unless what is at a path is the item meant, and a file of the base version.
@@ -29,29 +84,50 @@ extension WebDAVProvider {
         return current
     }
 
+    /// Moves an item to a name that must be free; a file goes back when only this version of it is to be moved, and
+    /// another one was.
     private func relocate(
         _ path: RemotePath,
         _ source: RemoteItem,
-        to target: RemotePath
+        to target: RemotePath,
+        isVersioned: Bool = true
     ) async throws(ProviderError) -> RemoteItem {
         let isDirectory = source.kind == .directory
         if try !server().heedsOverwrite, let other = try await lookIfPresent(target) { throw .filenameCollision(other) }
         let response: HTTPResponse
-        if !isDirectory, !target.names.contains(where: \.isReserved), try server().heedsLocks {
+        let server = try server()
+        // Where bytes are put in place nobody looks for hidden names.
+        if isDirectory || target.names.contains(where: \.isReserved) || server.putsInPlace {
+            response = try await move(path, to: target, isDirectory: isDirectory, overwrite: false)
+        } else if server.heedsLocks, !server.heedsMoveConditions {
             response = try await lockingFree(path, target)
         } else {
-            response = try await move(path, to: target, isDirectory: isDirectory, overwrite: false)
+            response = try await placing(target, EmptyContent()) { staged throws(ProviderError) in
+                if case .taken(let other) = staged.target { throw .filenameCollision(self.item(other, target)) }
+                return (try await self.move(path, to: target, isDirectory: false, overwrite: false), isMoved: false)
+            }
         }
         switch response.status {
+        case 201 where !isVersioned && server.isOwn(response) && server.keepsVersionOnMove,
+            204 where !isVersioned && server.isOwn(response) && server.keepsVersionOnMove:
+            return moved(source, to: target)
         case 200...204: break
         case 412: throw .filenameCollision(try await lookIfPresent(target))
         case 404, 409:
             // A MOVE whose answer got lost was sent again; else a folder or the item itself is missing.
             guard let there = try await lookIfPresent(target), isSame(there, source) else { throw .noSuchItem }
             return there
+        case 400, 403, 405:
+            // So some answer where a directory is to take the name of a file.
+            if let other = try await lookIfPresent(target) { throw .filenameCollision(other) }
+            throw refusal(response, "\(path)")
         default: throw refusal(response, "\(path)")
         }
-        let moved = try await look(target)
+        guard let moved = try await lookIfPresent(target) else {
+            // Somebody has moved it on, or it was never moved.
+            if try await lookIfPresent(path) != nil { throw Self.notDone(path) }
+            throw .noSuchItem
+        }
         guard isDirectory || isSame(moved, source) else {
             // Another device's newer version was moved: it goes back.
             _ = try await move(target, to: path, isDirectory: false, overwrite: false)
@@ -60,13 +136,22 @@ extension WebDAVProvider {
         return moved
     }
 
+    /// An item at another place; where it has changed since it was seen, its next listing tells.
+    private func moved(_ source: RemoteItem, to target: RemotePath) -> RemoteItem {
+        var item = source
+        item.name = target.name?.bytes ?? []
+        if !capabilities.stableIDs { item.id = RemoteID(id(of: target)) }
+        return item
+    }
+
     /// Moves a file to a locked name that must be free; the answer is 412 when it is not.
     func lockingFree(_ path: RemotePath, _ target: RemotePath) async throws(ProviderError) -> HTTPResponse {
         var isTaken = false
         return try await locking(target, isRefusal: { $0.status == 423 || $0.status == 412 && !isTaken }) {
             (lock) async throws(ProviderError) -> HTTPResponse in
             let isFree = lock.hasMadeFile
-            let response = try await self.move(path, to: target, isDirectory: false, overwrite: isFree, lock: lock)
+            let condition = self.condition(lock)
+            let response = try await self.move(path, to: target, isDirectory: false, overwrite: isFree, [condition])
             if response.status == 412, !isFree { isTaken = try await self.lookIfPresent(target) != nil }
             return response
         }
@@ -109,18 +194,32 @@ extension WebDAVProvider {
     /// Deletes a file of the base version, or a directory with nothing in it.
     public func delete(_ item: RemoteReference, base: ContentVersion?) async throws(ProviderError) {
         do throws(ProviderError) {
+            if let base, try server().heedsDeleteConditions, DAVResource.tag(of: base) != nil {
+                return try await delete(item.path, base)
+            }
             let current = try await check(item, base: base)
             if current.kind == .directory { return try await removeDirectory(item.path) }
-            guard try server().heedsDeleteConditions, let tag = DAVResource.tag(of: current.contentVersion) else {
+            guard try server().heedsDeleteConditions, DAVResource.tag(of: current.contentVersion) != nil else {
                 return try await removeAside(item.path, current)
             }
-            let response = try await conditionally(item.path, current.contentVersion) { () throws(ProviderError) in
-                try await self.send("DELETE", item.path, [("If-Match", tag)])
-            }
-            guard response.isGone else { throw refusal(response, "\(item.path)") }
+            try await delete(item.path, current.contentVersion)
         } catch .noSuchItem {
             try await requireRoot()
+            throw .noSuchItem
         }
+    }
+
+    /// Deletes a file of a version; the server refuses when something else is there.
+    private func delete(_ path: RemotePath, _ version: ContentVersion) async throws(ProviderError) {
+        let condition = condition(version)
+        let response = try await conditionally(path, version) { () throws(ProviderError) in
+            try await self.send("DELETE", path, condition)
+        }
+        guard response.isGone else { throw refusal(response, "\(path)") }
+        if response.status == 404 || response.status == 410 { throw .noSuchItem }
+        if response.status == 204, try server().isOwn(response) { return }
+        guard let there = try await lookIfPresent(path) else { throw .noSuchItem }
+        if there.contentVersion == version { throw Self.notDone(path) }
     }
 
     /// Before it is believed that something is gone: a server whose disk is away, or another one in its place, says so of
@@ -153,13 +252,18 @@ extension WebDAVProvider {
             _ = try await relocate(path, look(path), to: Self.trashPath.appending(kept))
             return
         }
-        let aside = path.parent.appending(Leftover.deleting(path, ContentVersion([])))
+        let aside = path.parent.appending(Leftover.deleting(path, .directory))
         let moved = try await move(path, to: aside, isDirectory: true, overwrite: false)
         guard (200...204).contains(moved.status) else {
-            if moved.status == 404 { return }
+            if moved.status == 404 { throw .noSuchItem }
             throw refusal(moved, "\(path)")
         }
-        guard try await isEmpty(aside) else {
+        let isEmpty: Bool
+        do throws(ProviderError) { isEmpty = try await self.isEmpty(aside) } catch .noSuchItem {
+            if try await lookIfPresent(path) != nil { throw Self.notDone(path) }
+            throw .noSuchItem
+        }
+        guard isEmpty else {
             let back = try await move(aside, to: path, isDirectory: true, overwrite: false)
             guard back.head.isSuccess else { throw refusal(back, "\(path)") }
             throw .directoryNotEmpty
@@ -182,20 +286,32 @@ extension WebDAVProvider {
         guard let token = FileName(token) else { throw .unsupported("\(token): not a name") }
         guard capabilities.trash else { return nil }
         let target = Self.trashPath.appending(token)
-        if let before = try await lookIfPresent(target) {
-            // Asked again after the answer got lost.
-            guard try await lookIfPresent(item.path) == nil, base == nil || isKept(before, base) else {
-                throw .filenameCollision(before)
-            }
-            return before
+        if let base, isConditional(base) {
+            let response = try await move(item.path, to: target, isDirectory: false, overwrite: false, condition(base))
+            if response.status == 201, let kept = try await lookIfPresent(target), isKept(kept, base) { return kept }
         }
         let source: RemoteItem
-        do throws(ProviderError) { source = try await check(item, base: base) } catch .noSuchItem {
-            try await requireRoot()
-            throw .noSuchItem
+        do throws(ProviderError) {
+            source = try await check(item, base: base)
+        } catch {
+            switch error {
+            case .noSuchItem, .conflict: break
+            default: throw error
+            }
+            // Asked again after the answer got lost.
+            if let before = try await lookIfPresent(target), isKept(before, base) { return before }
+            if error == .noSuchItem { try await requireRoot() }
+            throw error
         }
-        try await makeTrashFolder()
-        return try await relocate(item.path, source, to: target)
+        do throws(ProviderError) {
+            return try await relocate(item.path, source, to: target)
+        } catch {
+            // What a server says of a folder that is missing differs.
+            if error.isUnanswered { throw error }
+            guard try await lookIfPresent(Self.trashPath) == nil else { throw error }
+            try await makeTrashFolder()
+            return try await relocate(item.path, source, to: target)
+        }
     }
 
     private static let trashPath = RemotePath(unchecked: Array(".cove/trash".utf8))
@@ -203,12 +319,14 @@ extension WebDAVProvider {
     private func makeTrashFolder() async throws(ProviderError) {
         for path in [Self.trashPath.parent, Self.trashPath] where try await lookIfPresent(path) == nil {
             let made = try await send("MKCOL", path, isDirectory: true)
-            guard made.head.isSuccess || made.status == 405 else { throw refusal(made, "\(path)") }
+            if made.head.isSuccess || made.status == 405 { continue }
+            // Apache forbids it when somebody else makes it at the same moment.
+            if try await lookIfPresent(path) == nil { throw refusal(made, "\(path)") }
         }
     }
 
     private func isKept(_ item: RemoteItem, _ base: ContentVersion?) -> Bool {
         let keeps = (try? server().keepsVersionOnMove) ?? false
-        return !keeps || item.contentVersion == base
+        return !keeps || base == nil || item.contentVersion == base
     }
 }

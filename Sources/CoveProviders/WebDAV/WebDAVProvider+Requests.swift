@@ -7,10 +7,8 @@ extension HTTPResponse {
 
 /// The plain requests that changes are made of.
 extension WebDAVProvider {
-    /// A hidden name that says what it is for.
-    static func hiddenName(_ purpose: String) -> [UInt8] {
-        Array(".cove-\(purpose)-\(DocumentID.random().description.prefix(16))".utf8)
-    }
+    /// Where this device tries out what the server does: a name that its next daemon knows, should this one be killed.
+    var probeFolder: RemotePath { RemotePath([FileName(unchecked: Array(".cove-probe-\(owner)".utf8))]) }
 
     func send(
         _ method: String,
@@ -43,23 +41,34 @@ extension WebDAVProvider {
         var request = HTTPRequest("PUT", address.url(path))
         request.headers = headers + [("Content-Type", "application/octet-stream")]
         request.body = .content(content, 0..<content.size)
-        request.isBulk = true
+        request.isBulk = content.size > 256 << 10
         return try await client.send(request)
     }
 
-    /// Asks for a MOVE, onto a destination that is free, may be overwritten, or is locked.
+    /// Asks for a MOVE, onto a destination that is free, or may be overwritten.
     func move(
         _ path: RemotePath,
         to target: RemotePath,
         isDirectory: Bool,
         overwrite: Bool,
-        lock: DAVLock? = nil,
+        _ conditions: [(name: String, value: String)] = [],
         method: String = "MOVE"
     ) async throws(ProviderError) -> HTTPResponse {
         let destination = address.url(target, isDirectory: isDirectory)
-        var headers = [("Destination", destination), ("Overwrite", overwrite ? "T" : "F")]
-        if let lock { headers.append(condition(lock)) }
+        let headers = [("Destination", destination), ("Overwrite", overwrite ? "T" : "F")] + conditions
         return try await send(method, path, isDirectory: isDirectory, headers)
+    }
+
+    /// The header that has a request done only to a version; none where the server could not tell it.
+    func condition(_ version: ContentVersion) -> [(name: String, value: String)] {
+        guard let server = try? server(), let tag = DAVResource.tag(of: version) else { return [] }
+        return [("If-Match", server.condition(tag))]
+    }
+
+    /// The header that has a MOVE done only if it replaces a version.
+    func condition(replacing version: ContentVersion, at path: RemotePath) -> [(name: String, value: String)] {
+        guard let server = try? server(), let tag = DAVResource.tag(of: version) else { return [] }
+        return [("If", "<\(address.url(path))> ([\(server.condition(tag))])")]
     }
 
     /// Sends a request on the condition of a version; one that was refused although the version is right is sent again:
@@ -69,12 +78,15 @@ extension WebDAVProvider {
         _ base: ContentVersion,
         _ send: () async throws(ProviderError) -> HTTPResponse
     ) async throws(ProviderError) -> HTTPResponse {
-        for _ in 0..<10 {
+        for _ in 0..<6 {
             let response = try await send()
             guard response.status == 412 else { return response }
-            let current = try await look(path)
-            guard current.contentVersion == base else { throw .conflict(current) }
-            do { try await Task.sleep(for: .milliseconds(250)) } catch { throw .cancelled }
+            let current = try await properties(path)
+            let item = item(current, path)
+            guard !current.isPlaceholder else { throw .noSuchItem }
+            guard item.contentVersion == base else { throw .conflict(item) }
+            let rest = EntityTag.isWeak(current.tag ?? "") ? TimeSpan.milliseconds(1050) : .milliseconds(250)
+            do { try await Task.sleep(for: rest) } catch { throw .cancelled }
         }
         distrustConditions()
         throw .busy

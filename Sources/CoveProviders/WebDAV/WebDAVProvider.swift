@@ -9,7 +9,12 @@ public final class WebDAVProvider: Provider {
     let address: DAVAddress
     let client: HTTPClient
     let listings = CursorTable<DAVListing>()
-    let turns = Turnstile()
+    let looks = SharedLooks<RemotePath, FileName, DAVFolderView>()
+    /// True for a folder of hidden names that was not there before.
+    let stageMaking = SharedLooks<RemotePath, FileName, Bool>()
+    let stages: StageTable
+    /// What this device's hidden names tell of it.
+    let owner: String
     let home: DAVHome?
     let work = WorkQueue(label: "cove.webdav", width: 2)
     let journal: UploadJournal
@@ -18,6 +23,9 @@ public final class WebDAVProvider: Provider {
     let unanswered = UnansweredUploads()
     let cleaning = Cleaning()
     let log: @Sendable (String) -> Void
+    /// As the address has them.
+    private let host: String
+    private let user: String?
     private let credentials: @Sendable () async -> Credentials?
     private let state = Mutex(State())
 
@@ -29,19 +37,23 @@ public final class WebDAVProvider: Provider {
     /// Takes the address of a `webdav://` or `webdavs://` source; nothing is asked before `start()`.
     ///
     /// The credentials are asked for at each start, so that new ones count. Uploads that a crash cuts off are remembered
-    /// in a folder.
+    /// in a folder. A name that another device was about to put something to is left alone as long as the patience lasts.
     init(
         _ source: SourceAddress,
         _ options: HTTPOptions,
         uploads: String? = nil,
         pieceSize: Int64 = 16 << 20,
+        patience: TimeSpan = .seconds(15),
         credentials: @escaping @Sendable () async -> Credentials?,
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(ProviderError) {
         address = DAVAddress(source)
+        (host, user) = (source.host, source.user)
         home = DAVHome(address)
         journal = UploadJournal(folder: uploads)
+        owner = StagedName.owner(journal.owner())
         self.pieceSize = pieceSize
+        stages = StageTable(patience: patience)
         client = try HTTPClient(options)
         self.credentials = credentials
         self.log = log
@@ -53,9 +65,13 @@ public final class WebDAVProvider: Provider {
     /// Logs in, and tries out once what the server can do.
     public func start() async throws(ProviderError) {
         let credentials = await credentials()
-        let login = credentials.map { HTTPOptions.Login(user: $0.user, password: $0.password) }
-        client.use(login, .basic)
-        let root = try await logIn(login)
+        client.use(credentials ?? Netrc.login(host: host, user: user))
+        let root: DAVResource
+        do throws(ProviderError) {
+            root = try await properties(.root, isDirectory: true)
+        } catch .noSuchItem {
+            throw Self.withoutRoot
+        }
         if state.withLock({ $0.server != nil }) { return }
         let server = try await DAVServer.probe(self)
         state.withLock { state in
@@ -64,18 +80,6 @@ public final class WebDAVProvider: Provider {
         }
         log("the server: \(server)")
         if server.takesChunks { Task { await dropOldChunks() } }
-    }
-
-    /// Asks for the root; a server that wants to be told the password otherwise is.
-    private func logIn(_ login: HTTPOptions.Login?) async throws(ProviderError) -> DAVResource {
-        do throws(ProviderError) {
-            return try await properties(.root, isDirectory: true)
-        } catch .notAuthenticated(let why) where login != nil && why.lowercased().contains("digest") {
-            client.use(login, .digest)
-            return try await properties(.root, isDirectory: true)
-        } catch .noSuchItem {
-            throw Self.withoutRoot
-        }
     }
 
     static let withoutRoot = ProviderError.serverUnreachable(
@@ -93,6 +97,7 @@ public final class WebDAVProvider: Provider {
         state.withLock { state in
             state.server?.heedsPutConditions = false
             state.server?.heedsDeleteConditions = false
+            state.server?.heedsMoveConditions = false
             state.capabilities.conditionalWrites = state.server?.isConditional ?? false
         }
         log("the server refuses to change versions that it says are current: its conditions are not used any more")

@@ -7,17 +7,20 @@ struct AccountConnection {
     /// What messages call the account.
     let name: String
 
-    /// Connects to the account that the options, the path or the working directory name.
-    static func open(_ arguments: Arguments) throws(Failure) -> AccountConnection {
+    /// Connects to the account that the options or the working directory name.
+    static func open(
+        _ arguments: Arguments,
+        _ socket: ItemLocation.Socket = .account
+    ) throws(Failure) -> AccountConnection {
         if let directory = arguments.value("state") {
             let path = StatePaths.absolute(directory)
-            return try AccountConnection(socket: StatePaths.socket(inState: path), state: path, name: directory)
+            return try AccountConnection(StatePaths.daemon(inState: path, socket), state: path, name: directory)
         }
         if let account = arguments.value("account") {
-            return try AccountConnection(account: account)
+            return try AccountConnection(account: account, socket)
         }
-        if let here = try? ItemLocation.find([0x2E]) {
-            return try AccountConnection(socket: here.socket, name: ".")
+        if let here = try? ItemLocation.find([0x2E], socket: socket) {
+            return try AccountConnection(here.daemon, name: ".")
         }
         let accounts = StatePaths.accounts()
         guard let only = accounts.first else {
@@ -26,34 +29,57 @@ struct AccountConnection {
         guard accounts.count == 1 else {
             throw .usage("--account", "is needed", "choose one of \(accounts.joined(separator: ", "))")
         }
-        return try AccountConnection(account: only)
+        return try AccountConnection(account: only, socket)
     }
 
-    private init(account: String) throws(Failure) {
-        try self.init(socket: StatePaths.socket(of: account), state: StatePaths.state(of: account), name: account)
+    /// Connects to the account that shows the command's operand, where it has one, and tells where in it that is.
+    static func openPath(
+        _ arguments: Arguments,
+        _ socket: ItemLocation.Socket = .account
+    ) throws(Failure) -> (AccountConnection, ItemLocation?) {
+        guard let operand = arguments.operands.first else { return (try open(arguments, socket), nil) }
+        let location = try Failure.locating(operand) { path throws(ItemLocation.Failure) in
+            try ItemLocation.existing(path, socket: socket)
+        }
+        return (try AccountConnection(location.daemon, name: location.shown), location)
     }
 
-    /// Connects to a socket; while the state directory's account has a keeper, its next daemon is waited for.
-    init(socket: String, state: String? = nil, name: String) throws(Failure) {
+    private init(account: String, _ socket: ItemLocation.Socket) throws(Failure) {
+        let address = DaemonAddress(socket: StatePaths.socket(of: account, socket))
+        try self.init(address, state: StatePaths.state(of: account), name: account)
+    }
+
+    /// Connects to a daemon; while the state directory's account has a keeper, its next daemon is waited for.
+    init(_ address: DaemonAddress, state: String? = nil, name: String) throws(Failure) {
         self.name = name
+        let socket = address.socket
         do throws(VarlinkClient.Failure) {
-            client = try Self.connect(socket, state)
+            client = try Self.connect(address, state)
         } catch .connection(let error) where error == .noSuchEntry || error == Errno(ECONNREFUSED) {
             throw Failure(name, "no daemon answers at \(socket)", "mount the account with `cove mount`")
         } catch .connection(let error) where error == .accessDenied {
             throw Failure(name, "the daemon at \(socket) belongs to another user", "ask them, or use sudo")
+        } catch .stranger(let user) {
+            throw Failure(
+                name,
+                "a service of user \(user) answers at \(socket), who is not the mount's owner",
+                "ask who made that mount"
+            )
         } catch {
             throw Failure(name, "\(socket): \(error.description)", "see `cove doctor`")
         }
     }
 
-    private static func connect(_ socket: String, _ state: String?) throws(VarlinkClient.Failure) -> VarlinkClient {
-        let deadline = ContinuousClock().now + .seconds(5)
+    private static func connect(
+        _ address: DaemonAddress,
+        _ state: String?
+    ) throws(VarlinkClient.Failure) -> VarlinkClient {
+        let deadline = System.monotonic() + .seconds(5)
         while true {
             do throws(VarlinkClient.Failure) {
-                return try VarlinkClient(path: socket)
+                return try VarlinkClient(address)
             } catch .connection(let error) where error == .noSuchEntry || error == Errno(ECONNREFUSED) {
-                guard let state, StateLock.isHeld(state), ContinuousClock().now < deadline else {
+                guard let state, StateLock.isHeld(state), System.monotonic() < deadline else {
                     throw .connection(error)
                 }
             }
@@ -67,7 +93,7 @@ struct AccountConnection {
         _ parameters: some Encodable = VarlinkNothing(),
         as type: Reply.Type = Reply.self,
         subject: String? = nil,
-        timeout: Duration? = .seconds(60)
+        timeout: TimeSpan? = .seconds(60)
     ) throws(Failure) -> Reply {
         do throws(VarlinkClient.Failure) {
             return try client.call(method, parameters, as: type, timeout: timeout)
@@ -82,7 +108,7 @@ struct AccountConnection {
         _ parameters: some Encodable = VarlinkNothing(),
         as type: Reply.Type = Reply.self,
         subject: String? = nil,
-        timeout: Duration? = nil,
+        timeout: TimeSpan? = nil,
         _ body: (Reply) -> Void
     ) throws(Failure) -> Reply {
         do throws(VarlinkClient.Failure) {
@@ -92,8 +118,11 @@ struct AccountConnection {
         }
     }
 
-    /// Waits until the daemon has ended.
-    func waitForEnd(timeout: Duration) -> Bool { client.waitForEnd(timeout: timeout) }
+    /// The daemon's process; 0 where it is out of sight.
+    var process: pid_t { client.peer.process }
+
+    /// Waits until the daemon has closed the connection.
+    func waitForEnd(timeout: TimeSpan) -> Bool { client.waitForEnd(timeout: timeout) }
 
     private func failure(_ failure: VarlinkClient.Failure, _ subject: String?) -> Failure {
         switch failure {
@@ -108,7 +137,9 @@ struct AccountConnection {
             var failure = Failure(subject ?? name, "the daemon ended the connection (\(error))", "see `cove doctor`")
             failure.isDaemonGone = true
             return failure
-        case .timedOut: return Failure(subject ?? name, failure.description, "see `cove stats` and `cove doctor`")
+        case .stranger: return Failure(subject ?? name, failure.description, "ask who made that mount")
+        case .timedOut, .interrupted:
+            return Failure(subject ?? name, failure.description, "see `cove stats` and `cove doctor`")
         case .protocolViolation:
             return Failure(subject ?? name, failure.description, "use the same version of cove everywhere")
         }

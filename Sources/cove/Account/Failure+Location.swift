@@ -31,3 +31,11 @@ extension Failure {
         }
     }
 }
+
+extension ItemLocation {
+    /// True for a path, as the account tells it, that is this one or below it.
+    func holds(_ told: String) -> Bool {
+        let own = path.description
+        return path.names.isEmpty || told == own || told.hasPrefix(own + "/")
+    }
+}

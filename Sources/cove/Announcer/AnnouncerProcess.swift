@@ -23,7 +23,7 @@ final class AnnouncerProcess: Announcer {
     private let process = Atomic<Int32>(0)
 
     /// How long one system call may take.
-    private static let callLimit: Int32 = 10_000
+    private static let callLimit = TimeSpan.seconds(10)
 
     init(mountpoint: String, device: UInt64, log: Log, whenStarted: @escaping @Sendable (pid_t) -> Void) {
         self.whenStarted = whenStarted
@@ -45,7 +45,7 @@ final class AnnouncerProcess: Announcer {
         }
     }
 
-    func isAnnouncer(_ thread: Int32) -> Bool { thread == process.load(ordering: .relaxed) }
+    func isAnnouncer(_ thread: Int32) -> Bool { thread > 0 && thread == process.load(ordering: .relaxed) }
 
     func perform(_ announcement: Announcement) throws(Errno) {
         let frame =
@@ -55,20 +55,20 @@ final class AnnouncerProcess: Announcer {
             case .removeDirectory(let path): AnnouncerFrame(.removeDirectory, first: path.bytes)
             case .flush(let path): AnnouncerFrame(.flush, first: path.bytes)
             case .setTimes(let path, let time):
-                AnnouncerFrame(.setTimes, number: time.rawValue, first: path.bytes)
+                AnnouncerFrame(.setTimes, number: time.nanosecondsSinceEpoch, first: path.bytes)
             }
         try send(frame, limit: Self.callLimit)
     }
 
     /// syncfs(2) of the mount: what programs wrote reaches the daemon.
-    func syncFileSystem(limit: Duration) throws(Errno) {
-        try send(AnnouncerFrame(.syncFileSystem), limit: Int32(clamping: limit.components.seconds * 1000))
+    func syncFileSystem(limit: TimeSpan) throws(Errno) {
+        try send(AnnouncerFrame(.syncFileSystem), limit: limit)
     }
 
     /// Runs the body while no announcement goes on: the process then has nothing of the mount open.
     func whileIdle<Value: Sendable>(_ body: () -> Value) -> Value { state.withLock { _ in body() } }
 
-    private func send(_ frame: AnnouncerFrame, limit: Int32) throws(Errno) {
+    private func send(_ frame: AnnouncerFrame, limit: TimeSpan) throws(Errno) {
         guard frame.bytes.count <= AnnouncerFrame.maximumLength else { throw .nameTooLong }
         try locked { state throws(Errno) in
             if state.isStopped { throw .notConnected }
@@ -92,12 +92,12 @@ final class AnnouncerProcess: Announcer {
     /// Sends a frame and waits for its errno.
     ///
     /// Throws ENOTCONN when the process is gone, ETIMEDOUT when it is stuck.
-    private static func exchange(_ frame: AnnouncerFrame, _ socket: Int32, _ limit: Int32) throws(Errno) {
+    private static func exchange(_ frame: AnnouncerFrame, _ socket: Int32, _ limit: TimeSpan) throws(Errno) {
         let bytes = frame.bytes
         let sent = bytes.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
         guard sent == bytes.count else { throw .notConnected }
         var entry = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
-        let ready = try System.retry { poll(&entry, 1, limit) }
+        let ready = try System.retry { poll(&entry, 1, limit.pollMilliseconds) }
         guard ready > 0 else { throw .timedOut }
         var answer: Int32 = 0
         let size = MemoryLayout.size(ofValue: answer)

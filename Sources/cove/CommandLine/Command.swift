@@ -9,6 +9,8 @@ struct Command: Sendable {
         var completion = Option.Completion.file
 
         static let none = Operands()
+        /// Anything inside a mount, which names the account.
+        static let account = Operands(names: ["PATH"])
     }
 
     /// The name; two words for one of a family, such as `trash ls`.

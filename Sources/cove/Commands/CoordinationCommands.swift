@@ -21,11 +21,17 @@ extension CommandTable {
             item("deleting", "PATH, and all in it, is going to be deleted"),
             item("replacing", "another item is going to take PATH, whether or not one is there"),
             Option(long: "for-uploading", summary: "read snapshots, and let others write at once"),
+            Option(long: "without-changes", summary: "read what is saved already: no program is asked to save first"),
             Option(
                 short: "w",
                 long: "timeout",
                 argument: "S",
                 summary: "give up after so many seconds, as 5 or 0.5; 0 never waits for others' claims"
+            ),
+            Option(
+                long: "open-files",
+                argument: "wait|ignore|fail",
+                summary: "what to do about files that programs have open for writing (wait until they rest)"
             ),
             Option(
                 short: "E",
@@ -40,10 +46,19 @@ extension CommandTable {
 
             Claims are held until the command ends. It and the programs it starts use the items as ever; others wait, and so
             do programs that know nothing of claims: they wait in open(2), at most 45 seconds, and may be interrupted.
-            Removing, renaming and creating wait a second and then fail with EBUSY.
+            Removing, renaming, linking and creating wait a second and then fail with EBUSY.
+
+            A program that has a file open for writing and rests is told of on standard error and by `cove claims`: what it
+            writes later nobody can hold back. With `--open-files fail` nothing is claimed then.
+
+            The variable COVE_PATH has the paths of all items, one a line, as they are when the claims are granted: what was
+            waited for may have moved, and a symbolic link stands for what it points at.
 
             With --for-uploading the variable COVE_SNAPSHOT has the paths of the snapshots of all items that are read, one a
             line: copies that no later write changes, a directory as one zip file. They are deleted when the command ends.
+
+            With --without-changes programs that present what is read are not asked to save: what they have not saved is not
+            read. It is of use to programs that look often, as indexers do, and to those that can't wait for others.
 
             The exit code is the command's, or 128 and the number of the signal that killed it; 1 when the claims can't be
             had; 126 or 127 when the command can't be run. SIGTERM and SIGHUP are handed on to the command. One that is
@@ -58,11 +73,13 @@ extension CommandTable {
     static let claims = Command(
         name: "claims",
         summary: "list claims, held and waiting, and programs that present files",
+        operands: .account,
         details: """
-            One line each: the claim, whether it is granted or what it waits for, the program that asked, and its items.
+            One line each: the claim, whether it is granted or what it waits for, the program that asked, and its items. PATH
+            says of which account; all of its claims are listed.
             """
     ) { arguments throws(Failure) in
-        let connection = try AccountConnection.open(arguments)
+        let (connection, _) = try AccountConnection.openPath(arguments, .coordination)
         var found = Interface.ListReply(claims: [], presenters: [])
         let last: Interface.ListReply = try connection.stream("\(Interface.name).List") {
             (reply: Interface.ListReply) in
@@ -82,6 +99,11 @@ extension CommandTable {
             for intent in claim.intents {
                 let options = intent.options.isEmpty ? "" : " " + intent.options.joined(separator: ",")
                 line += "  \(intent.kind.rawValue)\(options) \(terminal.safe(intent.path.shown))"
+            }
+            for file in claim.openFiles ?? [] {
+                let program = file.process == 0 ? "a program" : "\(terminal.safe(file.program)) (\(file.process))"
+                let path = terminal.safe(file.path)
+                line += claim.state == "granted" ? "  \(program) has \(path) open" : "  while \(program) writes \(path)"
             }
             if !claim.waitsFor.isEmpty { line += "  after \(claim.waitsFor.joined(separator: " "))" }
             terminal.write(line + "\n")
@@ -107,7 +129,7 @@ extension CommandTable {
         guard let count = arguments.operand(0).flatMap({ Int($0) }), count > 0 else {
             throw .usage("COUNT", "is no number")
         }
-        Terminal.standardOutput.write("\(ClaimSpeed.measure(count: count))\n")
+        Terminal.standardOutput.write("\(ClaimSpeed.measure(count: count).nanoseconds)\n")
         return 0
     }
 }

@@ -4,9 +4,11 @@ extension CommandTable {
     static let doctor = Command(
         name: "doctor",
         summary: "look for trouble, and say what to do about it",
+        operands: .account,
         options: [Option(long: "repair", summary: "check and mend the catalog of an account that is not mounted")],
         details: """
-            Works without a mount too. Exits with 1 when it found a problem; warnings alone are no problem.
+            Works without a mount too; with PATH, --account or --state it looks at that account alone. Exits with 1 when it
+            found a problem; warnings alone are no problem.
 
             --repair reads all of one account's catalog, named by --account or --state, and says in a line each what it found
             and did. Indexes are made anew; of a damaged catalog all that can be read goes into a new one, and the old one is
@@ -15,7 +17,7 @@ extension CommandTable {
             """
     ) { arguments throws(Failure) in
         if arguments.has("repair") { return try Repair.run(arguments) }
-        var findings = SystemCheck.all() + StateCheck.all(arguments)
+        var findings = SystemCheck.all(arguments) + StateCheck.all(arguments)
         findings += daemonFindings(arguments)
         if arguments.has("json") {
             try JSONOutput.write(findings)
@@ -27,13 +29,13 @@ extension CommandTable {
 
     private static func daemonFindings(_ arguments: Arguments) -> [DoctorFinding] {
         do throws(Failure) {
-            let connection = try AccountConnection.open(arguments)
+            let (connection, _) = try AccountConnection.openPath(arguments)
             let reply: AccountInterface.DiagnoseReply = try connection.call(
                 "\(AccountInterface.name).Diagnose"
             )
             return reply.findings
         } catch {
-            let isWanted = arguments.has("account") || arguments.has("state")
+            let isWanted = arguments.has("account") || arguments.has("state") || !arguments.operands.isEmpty
             let message = (error.subject.map { "\($0): " } ?? "") + error.what
             guard isWanted else { return [.ok("daemon", "none was asked: \(message)")] }
             return [.problem("daemon", message, error.remedy ?? "mount the account with `cove mount`")]

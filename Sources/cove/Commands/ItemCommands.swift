@@ -10,7 +10,7 @@ extension CommandTable {
         operands: .init(names: ["PATH"], minimum: 1)
     ) { arguments throws(Failure) in
         let location = try Failure.locating(arguments.operands[0])
-        let item = try AccountConnection(socket: location.socket, name: location.shown).info(location)
+        let item = try AccountConnection(location.daemon, name: location.shown).info(location)
         if arguments.has("json") {
             try JSONOutput.write(item)
         } else {
@@ -127,16 +127,16 @@ struct ItemBatch {
     ) throws(Failure) -> Int32 {
         var outputs: [Output] = []
         var exitCode: Int32 = 0
-        var connections: [String: AccountConnection] = [:]
+        var connections: [DaemonAddress: AccountConnection] = [:]
         for operand in operands {
             do throws(Failure) {
                 let location = try Failure.locating(operand)
                 let connection: AccountConnection
-                if let open = connections[location.socket] {
+                if let open = connections[location.daemon] {
                     connection = open
                 } else {
-                    connection = try AccountConnection(socket: location.socket, name: location.shown)
-                    connections[location.socket] = connection
+                    connection = try AccountConnection(location.daemon, name: location.shown)
+                    connections[location.daemon] = connection
                 }
                 outputs.append(try body(connection, location))
             } catch {

@@ -34,7 +34,7 @@ extension CommandTable {
     }
 
     private static func list(_ location: ItemLocation) throws(Failure) -> [ItemStatus] {
-        let connection = try AccountConnection(socket: location.socket, name: location.shown)
+        let connection = try AccountConnection(location.daemon, name: location.shown)
         let item = try connection.info(location)
         guard item.kind == "directory" else { return [item] }
         var items: [ItemStatus] = []

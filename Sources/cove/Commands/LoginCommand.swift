@@ -24,6 +24,7 @@ extension CommandTable {
         let user = named ?? ""
         let password = try Prompt.secret("Password of \(user) for \(network.origin): ")
         let credentials = Credentials(user: user, password: password)
+        if network.isExposed { Tool.report(Failure(network.origin, NetworkSource.exposure, network.remedy)) }
         let certificates = arguments.value("cacert").map { StatePaths.absolute($0) }
         try check(source, credentials, certificates: certificates)
         let place = try LoginStore.keep(credentials, for: network)
@@ -73,9 +74,8 @@ extension CommandTable {
     /// Has every account try again what it waits with.
     private static func wakeAccounts() {
         for account in StatePaths.accounts() {
-            guard let connection = try? AccountConnection(socket: StatePaths.socket(of: account), name: account) else {
-                continue
-            }
+            let address = DaemonAddress(socket: StatePaths.socket(of: account, .account))
+            guard let connection = try? AccountConnection(address, name: account) else { continue }
             let reply: AccountInterface.SyncReply? = try? connection.call(
                 "\(AccountInterface.name).Sync",
                 AccountInterface.SyncRequest()

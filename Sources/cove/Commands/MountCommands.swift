@@ -33,7 +33,8 @@ extension CommandTable {
             argument: "OPTIONS",
             summary: "options as in fstab(5), separated by commas",
             completion: .words([
-                "ro", "allow_other", "passthrough", "cache-size=", "settle=", "stall-limit=", "poll=", "open-timeout=",
+                "ro", "allow_other", "passthrough", "offline", "cache-size=", "settle=", "stall-limit=", "poll=",
+                "open-timeout=",
                 "presenter-timeout=", "cacert=",
                 "versions=", "ignore=", "log=", "simulate-latency=", "simulate-bandwidth=", "simulate-stall=", "nosuid",
                 "nodev", "noexec",
@@ -54,14 +55,20 @@ extension CommandTable {
             `cove login SOURCE` keeps the password or secret key; else COVE_PASSWORD or ~/.netrc has it, for a bucket the
             AWS environment variables or ~/.aws/credentials.
 
+            The first mount of an account connects to the source, and makes no mount where that fails or takes four times
+            the stall limit (at least 10 s, at most 120 s). Later ones need no connection: what is here can be used, and the
+            command says so.
+
             Options for -o:
               ro, allow_other, nosuid, nodev, noexec: as for any mount
               passthrough: the kernel reads and writes files whose bytes are here by itself (root, Linux 6.9): reads and writes
                 in place are as fast as on the disk, but small writes are no longer gathered in the kernel's cache, which
                 makes those to other files several times slower, and a file that is open for writing is sent when it is
                 closed, or as a copy after 30 s without a write
+              offline: make the first mount too while the source can't be had, as at boot; it can be used once it can
               cache-size=20G or 10%: keep at most so many bytes of clean content on this disk
-              settle=2s: how long a change rests before it is sent
+              settle=2s: how long a change rests before it is sent; a new folder or a whole new file rests a quarter of it,
+                half a second at least where changes rest longer
               stall-limit=30s: how long a program waits for a source that makes no progress
               poll=30s: how often a server that tells of no changes is asked for them
               open-timeout=45s: how long open(2) waits for a claim, see `cove coordinate`
@@ -77,9 +84,10 @@ extension CommandTable {
         try plan.recoverMountPoint()
         try plan.check()
         if arguments.has("foreground") { try becomeKeeper(plan, arguments) }
-        let (keeper, daemon) = try startKeeper(plan)
+        let (keeper, ready) = try startKeeper(plan)
+        tell(ready.notice, plan)
         guard arguments.has("json") else { return 0 }
-        try JSONOutput.write(MountedAccount(plan, daemon: daemon, keeper: keeper))
+        try JSONOutput.write(MountedAccount(plan, daemon: ready.daemon, keeper: keeper, notice: ready.notice))
         return 0
     }
 
@@ -101,7 +109,7 @@ extension CommandTable {
                 guard isInForeground else { return ReadyPipe.tellReady(notice) }
                 tell(notice, plan)
                 guard arguments.has("json") else { return }
-                try? JSONOutput.write(MountedAccount(plan, daemon: getpid(), keeper: getppid()))
+                try? JSONOutput.write(MountedAccount(plan, daemon: getpid(), keeper: getppid(), notice: notice))
             }
         } catch {
             // Later nobody waits for it, and the pipe's number is another descriptor's.
@@ -122,8 +130,8 @@ extension CommandTable {
         throw Failure(program, "\(Errno.current)", "install Cove again")
     }
 
-    /// Starts the keeper in the background, and waits for its daemon; the process ids of both.
-    private static func startKeeper(_ plan: MountPlan) throws(Failure) -> (keeper: pid_t, daemon: pid_t) {
+    /// Starts the keeper in the background, and waits for its daemon; its process id, and what the daemon told.
+    private static func startKeeper(_ plan: MountPlan) throws(Failure) -> (keeper: pid_t, ready: ReadyPipe.Report) {
         let program = try KeeperLink.program()
         var ends: [Int32] = [-1, -1]
         let process: pid_t
@@ -143,9 +151,7 @@ extension CommandTable {
         System.close(ends[1])
         defer { System.close(ends[0]) }
         do throws(Failure) {
-            let ready = try ReadyPipe.wait(on: ends[0], limit: .seconds(60), log: plan.stateDirectory + "/log")
-            tell(ready.notice, plan)
-            return (process, ready.daemon)
+            return (process, try ReadyPipe.wait(on: ends[0], log: plan.stateDirectory + "/log"))
         } catch {
             // It holds the lock on the state directory until it has ended.
             kill(process, SIGTERM)
@@ -182,6 +188,7 @@ extension CommandTable {
     static let upgrade = Command(
         name: "upgrade",
         summary: "replace the daemon by this program, without unmounting",
+        operands: .account,
         options: [.json],
         details: "Programs that use the mount wait for a moment and notice nothing. Where the new daemon can't serve "
             + "the mount, the former one is started again."
@@ -197,16 +204,20 @@ private struct MountedAccount: Encodable {
     var mountpoint: String
     var stateDirectory: String
     var socket: String
+    var coordinationSocket: String
     var daemonPID: Int32
     var keeperPID: Int32
+    var notice: String?
 
-    init(_ plan: MountPlan, daemon: pid_t, keeper: pid_t) {
+    init(_ plan: MountPlan, daemon: pid_t, keeper: pid_t, notice: String?) {
         account = plan.account
         source = plan.shownSource
         mountpoint = plan.mountpoint
         stateDirectory = plan.stateDirectory
         socket = plan.socket
+        coordinationSocket = plan.coordinationSocket
         daemonPID = daemon
         keeperPID = keeper
+        self.notice = notice
     }
 }

@@ -35,6 +35,10 @@ extension CommandTable {
         let isWell = status.state == "idle" || status.state == "syncing"
         row("state", status.state + (status.reason.map { ": \($0)" } ?? ""), colour: isWell ? "32" : "33")
         row("waiting", "\(status.queuedOperations)")
+        if let standstill = status.standstill {
+            let time = Units.duration(standstill.seconds)
+            row("standstill", "nothing was sent for \(time): \(standstill.path): \(standstill.reason)", colour: "31")
+        }
         row("on disk", "\(Units.size(status.residentBytes)) of at most \(Units.size(status.cacheLimit))")
         for transfer in status.transfers {
             let percent = transfer.totalBytes > 0 ? transfer.doneBytes * 100 / transfer.totalBytes : 0
@@ -46,6 +50,8 @@ extension CommandTable {
             let retry = error.retryInSeconds.map { ", again in \(Units.duration($0))" } ?? ""
             row("error", "\(error.path): \(error.message)\(retry)", colour: "31")
         }
+        let left = status.errorCount - status.errors.count
+        if left > 0 { row("error", "and \(left) more", colour: "31") }
         for weakness in status.weaknesses { row("note", weakness) }
     }
 }

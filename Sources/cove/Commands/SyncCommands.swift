@@ -11,7 +11,14 @@ extension CommandTable {
             Option(long: "timeout", argument: "SECONDS", summary: "wait no longer than that"),
             Option(long: "accept-deletions", summary: "carry out a deletion of unusual size made elsewhere"),
             Option(long: "accept-local-deletions", summary: "send a deletion of unusual size made here"),
-        ]
+        ],
+        details: """
+            PATH only says which account: all of it is synced. What waits to settle or failed before goes at once, what was set
+            aside after two deaths of the daemon is tried again, and the source is looked at everywhere.
+
+            --wait goes on while something can be sent or fetched, whatever else has failed, and ends when a person is to decide:
+            about a deletion of more than half of everything and over 100 items, a pause, or a source that can't be had.
+            """
     ) { arguments throws(Failure) in
         var request = AccountInterface.SyncRequest()
         request.wait = arguments.has("wait")
@@ -21,16 +28,10 @@ extension CommandTable {
             guard let timeout = Units.parseDuration(text) else {
                 throw .usage("--timeout \(text)", "is no time", "write it like 30 or 5m")
             }
-            request.timeoutSeconds = timeout / .seconds(1)
+            request.timeoutSeconds = timeout.seconds
         }
-        let connection: AccountConnection
-        if let operand = arguments.operands.first {
-            let location = try Failure.locating(operand)
-            connection = try AccountConnection(socket: location.socket, name: location.shown)
-            request.path = PathParameter(location.path)
-        } else {
-            connection = try AccountConnection.open(arguments)
-        }
+        let (connection, location) = try AccountConnection.openPath(arguments)
+        request.path = location.map { PathParameter($0.path) }
         return try sync(connection, request, wantsJSON: arguments.has("json"))
     }
 
@@ -74,16 +75,18 @@ extension CommandTable {
     static let pause = Command(
         name: "pause",
         summary: "stop sending and fetching changes",
+        operands: .account,
         details: "Opening a file still fetches its bytes; changes made meanwhile wait in the journal."
     ) { arguments throws(Failure) in try setPaused("Pause", arguments) }
 
     static let resume = Command(
         name: "resume",
-        summary: "end a pause"
+        summary: "end a pause",
+        operands: .account
     ) { arguments throws(Failure) in try setPaused("Resume", arguments) }
 
     private static func setPaused(_ method: String, _ arguments: Arguments) throws(Failure) -> Int32 {
-        let connection = try AccountConnection.open(arguments)
+        let (connection, _) = try AccountConnection.openPath(arguments)
         let _: VarlinkNothing = try connection.call("\(AccountInterface.name).\(method)")
         if arguments.has("json") { try JSONOutput.write(try connection.status()) }
         return 0
@@ -91,13 +94,21 @@ extension CommandTable {
 
     static let conflicts = Command(
         name: "conflicts",
-        summary: "list documents of which two contents are kept"
+        summary: "list documents of which two contents are kept",
+        operands: .account,
+        details: """
+            With PATH those at or below it. The second content is a file beside the document, called
+            `NAME (conflict from HOST DATE TIME)`. Delete or rename it when it is dealt with, or say so by
+            `cove versions resolve NAME`: then it is dealt with on all devices.
+            """
     ) { arguments throws(Failure) in
+        let (connection, location) = try AccountConnection.openPath(arguments)
         var conflicts: [ConflictStatus] = []
-        let last: AccountInterface.ConflictsReply = try AccountConnection.open(arguments).stream(
-            "\(AccountInterface.name).Conflicts"
-        ) { (reply: AccountInterface.ConflictsReply) in conflicts += reply.conflicts }
+        let last: AccountInterface.ConflictsReply = try connection.stream("\(AccountInterface.name).Conflicts") {
+            (reply: AccountInterface.ConflictsReply) in conflicts += reply.conflicts
+        }
         conflicts += last.conflicts
+        if let location { conflicts.removeAll { !location.holds($0.path) && !location.holds($0.copyPath) } }
         if arguments.has("json") {
             try JSONOutput.write(conflicts)
         } else {
@@ -112,9 +123,10 @@ extension CommandTable {
 
     static let statistics = Command(
         name: "stats",
-        summary: "count what the daemon has done since it started"
+        summary: "count what the daemon has done since it started",
+        operands: .account
     ) { arguments throws(Failure) in
-        let connection = try AccountConnection.open(arguments)
+        let (connection, _) = try AccountConnection.openPath(arguments)
         let reply: AccountInterface.StatisticsReply = try connection.call("\(AccountInterface.name).Statistics")
         if arguments.has("json") {
             try JSONOutput.write(reply.statistics)

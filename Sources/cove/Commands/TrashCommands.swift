@@ -4,9 +4,12 @@ internal import CoveCore
 extension CommandTable {
     static let trashList = Command(
         name: "trash ls",
-        summary: "list deleted documents that can be restored"
+        summary: "list deleted documents that can be restored",
+        operands: .account,
+        details: "With PATH those that were below it."
     ) { arguments throws(Failure) in
-        let entries = try trash(try AccountConnection.open(arguments))
+        let (connection, location) = try AccountConnection.openPath(arguments)
+        let entries = try trash(connection).filter { location?.holds($0.path) ?? true }
         if arguments.has("json") {
             try JSONOutput.write(entries)
         } else {
@@ -23,16 +26,27 @@ extension CommandTable {
         name: "trash restore",
         summary: "put deleted documents back",
         operands: .init(names: ["ID"], minimum: 1, repeats: true, completion: .nothing),
-        details: "ID is a document id of `cove trash ls`, or the path the document had."
+        details:
+            "ID is a document id of `cove trash ls`, or the path the document had, as listed there or below the mount."
     ) { arguments throws(Failure) in
-        let connection = try AccountConnection.open(arguments)
+        // All of one account, which the path of the first may name.
+        let wanted = arguments.operands.map { String(decoding: $0, as: UTF8.self) }
+        let locations = arguments.operands.map { operand in
+            operand.first == 0x2F ? try? ItemLocation.find(operand) : nil
+        }
+        let connection: AccountConnection
+        if let location = locations[0] {
+            connection = try AccountConnection(location.daemon, name: location.shown)
+        } else {
+            connection = try AccountConnection.open(arguments)
+        }
         let entries = try trash(connection)
         var restored: [String] = []
         var exitCode: Int32 = 0
-        for operand in arguments.operands {
-            let wanted = String(decoding: operand, as: UTF8.self)
+        for (wanted, location) in zip(wanted, locations) {
+            let path = location?.path.description ?? wanted
             do throws(Failure) {
-                guard let entry = entries.last(where: { $0.documentID == wanted || $0.path == wanted }) else {
+                guard let entry = entries.last(where: { $0.documentID == wanted || $0.path == path }) else {
                     throw Failure(wanted, "is not in the trash", "see `cove trash ls`")
                 }
                 let reply: PathParameter = try connection.call(
@@ -58,6 +72,7 @@ extension CommandTable {
     static let trashEmpty = Command(
         name: "trash empty",
         summary: "delete for good what is in the trash",
+        operands: .init(names: ["MOUNTPOINT"], completion: .mountpoint),
         options: [Option(long: "older-than", argument: "TIME", summary: "only what was deleted longer ago, such as 7d")]
     ) { arguments throws(Failure) in
         var age: Double?
@@ -65,9 +80,14 @@ extension CommandTable {
             guard let time = Units.parseDuration(text) else {
                 throw .usage("--older-than \(text)", "is no time", "write it like 7d or 12h")
             }
-            age = time / .seconds(1)
+            age = time.seconds
         }
-        let reply: AccountInterface.EmptyReply = try AccountConnection.open(arguments).call(
+        let (connection, location) = try AccountConnection.openPath(arguments)
+        // Not all is to go where a part was named.
+        if let location, !location.path.names.isEmpty {
+            throw .usage(location.shown, "is inside a mount", "name the mount point: all of its trash is emptied")
+        }
+        let reply: AccountInterface.EmptyReply = try connection.call(
             "\(AccountInterface.name).TrashEmpty",
             AccountInterface.EmptyRequest(olderThanSeconds: age),
             timeout: nil

@@ -4,6 +4,9 @@ internal import Glibc
 
 /// What `cove unmount` does.
 enum Unmounting {
+    /// How long a daemon may take to end once it has unmounted.
+    private static let patience = TimeSpan.seconds(60)
+
     static func run(_ arguments: Arguments) throws(Failure) -> Int32 {
         let shown = arguments.operand(0) ?? ""
         let mount = try find(shown)
@@ -15,6 +18,7 @@ enum Unmounting {
         }
         let connection = try connect(shown, mount, isLazy: arguments.has("lazy"))
         guard let connection else { return try report(nil, arguments) }
+        let processes = AccountProcesses(daemon: connection.process)
         let reply: AccountInterface.UnmountReply
         do throws(Failure) {
             reply = try connection.call(
@@ -26,8 +30,11 @@ enum Unmounting {
         } catch {
             throw explained(error, mount)
         }
-        // The next mount finds the state directory free.
-        _ = connection.waitForEnd(timeout: .seconds(30))
+        // It is over when nobody holds the state directory any more.
+        guard connection.waitForEnd(timeout: patience), processes.waitForEnd(timeout: patience) else {
+            let time = Units.duration(patience.seconds)
+            throw Failure(shown, "is unmounted, but its daemon has not ended in \(time)", "see the account's log")
+        }
         return try report(reply.queuedOperations, arguments)
     }
 
@@ -47,7 +54,7 @@ enum Unmounting {
     private static func connect(_ shown: String, _ mount: Mount, isLazy: Bool) throws(Failure) -> AccountConnection? {
         do throws(Failure) {
             let location = try Failure.locating(Array((mount.path + "/").utf8), ItemLocation.find)
-            return try AccountConnection(socket: location.socket, name: shown)
+            return try AccountConnection(location.daemon, name: shown)
         } catch {
             guard isLazy else {
                 throw Failure(shown, "its daemon does not answer (\(error.line))", "use --lazy to detach it")

@@ -11,22 +11,25 @@ enum Upgrade {
     }
 
     /// How long a new daemon may take until it answers.
-    private static let patience = Duration.seconds(30)
+    private static let patience = TimeSpan.seconds(30)
 
     static func run(_ arguments: Arguments) throws(Failure) -> Int32 {
         let program = CommandTable.ownPath
-        let connection = try AccountConnection.open(arguments)
-        let former = try daemon(connection)
+        let (connection, _) = try AccountConnection.openPath(arguments)
+        let former = try daemon(connection).statistics.daemonPID
         let _: VarlinkNothing = try connection.call(
             "\(AccountInterface.name).Upgrade",
             AccountInterface.UpgradeRequest(program: program)
         )
         _ = connection.waitForEnd(timeout: patience)
-        let current = try daemon(AccountConnection.open(arguments))
+        let current = try daemon(AccountConnection.openPath(arguments).0)
         if arguments.has("json") {
-            try JSONOutput.write(Report(program: program, formerPID: former, daemonPID: current))
+            let process = current.statistics.daemonPID
+            try JSONOutput.write(Report(program: program, formerPID: former, daemonPID: process))
         }
-        guard try runs(current, program) else {
+        // One of before does not tell, and can be looked at.
+        let running = current.program ?? identity("/proc/\(current.statistics.daemonPID)/exe")
+        guard running == identity(program) else {
             throw Failure(
                 connection.name,
                 "the new daemon could not serve the mount, and the former program goes on",
@@ -36,17 +39,12 @@ enum Upgrade {
         return 0
     }
 
-    private static func daemon(_ connection: AccountConnection) throws(Failure) -> Int {
-        let reply: AccountInterface.StatisticsReply = try connection.call("\(AccountInterface.name).Statistics")
-        return reply.statistics.daemonPID
+    private static func daemon(_ connection: AccountConnection) throws(Failure) -> AccountInterface.StatisticsReply {
+        try connection.call("\(AccountInterface.name).Statistics")
     }
 
-    /// True when a process runs this program, and not one that had its name before.
-    private static func runs(_ process: Int, _ program: String) throws(Failure) -> Bool {
-        try Failure.explaining(program, remedy: "see `cove doctor`") { () throws(Errno) in
-            let running = try System.statFollowing("/proc/\(process)/exe")
-            let wanted = try System.statFollowing(program)
-            return running.st_dev == wanted.st_dev && running.st_ino == wanted.st_ino
-        }
+    /// What tells a program from one that had its name before; nil where it can't be seen.
+    static func identity(_ path: String) -> String? {
+        (try? System.statFollowing(path)).map { "\($0.st_dev):\($0.st_ino)" }
     }
 }

@@ -107,10 +107,18 @@ extension CommandTable {
         name: "versions resolve",
         summary: "say that a file's conflicts, or one of them, are dealt with",
         operands: .init(names: ["PATH", "VERSION"], minimum: 1),
-        details: "The files with the other sides stay; delete them when they are of no more use."
+        details: """
+            The files with the other sides stay, as `NAME (from HOST DATE TIME)`, by which other devices know that it is dealt
+            with; delete them when they are of no more use. Fails where there is no conflict.
+            """
     ) { arguments throws(Failure) in
         let (connection, location) = try open(arguments)
-        return try count("ResolveConflicts", connection, location, arguments)
+        let reply = try call("ResolveConflicts", connection, location, arguments)
+        guard reply.count > 0 else {
+            throw Failure(location.shown, "it has no conflict", "`cove conflicts` lists those that there are")
+        }
+        if arguments.has("json") { try JSONOutput.write(reply) }
+        return 0
     }
 
     static let versionsRemove = Command(
@@ -124,27 +132,27 @@ extension CommandTable {
             throw .usage("VERSION", "name one, or all with --all", "see `cove versions ls`")
         }
         let (connection, location) = try open(arguments)
-        return try count("RemoveVersions", connection, location, arguments)
-    }
-
-    private static func count(
-        _ method: String,
-        _ connection: AccountConnection,
-        _ location: ItemLocation,
-        _ arguments: Arguments
-    ) throws(Failure) -> Int32 {
-        let reply: ItemInterface.VersionCountReply = try connection.call(
-            "\(ItemInterface.name).\(method)",
-            request(location, arguments),
-            subject: location.shown
-        )
+        let reply = try call("RemoveVersions", connection, location, arguments)
         if arguments.has("json") { try JSONOutput.write(reply) }
         return 0
     }
 
+    private static func call(
+        _ method: String,
+        _ connection: AccountConnection,
+        _ location: ItemLocation,
+        _ arguments: Arguments
+    ) throws(Failure) -> ItemInterface.VersionCountReply {
+        try connection.call(
+            "\(ItemInterface.name).\(method)",
+            request(location, arguments),
+            subject: location.shown
+        )
+    }
+
     private static func open(_ arguments: Arguments) throws(Failure) -> (AccountConnection, ItemLocation) {
         let location = try Failure.locating(arguments.operands[0])
-        return (try AccountConnection(socket: location.socket, name: location.shown), location)
+        return (try AccountConnection(location.daemon, name: location.shown), location)
     }
 
     private static func request(_ location: ItemLocation, _ arguments: Arguments) -> ItemInterface.VersionRequest {

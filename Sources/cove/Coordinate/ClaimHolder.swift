@@ -7,7 +7,7 @@ final class ClaimHolder: Sendable {
     private typealias Interface = CoordinationInterface
 
     private let current: Mutex<String>
-    private let socket: String
+    private let daemon: DaemonAddress
     private let name: String
     private let holding = Atomic(false)
     private let lost = Atomic(false)
@@ -24,26 +24,26 @@ final class ClaimHolder: Sendable {
     /// The session's token.
     var token: String { current.withLock { $0 } }
 
-    private init(token: String, socket: String, name: String) {
+    private init(token: String, daemon: DaemonAddress, name: String) {
         current = Mutex(token)
-        self.socket = socket
+        self.daemon = daemon
         self.name = name
     }
 
     /// Begins a session.
-    static func begin(socket: String, name: String) throws(Failure) -> ClaimHolder {
+    static func begin(_ daemon: DaemonAddress, name: String) throws(Failure) -> ClaimHolder {
         let slot = Slot()
         do throws(Errno) {
             try BlockingThread.start {
                 do throws(Failure) {
-                    let connection = try AccountConnection(socket: socket, name: name)
+                    let connection = try AccountConnection(daemon, name: name)
                     var holder: ClaimHolder?
                     let _: Interface.AttendReply = try connection.stream(
                         "\(Interface.name).Attend",
                         Interface.AttendRequest()
                     ) { (reply: Interface.AttendReply) in
                         if let token = reply.session {
-                            let made = ClaimHolder(token: token, socket: socket, name: name)
+                            let made = ClaimHolder(token: token, daemon: daemon, name: name)
                             holder = made
                             slot.put(.success(made))
                         } else if let message = reply.message {
@@ -64,10 +64,10 @@ final class ClaimHolder: Sendable {
 
     /// The daemon has gone: its successor is asked for the session.
     private func goOn() {
-        let deadline = System.monotonic() + 10_000_000_000
+        let deadline = System.monotonic() + .seconds(10)
         let token = token
         while System.monotonic() < deadline {
-            guard let connection = try? AccountConnection(socket: socket, name: name) else {
+            guard let connection = try? AccountConnection(daemon, name: name) else {
                 _ = poll(nil, 0, 50)
                 continue
             }
@@ -97,7 +97,7 @@ final class ClaimHolder: Sendable {
 
     private func take(_ message: CoordinationInterface.Message) {
         if message.kind == CoordinationInterface.MessageKind.claimLost.rawValue { warn() }
-        guard message.wantsReply, let connection = try? AccountConnection(socket: socket, name: name) else { return }
+        guard message.wantsReply, let connection = try? AccountConnection(daemon, name: name) else { return }
         let answer = CoordinationInterface.AnswerRequest(session: token, message: message.number)
         let _: VarlinkNothing? = try? connection.call("\(CoordinationInterface.name).Reply", answer)
     }

@@ -11,6 +11,7 @@ struct Coordinate {
     private let locations: [ItemLocation]
     private let intents: [CoordinationInterface.Intent]
     private let timeout: Double?
+    private let openFiles: String?
     /// The exit code when the time is over.
     private let conflictExitCode: Int32
 
@@ -18,10 +19,14 @@ struct Coordinate {
         command = arguments.operands
         var locations: [ItemLocation] = []
         var intents: [Interface.Intent] = []
-        let reading: [Interface.ReadingOption] = arguments.has("for-uploading") ? [.forUploading] : []
+        var reading: [Interface.ReadingOption] = []
+        if arguments.has("for-uploading") { reading.append(.forUploading) }
+        if arguments.has("without-changes") { reading.append(.withoutChanges) }
         func add(_ name: String, _ make: (PathParameter) -> Interface.Intent) throws(Failure) {
             for path in arguments.values(name) {
-                let location = try Failure.locating(path, ItemLocation.find)
+                let location = try Failure.locating(path) { path throws(ItemLocation.Failure) in
+                    try ItemLocation.find(path, socket: .coordination)
+                }
                 locations.append(location)
                 intents.append(make(PathParameter(location.path)))
             }
@@ -35,7 +40,7 @@ struct Coordinate {
         guard let first = locations.first else {
             throw .usage("--writing", "no item is named", "say which with --reading, --writing and the like")
         }
-        if let other = locations.first(where: { $0.socket != first.socket }) {
+        if let other = locations.first(where: { $0.daemon != first.daemon }) {
             throw .usage(other.shown, "is in another mount than \(first.shown)", "coordinate one account at a time")
         }
         timeout = try arguments.value("timeout").map { text throws(Failure) in
@@ -43,6 +48,10 @@ struct Coordinate {
                 throw .usage("--timeout", "\(text) is no number of seconds", "write it as 5 or 0.5")
             }
             return seconds
+        }
+        openFiles = arguments.value("open-files")
+        if let openFiles, !["wait", "ignore", "fail"].contains(openFiles) {
+            throw .usage("--open-files", "\(openFiles) is not known", "choose wait, ignore or fail")
         }
         let code = arguments.value("conflict-exit-code") ?? "1"
         guard let number = Int32(code), (0...255).contains(number) else {
@@ -55,13 +64,19 @@ struct Coordinate {
 
     /// Claims, runs the command and releases; its exit code.
     func run() throws(Failure) -> Int32 {
-        let socket = locations[0].socket
+        let daemon = locations[0].daemon
         // What the command leaves behind stays below this process, and so is exempt from its claims.
         _ = cove_set_child_subreaper()
-        let session = try ClaimHolder.begin(socket: socket, name: locations[0].shown)
-        let reply = try claim(socket, session)
+        let session = try ClaimHolder.begin(daemon, name: locations[0].shown)
+        let reply = try claim(daemon, session)
+        for file in reply.openFiles ?? [] {
+            let words = "\(file.program) (\(file.process)) has it open, and what it writes is not held back"
+            Tool.report(Failure(file.path, words, "end it, or use `--open-files fail`"))
+        }
         let snapshots = reply.items.compactMap(\.snapshot)
         if !snapshots.isEmpty { setenv("COVE_SNAPSHOT", snapshots.joined(separator: "\n"), 1) }
+        let paths = zip(reply.items, locations).map { Self.path(of: $0, in: $1.mount) }
+        _ = try? System.withCString(Array(paths.joined(separator: [0x0A]))) { setenv("COVE_PATH", $0, 1) }
         session.isHolding = true
         let status = CommandProcess.run(command)
         session.isHolding = false
@@ -71,7 +86,7 @@ struct Coordinate {
             return status
         }
         // A daemon that was replaced meanwhile is asked anew.
-        if let last = try? AccountConnection(socket: socket, name: locations[0].shown) {
+        if let last = try? AccountConnection(daemon, name: locations[0].shown) {
             let _: VarlinkNothing? = try? last.call(
                 "\(Interface.name).Release",
                 Interface.ReleaseRequest(claim: reply.claim)
@@ -80,31 +95,44 @@ struct Coordinate {
         return status
     }
 
+    /// Where an item is now, as the mount shows it.
+    private static func path(of item: Interface.Granted, in mount: Mount) -> [UInt8] {
+        var names = ((try? item.path.remotePath()) ?? .root)?.names ?? []
+        let root = mount.root.split(separator: "/").map { FileName(unchecked: Array($0.utf8)) }
+        if names.starts(with: root) { names.removeFirst(root.count) }
+        let top = mount.path == "/" ? [] : Array(mount.path.utf8)
+        return names.reduce(top) { $0 + [0x2F] + $1.bytes }
+    }
+
     /// Waits for the claims, also when the daemon is replaced meanwhile.
-    private func claim(_ socket: String, _ session: ClaimHolder) throws(Failure) -> CoordinationInterface.ClaimReply {
+    private func claim(
+        _ daemon: DaemonAddress,
+        _ session: ClaimHolder
+    ) throws(Failure) -> CoordinationInterface.ClaimReply {
         while true {
             let token = session.token
             do throws(Failure) {
-                return try AccountConnection(socket: socket, name: locations[0].shown).call(
+                return try AccountConnection(daemon, name: locations[0].shown).call(
                     "\(Interface.name).Claim",
                     Interface.ClaimRequest(
                         session: token,
                         coordinator: "cove-\(getpid())",
                         intents: intents,
-                        timeout: timeout
+                        timeout: timeout,
+                        openFiles: openFiles
                     ),
                     subject: locations.map(\.shown).joined(separator: ", "),
                     timeout: nil
                 )
             } catch {
-                if error.errno == .timedOut {
+                if error.errno == .timedOut || error.errno == .busy {
                     var error = error
                     error.exitCode = conflictExitCode
                     throw error
                 }
                 guard error.isDaemonGone else { throw error }
                 // The session begins anew where the next daemon is.
-                let deadline = System.monotonic() + 10_000_000_000
+                let deadline = System.monotonic() + .seconds(10)
                 while session.token == token {
                     guard System.monotonic() < deadline else { throw error }
                     _ = poll(nil, 0, 10)

@@ -1,6 +1,7 @@
 internal import CoveCore
 internal import CoveEngine
 internal import CoveMount
+internal import CoveProviders
 internal import Glibc
 
 /// How a plan becomes the parts of a daemon.
@@ -13,7 +14,9 @@ extension Daemon {
             stateDirectory: plan.stateDirectory,
             hostName: hostName
         )
+        if NetworkSource(plan.source)?.isExposed == true { configuration.sourceNotes = [NetworkSource.exposure] }
         configuration.socketPath = plan.socket
+        configuration.coordinationSocketPath = plan.coordinationSocket
         let size = plan.options.cacheSize ?? plan.settings.cacheSize.flatMap { CacheSize($0) }
         configuration.cacheLimit = size?.bytes(onDiskOf: plan.stateDirectory)
         configuration.ignoredNames = (plan.settings.ignore ?? []) + plan.options.ignore

@@ -8,6 +8,7 @@ internal import Synchronization
 final class Daemon: Sendable {
     private let plan: MountPlan
     private let keeper: KeeperLink
+    private let lock: StateLock
     private let log: Log
     private let engine: Engine
     private let session: MountSession
@@ -15,8 +16,8 @@ final class Daemon: Sendable {
     private let notifier: NotifierProcess
     /// True once another daemon is to take the mount over.
     private let isReplaced = Atomic(false)
-    /// When the daemon was first told to end, monotonic nanoseconds.
-    private let firstEnd = Atomic<Int64>(0)
+    /// When the daemon was first told to end.
+    private let firstEnd = Atomic(MonotonicTime.distantPast)
 
     /// Runs a daemon on the calling thread, which is the process's first, until it is unmounted; the exit code.
     ///
@@ -30,10 +31,12 @@ final class Daemon: Sendable {
         ProcessSettings.blockEndingSignals()
         ProcessSettings.raiseLimits()
         ProcessSettings.closeToOthers()
+        ProcessSettings.hide()
+        try keeper.passSecretsOn()
         let lock: StateLock
         if keeper.isTakeover, let inherited = keeper[.lock] {
             // Nothing here may ask the mount point anything: it answers when this process does.
-            lock = try StateLock(inherited: inherited)
+            lock = try StateLock(inherited: inherited, plan)
         } else {
             try plan.recoverMountPoint()
             try plan.check()
@@ -46,7 +49,16 @@ final class Daemon: Sendable {
             minimum: plan.options.logLevel
         )
         if log.descriptor >= 0 { try keeper.keep(.log, log.descriptor) }
-        let daemon = try Daemon(plan, keeper, log)
+        let provider = try plan.provider(log: log)
+        if !keeper.isTakeover, !lock.hasRecord() {
+            if !plan.options.isOffline { try FirstConnection.make(provider, plan) }
+            // It may have taken long, and Ctrl-C ends the command only.
+            if !echoesLog, ReadyPipe.isAbandoned {
+                throw Failure(plan.account, "who asked for the mount has gone", "mount it again")
+            }
+            try lock.record(plan)
+        }
+        let daemon = try Daemon(plan, keeper, lock, provider, log)
         try daemon.serve(whenReady)
         if daemon.isReplaced.load(ordering: .acquiring) { return DaemonExit.replaced }
         lock.release()
@@ -54,18 +66,25 @@ final class Daemon: Sendable {
     }
 
     /// Opens the account and mounts it, or takes its mount over; nothing is served yet.
-    private init(_ plan: MountPlan, _ keeper: KeeperLink, _ log: Log) throws(Failure) {
+    private init(
+        _ plan: MountPlan,
+        _ keeper: KeeperLink,
+        _ lock: StateLock,
+        _ provider: any Provider,
+        _ log: Log
+    ) throws(Failure) {
         self.plan = plan
         self.keeper = keeper
+        self.lock = lock
         self.log = log
-        let (ledger, negotiation) = try Self.memory(keeper)
-        let provider = try plan.provider(log: log)
+        let (ledger, negotiation, work) = try Self.memory(keeper)
         do throws(EngineError) {
             engine = try Engine(
                 configuration: Self.configuration(plan),
                 provider: provider,
                 log: log,
-                ledger: ledger
+                ledger: ledger,
+                work: work
             )
         } catch {
             throw Failure(line: error.description)
@@ -110,43 +129,42 @@ final class Daemon: Sendable {
     }
 
     /// The memory that outlives this daemon.
-    private static func memory(_ keeper: KeeperLink) throws(Failure) -> (HandleLedger, Negotiation) {
+    private static func memory(_ keeper: KeeperLink) throws(Failure) -> (HandleLedger, Negotiation, WorkLedger) {
         let remedy = keeper.isTakeover ? "unmount and mount again" : "check the limits of memory"
         let memory = try Failure.explaining(nil, "the mount's memory can't be had", remedy: remedy) {
             () throws(Errno) in
             (
                 try HandleLedger(inherited: keeper.isTakeover ? keeper[.handles] : nil),
-                try Negotiation(inherited: keeper.isTakeover ? keeper[.negotiation] : nil)
+                try Negotiation(inherited: keeper.isTakeover ? keeper[.negotiation] : nil),
+                try WorkLedger(inherited: keeper[.work], isCareful: keeper.isCareful)
             )
         }
         if !keeper.isTakeover {
             try keeper.keep(.handles, memory.0.descriptor)
             try keeper.keep(.negotiation, memory.1.descriptor)
         }
+        if keeper[.work] == nil { try keeper.keep(.work, memory.2.descriptor) }
         return memory
     }
 
     private func serve(_ whenReady: @escaping @Sendable (String?) -> Void) throws(Failure) {
-        let server = VarlinkServer(
-            product: "Cove",
-            version: Tool.version,
-            interfaces: [
-                AccountService.interface(
-                    engine: engine,
-                    keeper: keeper.process,
-                    unmount: { [self] isLazy async throws(VarlinkError) in try await unmount(isLazy: isLazy) },
-                    upgrade: { [self] program async throws(VarlinkError) in try await upgrade(to: program) }
-                ),
-                ItemService.interface(engine: engine),
-                CoordinationService.interface(engine: engine),
-            ]
+        let sockets = ControlSockets(
+            engine: engine,
+            account: AccountService.interface(
+                engine: engine,
+                keeper: keeper.process,
+                unmount: { [self] isLazy async throws(VarlinkError) in try await unmount(isLazy: isLazy) },
+                upgrade: { [self] program async throws(VarlinkError) in try await upgrade(to: program) },
+                goOn: { [self] in if engine.work.isCareful { keeper.tellReady() } }
+            )
         )
         do throws(Failure) {
-            try start(server)
+            try start(sockets)
         } catch {
-            end(server)
+            end(sockets)
             throw error
         }
+        try? lock.noteServing(plan)
         session.run { [self] in
             // A daemon that dies before this leaves nothing that another one could take over.
             keeper.tellReady()
@@ -160,13 +178,13 @@ final class Daemon: Sendable {
                 }
             }
         }
-        if isReplaced.load(ordering: .acquiring) { return handOver(server) }
+        if isReplaced.load(ordering: .acquiring) { return handOver(sockets) }
         SystemdNotice.stopping()
-        end(server)
+        end(sockets)
         log.notice("\(plan.account): ended")
     }
 
-    private func start(_ server: VarlinkServer) throws(Failure) {
+    private func start(_ sockets: ControlSockets) throws(Failure) {
         do throws(Errno) {
             try notifier.start()
             try session.startNotifications(notifier)
@@ -174,14 +192,7 @@ final class Daemon: Sendable {
         } catch {
             throw Failure(nil, "a helper process can't be started: \(error)", "check the limit of processes")
         }
-        if !plan.isStateNamed { try StatePaths.makePrivate(StatePaths.sockets) }
-        do throws(Errno) {
-            try server.start(at: plan.socket)
-        } catch {
-            let isTaken = error == Errno(EADDRINUSE)
-            let remedy = isTaken ? "another daemon answers there: choose a name with --account" : "check the path"
-            throw Failure(plan.socket, "\(error)", remedy)
-        }
+        try sockets.start(plan)
         engine.start(kernel: session.notifier, announcer: announcer)
         do throws(Errno) {
             try BlockingThread.start { [self] in endOnSignal() }
@@ -193,22 +204,23 @@ final class Daemon: Sendable {
     }
 
     /// The way out, whichever way the mount ended.
-    private func end(_ server: VarlinkServer) {
+    private func end(_ sockets: ControlSockets) {
+        lock.noteEnding()
         session.stop()
         let engine = engine
         BlockingThread.wait { await engine.stop() }
         announcer.stop()
         notifier.stop()
         // The call that unmounted is still being answered.
-        server.stop(grace: .seconds(5))
+        sockets.stop(grace: .seconds(5))
     }
 
     /// Leaves everything to the next daemon: what programs did is in the catalog, what they ask now is sent again.
-    private func handOver(_ server: VarlinkServer) {
+    private func handOver(_ sockets: ControlSockets) {
         log.notice("\(plan.account): another daemon takes over")
         engine.handOver()
         announcer.stop()
-        server.stop()
+        sockets.stop()
     }
 
     /// The signal thread.
@@ -232,20 +244,20 @@ final class Daemon: Sendable {
     /// Unmounts the first time, and leaves at once the second time, unless one signal has come on two ways.
     private func beginEnd() {
         let now = System.monotonic()
-        let first = firstEnd.compareExchange(expected: 0, desired: now, ordering: .acquiringAndReleasing)
+        let first = firstEnd.compareExchange(expected: .distantPast, desired: now, ordering: .acquiringAndReleasing)
         if first.exchanged {
             try? BlockingThread.start { [self] in
                 flush(limit: .seconds(10))
                 session.stop()
             }
-        } else if now - first.original > 500_000_000 {
+        } else if now - first.original > .milliseconds(500) {
             log.notice("a second signal: leaving at once; what was not written back is lost")
             _exit(DaemonExit.left)
         }
     }
 
     /// Has the kernel write back what programs wrote; through the announcer, for this process would wait for itself.
-    private func flush(limit: Duration) {
+    private func flush(limit: TimeSpan) {
         do throws(Errno) {
             try announcer.syncFileSystem(limit: limit)
         } catch {

@@ -33,8 +33,9 @@ enum Repair {
 
     /// No daemon may work on it meanwhile.
     private static func lock(_ directory: String) throws(Failure) -> Int32 {
+        let folder = try StateFolder.open(directory)
         let lock = try Failure.explaining(directory, "can't be locked", remedy: "check its name and owner") {
-            () throws(Errno) in try System.open(directory + "/lock", O_RDWR)
+            () throws(Errno) in try folder.open("lock", O_RDWR)
         }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
             System.close(lock)

@@ -8,16 +8,20 @@ enum StateCheck {
             + mounted(arguments).compactMap { keeper($0) }
     }
 
-    /// The sockets of the accounts that are looked at.
-    private static func mounted(_ arguments: Arguments) -> [String] {
-        if let state = arguments.value("state") { return [StatePaths.socket(inState: StatePaths.absolute(state))] }
-        if let account = arguments.value("account") { return [StatePaths.socket(of: account)] }
-        return StatePaths.accounts().map { StatePaths.socket(of: $0) }
+    /// The daemons of the accounts that are looked at.
+    private static func mounted(_ arguments: Arguments) -> [DaemonAddress] {
+        if let operand = arguments.operands.first { return (try? ItemLocation.find(operand)).map { [$0.daemon] } ?? [] }
+        if let state = arguments.value("state") {
+            return [StatePaths.daemon(inState: StatePaths.absolute(state), .account)]
+        }
+        let accounts = arguments.value("account").map { [$0] } ?? StatePaths.accounts()
+        return accounts.map { DaemonAddress(socket: StatePaths.socket(of: $0, .account)) }
     }
 
     /// What became of the keeper of an account that is mounted; nil where no daemon answers.
-    private static func keeper(_ socket: String) -> DoctorFinding? {
-        guard access(socket, F_OK) == 0, let connection = try? AccountConnection(socket: socket, name: socket),
+    private static func keeper(_ address: DaemonAddress) -> DoctorFinding? {
+        let socket = address.socket
+        guard access(socket, F_OK) == 0, let connection = try? AccountConnection(address, name: socket),
             let reply: AccountInterface.StatisticsReply = try? connection.call("\(AccountInterface.name).Statistics")
         else { return nil }
         let process = pid_t(reply.statistics.keeperPID)
@@ -50,6 +54,10 @@ enum StateCheck {
     }
 
     private static func stateDirectories(_ arguments: Arguments) -> [String] {
+        if !arguments.operands.isEmpty {
+            let status = try? AccountConnection.openPath(arguments).0.status()
+            return status.map { [$0.stateDirectory] } ?? []
+        }
         if let state = arguments.value("state") { return [StatePaths.absolute(state)] }
         if let account = arguments.value("account") { return [StatePaths.state(of: account)] }
         let home = StatePaths.state(of: "")
@@ -79,9 +87,9 @@ enum StateCheck {
     }
 
     private static func room(_ path: String) -> DoctorFinding {
-        var disk = statvfs()
-        guard statvfs(path, &disk) == 0 else { return .warning("disk", "\(path): \(Errno.current)", "check the disk") }
-        let free = Int64(disk.f_bavail) * Int64(disk.f_frsize)
+        guard let free = DiskRoom(path)?.available else {
+            return .warning("disk", "\(path): \(Errno.current)", "check the disk")
+        }
         let message = "\(path): \(Units.size(free)) free"
         guard free >= 1 << 30 else {
             return .warning("disk", message, "free some room: below 1G downloads soon fail")
@@ -91,10 +99,8 @@ enum StateCheck {
 
     /// A small file's text.
     static func text(of path: String) -> String? {
-        guard let descriptor = try? System.open(path, O_RDONLY) else { return nil }
+        guard let descriptor = try? System.open(path, O_RDONLY | O_NONBLOCK) else { return nil }
         defer { System.close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 65536)
-        let count = bytes.withUnsafeMutableBytes { (try? System.pread(descriptor, $0, 0)) ?? 0 }
-        return String(decoding: bytes[..<count], as: UTF8.self)
+        return String(decoding: (try? System.contents(descriptor, atMost: 64 << 10)) ?? [], as: UTF8.self)
     }
 }

@@ -2,10 +2,10 @@ internal import CoveCore
 internal import CoveMount
 internal import Glibc
 
-/// What `cove doctor` looks at without any account: the kernel, FUSE, and mounts whose daemon has died.
+/// What `cove doctor` looks at beside state directories and daemons: the kernel, FUSE, and mounts whose daemon has died.
 enum SystemCheck {
-    static func all() -> [DoctorFinding] {
-        [device(), helper(), kernel(), allowOther(), watches()] + mounts()
+    static func all(_ arguments: Arguments) -> [DoctorFinding] {
+        [device(), helper(), kernel(), allowOther(), watches()] + mounts(arguments)
     }
 
     private static func device() -> DoctorFinding {
@@ -69,8 +69,9 @@ enum SystemCheck {
         return .ok("inotify", message)
     }
 
-    private static func mounts() -> [DoctorFinding] {
-        let mounts = ((try? MountTable.read()) ?? []).filter(\.isCove)
+    /// The mounts of the account that is named, all of this machine where none is.
+    private static func mounts(_ arguments: Arguments) -> [DoctorFinding] {
+        let mounts = ((try? MountTable.read()) ?? []).filter(isMeant(arguments))
         if mounts.isEmpty { return [.ok("mounts", "none")] }
         return mounts.map { mount in
             switch mount.state() {
@@ -85,6 +86,18 @@ enum SystemCheck {
                 )
             }
         }
+    }
+
+    private static func isMeant(_ arguments: Arguments) -> (Mount) -> Bool {
+        if let operand = arguments.operands.first {
+            let path = StatePaths.absolute(String(decoding: operand, as: UTF8.self))
+            let holder = (try? MountTable.coveMount(holding: path)) ?? nil
+            return { $0 == holder }
+        }
+        let named = arguments.value("state").map(StatePaths.absolute)
+        guard let state = named ?? arguments.value("account").map(StatePaths.state) else { return \.isCove }
+        let path = StateLock.mountpoint(ofState: state)
+        return { $0.isCove && $0.path == path }
     }
 }
 

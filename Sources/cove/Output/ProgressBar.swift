@@ -5,7 +5,7 @@ internal import Glibc
 final class ProgressBar {
     private let terminal = Terminal.standardError
     private var isShown = false
-    private var lastDrawn: Int64 = 0
+    private var lastDrawn = MonotonicTime.distantPast
     private var meter = RateMeter()
 
     deinit { clear() }
@@ -15,7 +15,7 @@ final class ProgressBar {
         guard terminal.isInteractive else { return }
         let now = System.monotonic()
         meter.add(done, at: now)
-        guard now - lastDrawn >= 100_000_000 || (total > 0 && done >= total) else { return }
+        guard now - lastDrawn >= .milliseconds(100) || (total > 0 && done >= total) else { return }
         lastDrawn = now
         let share = total > 0 ? min(1, Double(done) / Double(total)) : 0
         var numbers = " \(Int(share * 100))%  \(Units.size(done)) of \(Units.size(total))"
@@ -29,7 +29,7 @@ final class ProgressBar {
     func show(_ text: String) {
         guard terminal.isInteractive else { return }
         let now = System.monotonic()
-        guard now - lastDrawn >= 100_000_000 else { return }
+        guard now - lastDrawn >= .milliseconds(100) else { return }
         lastDrawn = now
         write(String(terminal.safe(text).prefix(max(10, terminal.width - 1))))
     }
@@ -64,19 +64,19 @@ final class ProgressBar {
 
 /// The mean rate of the last seconds.
 struct RateMeter {
-    private var samples: [(time: Int64, bytes: Int64)] = []
+    private var samples: [(time: MonotonicTime, bytes: Int64)] = []
 
-    /// Adds how many bytes are done at a time in nanoseconds.
-    mutating func add(_ bytes: Int64, at time: Int64) {
+    /// Adds how many bytes are done at a time.
+    mutating func add(_ bytes: Int64, at time: MonotonicTime) {
         samples.append((time, bytes))
-        while samples.count > 2, time - samples[0].time > 5_000_000_000 { samples.removeFirst() }
+        while samples.count > 2, time - samples[0].time > .seconds(5) { samples.removeFirst() }
     }
 
     /// Bytes per second; nil before half a second has passed.
     var bytesPerSecond: Double? {
-        guard let first = samples.first, let last = samples.last, last.time - first.time >= 500_000_000 else {
+        guard let first = samples.first, let last = samples.last, last.time - first.time >= .milliseconds(500) else {
             return nil
         }
-        return Double(last.bytes - first.bytes) / (Double(last.time - first.time) / 1e9)
+        return (Double(last.bytes) - Double(first.bytes)) / (last.time - first.time).seconds
     }
 }

@@ -43,31 +43,11 @@ struct Terminal: Sendable {
 
     /// A name as it may be shown: on a terminal without control characters, which could do anything to it.
     func safe(_ text: String) -> String {
-        isInteractive ? Self.escaped(text) : text
+        isInteractive ? text.escapingControls : text
     }
 
     /// The bytes of a name as they may be shown.
     func safe(_ bytes: [UInt8]) -> [UInt8] {
-        isInteractive ? Array(Self.escaped(String(decoding: bytes, as: UTF8.self)).utf8) : bytes
-    }
-
-    /// Control characters and those that turn the writing direction become `\u{…}`.
-    static func escaped(_ text: String) -> String {
-        func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
-            switch scalar.value {
-            case 0..<0x20, 0x7F...0x9F, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: false
-            default: true
-            }
-        }
-        if text.unicodeScalars.allSatisfy(isHarmless) { return text }
-        var result = ""
-        for scalar in text.unicodeScalars {
-            if isHarmless(scalar) {
-                result.unicodeScalars.append(scalar)
-            } else {
-                result += "\\u{\(String(scalar.value, radix: 16))}"
-            }
-        }
-        return result
+        isInteractive ? Array(String(decoding: bytes, as: UTF8.self).escapingControls.utf8) : bytes
     }
 }

@@ -1,3 +1,4 @@
+internal import CoveCore
 internal import Glibc
 
 /// Sizes, times and durations as people read and write them.
@@ -66,14 +67,14 @@ enum Units {
     }
 
     /// A duration from `20ms`, `2s`, `5m`, `1h` or seconds; nil for anything else.
-    static func parseDuration(_ text: String) -> Duration? {
+    static func parseDuration(_ text: String) -> TimeSpan? {
         let units = [("ms", 0.001), ("us", 0.000_001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86400), ("", 1)]
         for (suffix, factor) in units where text.hasSuffix(suffix) {
             let digits = text.dropLast(suffix.count)
             guard let first = digits.first, first.isNumber, let value = Double(digits), value * factor < 1e9 else {
                 return nil
             }
-            return .nanoseconds(Int64(value * factor * 1e9))
+            return .seconds(value * factor)
         }
         return nil
     }

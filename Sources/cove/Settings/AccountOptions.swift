@@ -5,15 +5,17 @@ struct AccountOptions: Sendable, Equatable {
     var isReadOnly = false
     var allowsOtherUsers = false
     var passesThrough = false
+    /// A first mount is made even where the source can't be had.
+    var isOffline = false
     var cacheSize: CacheSize?
-    var latency: Duration?
+    var latency: TimeSpan?
     var bandwidth: Int64?
     var stalls: [String] = []
-    var settleTime: Duration?
-    var stallLimit: Duration?
-    var pollInterval: Duration?
-    var openTimeout: Duration?
-    var presenterTimeout: Duration?
+    var settleTime: TimeSpan?
+    var stallLimit: TimeSpan?
+    var pollInterval: TimeSpan?
+    var openTimeout: TimeSpan?
+    var presenterTimeout: TimeSpan?
     var certificates: String?
     var keptVersions: Int?
     var ignore: [String] = []
@@ -35,7 +37,7 @@ struct AccountOptions: Sendable, Equatable {
         "defaults", "auto", "noauto", "user", "nouser", "users", "group", "owner", "nofail", "_netdev",
     ]
     private static let ownWords = [
-        "ro", "rw", "allow_other", "passthrough", "cache-size=SIZE", "simulate-latency=TIME",
+        "ro", "rw", "allow_other", "passthrough", "offline", "cache-size=SIZE", "simulate-latency=TIME",
         "simulate-bandwidth=SIZE", "simulate-stall=GLOB", "settle=TIME", "stall-limit=TIME", "poll=TIME",
         "open-timeout=TIME", "presenter-timeout=TIME",
         "cacert=FILE", "versions=COUNT", "ignore=GLOB", "log=LEVEL",
@@ -58,6 +60,7 @@ struct AccountOptions: Sendable, Equatable {
         case ("rw", nil): isReadOnly = false
         case ("allow_other", nil): allowsOtherUsers = true
         case ("passthrough", nil): passesThrough = true
+        case ("offline", nil): isOffline = true
         case ("cache-size", let value?): cacheSize = try Self.parsed(option, "20G or 10%", CacheSize(value))
         case ("simulate-latency", let value?): latency = try Self.parsed(option, "20ms", Units.parseDuration(value))
         case ("simulate-bandwidth", let value?): bandwidth = try Self.parsed(option, "100M", Units.parseSize(value))

@@ -22,9 +22,8 @@ enum CacheSize: Sendable, Equatable {
         switch self {
         case .bytes(let bytes): return bytes
         case .percent(let share):
-            var disk = statvfs()
-            guard statvfs(directory, &disk) == 0 else { return nil }
-            return Int64(Double(disk.f_blocks) * Double(disk.f_frsize) * share / 100)
+            guard let disk = DiskRoom(directory) else { return nil }
+            return Int64(saturating: Double(disk.total) * share / 100)
         }
     }
 }

@@ -64,9 +64,12 @@ struct ConfigFile: Sendable, Equatable {
     }
 
     private static func readAll(_ path: String) throws(Errno) -> [UInt8] {
-        let descriptor = try System.open(path, O_RDONLY)
+        // It may lie elsewhere, behind a link, but is not waited for.
+        let descriptor = try System.open(path, O_RDONLY | O_NONBLOCK)
         defer { System.close(descriptor) }
-        let size = Int(try System.fstat(descriptor).st_size)
+        let status = try System.fstat(descriptor)
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .invalidArgument }
+        let size = Int(status.st_size)
         guard size <= 1 << 20 else { throw .fileTooLarge }
         var text = [UInt8](repeating: 0, count: size)
         let count = try text.withUnsafeMutableBytes { buffer in

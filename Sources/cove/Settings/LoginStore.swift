@@ -17,7 +17,7 @@ enum LoginStore {
     ///
     /// Blocks while a locked Secret Service asks its owner.
     static func find(_ source: NetworkSource) -> Credentials? {
-        if let password = getenv("COVE_PASSWORD").map({ String(cString: $0) }), let user = source.user {
+        if let password = ProcessEnvironment.value("COVE_PASSWORD"), let user = source.user {
             return Credentials(user: user, password: password)
         }
         guard let login = fromSecretService(source) ?? fromFile(source) else { return nil }
@@ -65,9 +65,7 @@ enum LoginStore {
             (try? ChildProcess.run("secret-tool", arguments, input: from, output: to, limit: .seconds(60))) == 0,
             let size = try? System.fstat(to).st_size, size > 0, size < 1 << 16
         else { return nil }
-        var text = [UInt8](repeating: 0, count: Int(size))
-        let count = text.withUnsafeMutableBytes { (try? System.pread(to, $0, 0)) ?? 0 }
-        return Array(text.prefix(count))
+        return try? System.contents(to, atMost: Int(size))
     }
 
     private static func write(_ bytes: [UInt8], _ descriptor: Int32) throws(Errno) {
@@ -79,7 +77,9 @@ enum LoginStore {
 
     // MARK: the file
 
-    private static var path: String { StatePaths.configHome + "/cove/logins.json" }
+    private static let name = "logins.json"
+    private static var folder: String { StatePaths.configHome + "/cove" }
+    private static var path: String { "\(folder)/\(name)" }
 
     private static func fromFile(_ source: NetworkSource) -> Login? {
         let all = readFile()
@@ -87,21 +87,29 @@ enum LoginStore {
     }
 
     private static func readFile() -> [String: Login] {
-        guard let text = try? Data(contentsOf: URL(filePath: path)) else { return [:] }
-        return (try? JSONDecoder().decode([String: Login].self, from: text)) ?? [:]
+        guard let file = try? System.openPlain(AT_FDCWD, Array(path.utf8), O_RDONLY) else { return [:] }
+        defer { System.close(file) }
+        guard let text = try? System.contents(file, atMost: 1 << 20) else { return [:] }
+        return (try? JSONDecoder().decode([String: Login].self, from: Data(text))) ?? [:]
     }
 
     private static func writeFile(_ all: [String: Login]) throws(Failure) {
         guard let text = try? JSONEncoder().encode(all) else { throw Failure(path, "it can't be written") }
-        let new = path + ".new"
-        try Failure.explaining(path, "the login can't be kept", remedy: "check the directory") { () throws(Errno) in
-            try System.makeDirectories(StatePaths.configHome + "/cove", 0o700)
-            let descriptor = try System.open(new, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        let new = ".\(name).\(getpid())"
+        try Failure.explaining(path, "the login can't be kept", remedy: "check the directory and its owner") {
+            () throws(Errno) in
+            try System.makeDirectories(folder, 0o700)
+            // A link may lead there, but to a directory of this user's alone: else a file of another name is replaced.
+            let directory = try System.open(folder, O_RDONLY | O_DIRECTORY)
+            defer { System.close(directory) }
+            let status = try System.status(directory)
+            guard status.user == geteuid(), status.permissions & 0o022 == 0 else { throw .accessDenied }
+            try? System.unlinkat(directory, Array(new.utf8))
+            let descriptor = try System.openPlain(directory, Array(new.utf8), O_WRONLY | O_CREAT | O_EXCL)
             defer { System.close(descriptor) }
-            try System.retry { fchmod(descriptor, 0o600) }
             try write(Array(text), descriptor)
-            try System.retry { fsync(descriptor) }
-            try System.retry { rename(new, path) }
+            try System.fsync(descriptor)
+            try System.renameat(directory, Array(new.utf8), directory, Array(name.utf8), .replace)
         }
     }
 }

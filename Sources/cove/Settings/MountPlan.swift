@@ -17,6 +17,8 @@ struct MountPlan: Sendable {
     let isStateNamed: Bool
     /// The control socket.
     let socket: String
+    /// The socket of coordination alone.
+    let coordinationSocket: String
     let options: AccountOptions
     let settings: ConfigFile.Section
 
@@ -47,11 +49,13 @@ struct MountPlan: Sendable {
         if let directory = arguments.value("state") {
             isStateNamed = true
             stateDirectory = StatePaths.absolute(directory)
-            socket = StatePaths.socket(inState: stateDirectory)
+            socket = StatePaths.socket(inState: stateDirectory, .account)
+            coordinationSocket = StatePaths.socket(inState: stateDirectory, .coordination)
         } else {
             isStateNamed = false
             stateDirectory = StatePaths.state(of: account)
-            socket = StatePaths.socket(of: account)
+            socket = StatePaths.socket(of: account, .account)
+            coordinationSocket = StatePaths.socket(of: account, .coordination)
         }
         settings = try ConfigFile.read().section(for: account)
     }
@@ -64,6 +68,9 @@ struct MountPlan: Sendable {
         else { return source }
         return String(source[..<colon] + source[at...])
     }
+
+    /// How long the source may make no progress.
+    var stallLimit: TimeSpan { options.stallLimit ?? .seconds(30) }
 
     /// The directory behind a `dir:` source; nil for a remote one.
     var sourceDirectory: String? {
@@ -80,6 +87,16 @@ struct MountPlan: Sendable {
 
     /// Makes sure, without changing anything, that source and mount point can be used.
     func check() throws(Failure) {
+        let limit = FirstConnection.limit(self)
+        let silence = Failure(shownSource, FirstConnection.silence(limit), "see whether it can be listed")
+        let result: Result<Void, Failure> = Bounded.result(within: limit, or: .failure(silence)) {
+            await OffPool.run { Result { () throws(Failure) in try checkNow() } }
+        }
+        try result.get()
+    }
+
+    /// Blocks for as long as a source that is a directory does.
+    private func checkNow() throws(Failure) {
         _ = try provider()
         do throws(MountError) {
             try MountPoint.check(mountpoint, source: sourceDirectory)
@@ -125,7 +142,7 @@ struct MountPlan: Sendable {
         let network = NetworkSource(source)
         return ProviderFactory.Access(
             certificates: options.certificates,
-            stallLimit: options.stallLimit ?? .seconds(30),
+            stallLimit: stallLimit,
             state: stateDirectory,
             credentials: { await OffPool.run { network.flatMap { LoginStore.find($0) } } }
         )

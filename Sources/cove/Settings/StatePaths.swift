@@ -7,24 +7,55 @@ enum StatePaths {
     static var configHome: String { directory("XDG_CONFIG_HOME") ?? home + "/.config" }
 
     /// Where an account's state is unless `--state` says otherwise.
-    static func state(of account: String) -> String {
-        (directory("XDG_STATE_HOME") ?? home + "/.local/state") + "/cove/" + account
-    }
+    static func state(of account: String) -> String { states + "/" + account }
 
-    /// The directory of the sockets: below `$XDG_RUNTIME_DIR`, else `/run/user/UID`, else `/tmp/cove-UID`.
+    private static var states: String { (directory("XDG_STATE_HOME") ?? home + "/.local/state") + "/cove" }
+
+    /// The directory of the sockets: below `$XDG_RUNTIME_DIR`, else `/run/cove` for root, else below `/run/user/UID`, else
+    /// beside the accounts' state; never where others could have made it first.
     static var sockets: String {
-        if let runtime = directory("XDG_RUNTIME_DIR") { return runtime + "/cove" }
+        if let runtime = directory("XDG_RUNTIME_DIR"), isOwn(runtime) { return runtime + "/cove" }
         let user = geteuid()
-        let session = "/run/user/\(user)"
-        if let status = try? System.lstat(session), status.st_uid == user { return session + "/cove" }
-        return "/tmp/cove-\(user)"
+        if user == 0 { return "/run/cove" }
+        return isOwn("/run/user/\(user)") ? "/run/user/\(user)/cove" : states + "/.sockets"
     }
 
-    /// An account's socket.
-    static func socket(of account: String) -> String { "\(sockets)/\(account).sock" }
+    /// True for a directory in which nobody else can make anything.
+    private static func isOwn(_ path: String) -> Bool {
+        guard let status = try? System.statFollowing(path) else { return false }
+        return status.st_mode & S_IFMT == S_IFDIR && status.st_uid == geteuid() && status.st_mode & 0o022 == 0
+    }
 
-    /// The socket below a state directory that was named with `--state`.
-    static func socket(inState directory: String) -> String { directory + "/cove.sock" }
+    /// Makes the directory of the sockets.
+    static func makeSockets() throws(Failure) {
+        let remedy = "remove it, or set XDG_RUNTIME_DIR to a directory of your own"
+        _ = try PrivateFolder.make(sockets, remedy: remedy)
+    }
+
+    /// One of an account's sockets; that for coordination is in a directory of its own, which a sandbox can be given.
+    static func socket(of account: String, _ socket: ItemLocation.Socket) -> String {
+        switch socket {
+        case .account: "\(sockets)/\(account).sock"
+        case .coordination: "\(sockets)/\(account).coordination/socket"
+        }
+    }
+
+    /// One of the sockets below a state directory that was named with `--state`.
+    static func socket(inState directory: String, _ socket: ItemLocation.Socket) -> String {
+        switch socket {
+        case .account: directory + "/cove.sock"
+        case .coordination: directory + "/coordination/socket"
+        }
+    }
+
+    /// The daemon of a state directory that was named with `--state`: it is its owner's.
+    static func daemon(inState directory: String, _ socket: ItemLocation.Socket) -> DaemonAddress {
+        let owner = (try? System.lstat(directory))?.st_uid ?? geteuid()
+        return DaemonAddress(socket: self.socket(inState: directory, socket), owners: [owner])
+    }
+
+    /// The directory of an absolute path.
+    static func parent(of path: String) -> String? { path.lastIndex(of: "/").map { String(path[..<$0]) } }
 
     /// The accounts that have a socket.
     static func accounts() -> [String] {
@@ -38,22 +69,6 @@ enum StatePaths {
             if name.hasSuffix(".sock"), name.count > 5 { names.append(String(name.dropLast(5))) }
         }
         return names.sorted()
-    }
-
-    /// Makes a directory that only its owner may enter, or makes sure that an existing one is such.
-    static func makePrivate(_ path: String) throws(Failure) {
-        let remedy = "choose another directory with --state"
-        let status = try Failure.explaining(path, "can't be made", remedy: remedy) { () throws(Errno) in
-            try System.makeDirectories(path, 0o700)
-            let status = try System.statFollowing(path)
-            guard status.st_mode & S_IFMT == S_IFDIR else { throw .notDirectory }
-            return status
-        }
-        guard status.st_uid == geteuid() else { throw Failure(path, "belongs to another user", remedy) }
-        guard status.st_mode & 0o077 != 0 else { return }
-        try Failure.explaining(path, "can't be closed to others", remedy: remedy) { () throws(Errno) in
-            try System.retry { chmod(path, 0o700) }
-        }
     }
 
     /// An absolute path without `.`, `..` and doubled slashes; symbolic links stay as they are.

@@ -1,3 +1,4 @@
+import CoveClaims
 import CoveCore
 import CoveTestSupport
 import Glibc

@@ -3,6 +3,7 @@ import CoveTestSupport
 import Glibc
 import Testing
 
+@testable import CoveClaims
 @testable import CoveEngine
 
 /// Claims in a file, for the daemon that takes over.

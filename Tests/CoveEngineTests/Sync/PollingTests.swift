@@ -1,5 +1,4 @@
 import CoveCore
-import CoveProviders
 import CoveTestSupport
 import Foundation
 import Synchronization
@@ -8,7 +7,7 @@ import Testing
 @testable import CoveEngine
 
 /// An account on a server that is asked again and again, and what a server that fails for a while must not do to it.
-@Suite(.timeLimit(.minutes(2))) struct PollingTests {
+@Suite(.timeLimit(.minutes(10))) struct PollingTests {
     private final class Account {
         let cloud: ScriptedCloud
         let engine: Engine
@@ -18,24 +17,11 @@ import Testing
         init(tagsRise: Bool) throws {
             cloud = try ScriptedCloud(tagsRise: tagsRise)
             folder = try TemporaryDirectory("polling")
-            var configuration = EngineConfiguration(
-                account: "test",
-                source: cloud.source,
-                mountpoint: "/nowhere",
-                stateDirectory: folder.path,
-                hostName: "here"
-            )
-            configuration.settleTime = .zero
-            configuration.pollInterval = .milliseconds(50)
-            configuration.stallLimit = .seconds(5)
-            configuration.cacheLimit = 1 << 40
-            configuration.reserve = 1 << 20
-            let access = ProviderFactory.Access(stallLimit: .seconds(5), credentials: { nil })
-            engine = try Engine(
-                configuration: configuration,
-                provider: ProviderFactory.make(source: cloud.source, access: access),
-                log: Log(path: nil, echoToStandardError: false)
-            )
+            let configuration = EngineConfiguration.ofTest(cloud.source, state: folder.path) {
+                $0.pollInterval = .milliseconds(50)
+                $0.stallLimit = .seconds(5)
+            }
+            engine = try .onSource(configuration)
             tree = EngineTree(engine)
             engine.start(kernel: nil, announcer: nil)
         }
@@ -148,7 +134,7 @@ import Testing
             try account.tree.write("file", Array("two".utf8))
             try account.tree.write("other", Array("new".utf8))
             // The clock is set back by three hours while the machine is off.
-            let later = account.engine.milliseconds() + 3 * 3_600_000
+            let later = (account.engine.journalTime() + .seconds(3 * 3600)).millisecondsSinceEpoch
             try await account.restart { state in
                 let change = "UPDATE journal SET changed = \(later), retry = \(later)"
                 try Command.run("sqlite3", ["\(state)/catalog.db", change])
@@ -211,6 +197,35 @@ import Testing
         }
     }
 
+    @Test(arguments: ["DELETE", "MOVE"], ["204 No Content", "200 OK\r\nContent-Type: text/html\r\nContent-Length: 0"])
+    func `a deletion that something else on the way takes for itself is sent again`(
+        method: String,
+        answer: String
+    ) async throws {
+        try await account { account in
+            let cloud = account.cloud
+            cloud.makeFolder("empty")
+            for name in ["local", "far", "other"] { cloud.put(name, Array(name.utf8)) }
+            #expect(account.text("local") == "local")
+            #expect(try account.tree.list("").count == 4 && account.tree.list("empty").isEmpty)
+            // One that was deleted before has made the trash there.
+            try account.tree.unlink("other")
+            try account.waitUntil("it is sent") { cloud.bytes("other") == nil }
+            let answers = Atomic(0)
+            cloud.answer { request in
+                guard request.method == method, answers.add(1, ordering: .relaxed).newValue <= 3 else { return nil }
+                return .bytes(Array("HTTP/1.1 \(answer)\r\n\r\n".utf8))
+            }
+            for name in ["local", "far"] { try account.tree.unlink(name) }
+            try account.tree.removeDirectory("empty")
+            try account.waitUntil("all is gone") {
+                answers.load(ordering: .relaxed) > 0 && cloud.names().allSatisfy { $0.hasPrefix(".cove") }
+            }
+            #expect(answers.load(ordering: .relaxed) > 0)
+            #expect(try account.tree.list("").isEmpty && account.engine.conflicts().isEmpty)
+        }
+    }
+
     @Test func `the network's return ends the pause that an attempt under way would begin`() async throws {
         try await account { account in
             let cloud = account.cloud
@@ -243,7 +258,9 @@ import Testing
         var watch = SleepWatch()
         // Seconds awake, and of all time.
         let looks: [(Int64, Int64)] = [(5, 9), (6, 10), (7, 11), (8, 3600), (9, 3601), (10, 3604)]
-        let slept = looks.map { watch.hasSlept(awake: $0 * 1_000_000_000, all: $1 * 1_000_000_000) }
+        let slept = looks.map { awake, all in
+            watch.hasSlept(awake: MonotonicTime(awake * 1_000_000_000), all: MonotonicTime(all * 1_000_000_000))
+        }
         #expect(slept == [false, false, false, true, false, true])
     }
 }

@@ -1,4 +1,6 @@
+import CoveClaims
 import CoveCore
+import CoveProviders
 import CoveTestSupport
 import Foundation
 import Synchronization
@@ -27,7 +29,7 @@ import Testing
             account.engine.awaitWalkers()
             #expect(account.engine.walkers.isEmpty)
             // Nor for ever when others keep coming.
-            account.engine.walkers.insert(.max, for: 1)
+            account.engine.walkers.insert(.distantFuture, for: 1)
             account.engine.awaitWalkers()
             #expect(!account.engine.walkers.isEmpty)
             await account.stop()
@@ -69,6 +71,46 @@ import Testing
         }
     }
 
+    @Test func `what took the name of a document that was changed here and moved there is shown`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            try source.save("d/f", text("old"))
+            #expect(try account.tree.list("d") == ["f": .file])
+            let entry = try #require(
+                try account.engine.catalog.read { database throws(Errno) in
+                    try database.entry(account.tree.resolve("d"), Array("f".utf8))
+                }
+            )
+            await account.engine.pause()
+            try account.tree.write("d/f", text("mine"))
+            try account.engine.catalog.write { database throws(Errno) in try database.markSent(entry.id, true) }
+            try account.tree.rename("d/f", "d/h")
+            func isTold(_ change: () throws -> Void) throws {
+                let told = account.engine.takenChanges.load(ordering: .acquiring)
+                try change()
+                try waitUntil("it is told") { account.engine.takenChanges.load(ordering: .acquiring) != told }
+            }
+            // It leaves its name, which another file takes, and comes up after that was told.
+            try isTold {
+                let aside = account.root.appending("aside")
+                try FileManager.default.linkItem(atPath: account.source + "/d/f", toPath: aside)
+                try source.save("d/f", text("theirs"))
+            }
+            try isTold {
+                let aside = account.root.appending("aside")
+                try FileManager.default.moveItem(atPath: aside, toPath: account.source + "/d/g")
+            }
+            try waitUntil("it is here") { try account.tree.list("d").keys.sorted() == ["f", "h"] }
+            await account.engine.resume()
+            try await account.settle()
+            #expect(try account.tree.read("d/f") == text("theirs"))
+            #expect(try source.snapshot() == ["d": nil, "d/f": text("theirs"), "d/h": text("mine")])
+            await account.stop()
+        }
+    }
+
     @Test func `the children of a folder renamed here and deleted there go to the trash`() async throws {
         try await blocking {
             let account = try EngineAccount()
@@ -102,6 +144,93 @@ import Testing
             try await account.settle()
             #expect(try account.tree.read("d/x") == text("x"))
             #expect(try source.snapshot() == ["c": nil, "d": nil, "d/x": text("x")])
+            await account.stop()
+        }
+    }
+
+    @Test func `a folder moved into another one keeps its documents when that one is deleted there`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            for name in ["c", "c/below", "d"] { try source.makeDirectory(name) }
+            for name in ["c/x", "c/below/y", "d/z"] { try source.save(name, text(name)) }
+            for name in ["c/x", "c/below/y", "d/z"] { #expect(try account.tree.read(name) == text(name)) }
+            try await account.setOffline(true)
+            try account.tree.rename("c", "d/e")
+            try source.remove("d")
+            try await account.setOffline(false)
+            try await account.settle()
+            #expect(try account.tree.read("d/e/x") == text("c/x"))
+            #expect(try account.tree.read("d/e/below/y") == text("c/below/y"))
+            let expected = ["d": nil, "d/e": nil, "d/e/x": text("c/x"), "d/e/below": nil]
+            #expect(try source.snapshot() == expected.merging(["d/e/below/y": text("c/below/y")]) { $1 })
+            await account.stop()
+        }
+    }
+
+    @Test func `a change told of the place a folder has left meanwhile is found at its new one`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            try source.save("d/x", text("x"))
+            #expect(try account.tree.list("d") == ["x": .file])
+            let seen = System.monotonic()
+            try account.tree.rename("d", "e")
+            try account.tree.makeDirectory("d")
+            try await account.settle()
+            // As if it had been made just now, before the folder moved.
+            try account.engine.catalog.write { database throws(Errno) in
+                try database.run("DELETE FROM entries WHERE name = ?", .blob(Array("x".utf8)))
+            }
+            #expect(try account.tree.list("e").isEmpty && account.tree.list("d").isEmpty)
+            let told = RemoteChange.removed(RemotePath(unchecked: text("d/x")))
+            await account.engine.sync?.take([SyncEngine.Seen(change: told, time: seen)])
+            try waitUntil("it is here") { try account.tree.list("e") == ["x": .file] }
+            await account.stop()
+        }
+    }
+
+    @Test func `a change told of a folder that is not known there yet brings the folder`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            for name in ["d", "d/below"] { try source.makeDirectory(name) }
+            try source.save("d/below/x", text("x"))
+            for name in ["", "d", "d/below"] { #expect(try account.tree.list(name).count == 1) }
+            try await account.settle()
+            // As if the folder had come just now, and what is told of it came first.
+            try account.engine.catalog.write { database throws(Errno) in
+                try database.run("DELETE FROM entries WHERE name IN (?, ?)", .blob(Array("d".utf8)), .blob([0x78]))
+            }
+            #expect(try account.tree.list("").isEmpty)
+            let told = RemoteChange.directoryChanged(RemotePath(unchecked: text("d/below")))
+            await account.engine.sync?.take([SyncEngine.Seen(change: told, time: System.monotonic())])
+            #expect(try account.tree.read("d/below/x") == text("x"))
+            await account.stop()
+        }
+    }
+
+    @Test func `what two looks at the source saw is taken in once`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.save("doc", text("old"))
+            #expect(try account.tree.list("") == ["doc": .file])
+            try source.save("doc", text("newer"))
+            try await account.settle()
+            let name = FileName(unchecked: text("doc"))
+            let remote = try await account.link.lookup(name, in: RemoteReference(id: nil, path: .root))
+            let (engine, item) = (account.engine, try account.tree.resolve("doc"))
+            let entry = try #require(
+                try engine.catalog.read { database throws(Errno) in try database.entries(of: item) }.first
+            )
+            for kind in [Transition.Kind.replace(entry: entry.id), .insert(parent: .root, name: name.bytes)] {
+                let transition = Transition(kind: kind, remote: remote, seen: System.monotonic())
+                #expect(throws: Errno.busy) { try engine.show(transition) }
+            }
+            #expect(try account.tree.resolve("doc") == item && account.tree.list("") == ["doc": .file])
+            #expect(try account.tree.read("doc") == text("newer"))
             await account.stop()
         }
     }
@@ -254,6 +383,37 @@ import Testing
                     && names.dropFirst().allSatisfy { try account.tree.read($0) == text("newer") }
             }
             account.engine.endSession(session)
+            await account.stop()
+        }
+    }
+
+    @Test func `conflict copies of conflict copies have one suffix`() throws {
+        func plain(_ name: String) -> String { String(decoding: Engine.withoutConflict(text(name)), as: UTF8.self) }
+        #expect(plain("a (conflict from vm 2026-11-22 102140) (conflict from pc 2026-11-22 102149 2).txt") == "a.txt")
+        #expect(plain("a (incomplete from vm)") == "a")
+        for name in ["a (2).txt", "(conflict from x)", " (conflict from x)", "a (conflict from x) b.txt", "a)", ".txt"]
+        {
+            #expect(plain(name) == name)
+        }
+    }
+
+    @Test func `a document that gives way to another is listed beside that one`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            for name in ["a", "b"] { try source.save(name, text(name)) }
+            #expect(try account.tree.read("a") == text("a"))
+            #expect(try account.tree.list("").count == 2)
+            try await account.setOffline(true)
+            try account.tree.rename("a", "c")
+            try source.save("c", text("other"))
+            try await account.setOffline(false)
+            try await account.settle()
+            let copy = try #require(try account.tree.list("").keys.first { $0.contains("conflict") })
+            let conflicts = account.engine.conflicts()
+            #expect(conflicts.map(\.path) == ["c"] && conflicts.map(\.copyPath) == [copy])
+            try account.tree.unlink(copy)
+            #expect(account.engine.conflicts().isEmpty)
             await account.stop()
         }
     }

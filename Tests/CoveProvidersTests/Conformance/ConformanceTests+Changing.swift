@@ -95,7 +95,7 @@ extension ConformanceTests {
     }
 
     @Test(arguments: SourceKind.all)
-    func `what is gone can't be changed, but is deleted already`(kind: SourceKind) async throws {
+    func `what is gone can't be changed or deleted`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         let item = try await devices.here.make("file", "bytes")
         let reference = devices.here.reference("file", item)
@@ -115,8 +115,12 @@ extension ConformanceTests {
         await #expect(throws: ProviderError.noSuchItem) {
             _ = try await devices.here.make("no directory/file")
         }
-        try await devices.here.delete(reference, base: item.contentVersion)
-        try await devices.here.delete(devices.here.reference("no directory/file"), base: nil)
+        await #expect(throws: ProviderError.noSuchItem) {
+            try await devices.here.delete(reference, base: item.contentVersion)
+        }
+        await #expect(throws: ProviderError.noSuchItem) {
+            try await devices.here.delete(devices.here.reference("no directory/file"), base: nil)
+        }
     }
 
     @Test(arguments: SourceKind.all)
@@ -175,8 +179,20 @@ extension ConformanceTests {
             try await devices.here.delete(reference, base: nil)
         }
         try await devices.here.delete(devices.here.reference("directory/file", file), base: file.contentVersion)
-        try await devices.here.delete(reference, base: nil)
+        try await devices.here.delete(reference, base: .directory)
         #expect(try await devices.there.names() == [])
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `a file that has taken a directory's name is not deleted for it`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        let directory = try await devices.here.makeDirectory("name")
+        #expect(directory.contentVersion == .directory)
+        try await devices.there.delete(devices.there.reference("name", directory), base: .directory)
+        let file = try await devices.there.make("name", "text")
+        let reference = devices.here.reference("name", directory)
+        await expectConflict(file) { try await devices.here.delete(reference, base: .directory) }
+        #expect(try await devices.here.text("name") == "text")
     }
 
     @Test(arguments: SourceKind.all)

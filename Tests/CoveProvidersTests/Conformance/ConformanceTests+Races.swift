@@ -90,4 +90,78 @@ extension ConformanceTests {
         }
         #expect(try await devices.here.names().count == 20)
     }
+
+    /// What became of one device's attempt, once nobody was in its way any more.
+    private func outcome(
+        _ body: () async throws -> RemoteItem
+    ) async throws -> RemoteItem? {
+        for _ in 0..<50 {
+            do {
+                return try await body()
+            } catch ProviderError.busy {
+                try await Task.sleep(for: TimeSpan.milliseconds(50))
+            } catch ProviderError.filenameCollision {
+                return nil
+            }
+        }
+        throw ProviderError.busy
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `names that three devices make at the same instant, a hundred times, lose nobody's bytes`(
+        kind: SourceKind
+    ) async throws {
+        let devices = try await TwoDevices(kind)
+        let third = try devices.source.provider()
+        try await third.start()
+        let all: [any Provider] = [devices.here, devices.there, third]
+        try await devices.here.makeDirectory("folder")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<100 {
+                if number >= 4 { try await group.next() }
+                group.addTask {
+                    let name = "folder/file \(number)"
+                    let made = try await withThrowingTaskGroup(of: (String, RemoteItem)?.self) { attempts in
+                        for (place, provider) in all.enumerated() {
+                            let text = "\(number) of device \(place)"
+                            attempts.addTask {
+                                try await outcome { try await provider.make(name, text) }.map { (text, $0) }
+                            }
+                        }
+                        var made: [(text: String, item: RemoteItem)] = []
+                        for try await item in attempts { if let item { made.append(item) } }
+                        return made
+                    }
+                    // All others know that theirs are not there.
+                    try #require(made.count == 1, "\(name): \(made.map(\.text))")
+                    let text = try await devices.here.text(name, made[0].item.contentVersion)
+                    #expect(text == made[0].text)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await devices.there.names("folder").count == 100)
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `of a creation and a move to one name neither loses its bytes`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        for number in 0..<20 {
+            let name = try #require(FileName("name \(number)"))
+            let old = try await devices.here.make("old \(number)", "moved \(number)")
+            async let made = outcome { try await devices.there.make("\(name)", "made \(number)") }
+            async let moved = outcome {
+                try await devices.here.move(
+                    devices.here.reference("old \(number)", old),
+                    base: number.isMultiple(of: 2) ? nil : old.contentVersion,
+                    to: .root,
+                    name: name
+                )
+            }
+            let (first, second) = try await (made, moved)
+            try #require((first == nil) != (second == nil), "\(number): \(String(describing: (first, second)))")
+            #expect(try await devices.here.text("\(name)") == (first == nil ? "moved" : "made") + " \(number)")
+            if second == nil { #expect(try await devices.here.text("old \(number)") == "moved \(number)") }
+        }
+    }
 }

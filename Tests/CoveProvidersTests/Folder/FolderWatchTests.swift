@@ -7,7 +7,7 @@ import Testing
 @testable import CoveProviders
 
 /// That a folder tells what other programs do to it.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct FolderWatchTests {
     @Test func `a listing of thousands comes in pages, each token good for one`() async throws {
         let device = try await FolderDevice()
@@ -117,7 +117,101 @@ struct FolderWatchTests {
         try await follower.wait(forUpdate: "seen")
         #expect(follower.events.updates == ["seen"])
         let watcher = try device.provider.watcher()
-        #expect(watcher.state.withLock { $0.tree.nodes.count } == 1)
+        #expect(watcher.state.withLock { state in state.tree.nodes.keys.filter { state.tree.path($0) != nil } } == [0])
+        try shell("rm -r '\(outside.path)/a'", in: device.path)
+        try waitUntil("nothing of it is watched") { watcher.state.withLock { $0.tree.nodes.count } == 1 }
+    }
+
+    @Test func `a directory that comes back to its place is still watched, with all below`() async throws {
+        let device = try await FolderDevice()
+        let outside = try TemporaryDirectory()
+        try shell("mkdir -p a/b", in: device.path)
+        for path in ["", "a", "a/b"] { _ = try await device.provider.names(path) }
+        let follower = try await Follower(device.provider)
+        for place in ["\(outside.path)/a", "\(device.path)/.cove-moving-\(String(repeating: "1", count: 32))"] {
+            try shell("mv a '\(place)'", in: device.path)
+            try await follower.wait(forRemoval: "a")
+            try shell("touch '\(place)/b/meanwhile'; mv '\(place)' a", in: device.path)
+            try await follower.wait { $0.relisted.contains("a/b") || $0.updates.contains("a/b/meanwhile") }
+            try shell("touch a/b/\(stableHash(Array(place.utf8)))", in: device.path)
+            try await follower.wait { events in
+                events.updates.contains("a/b/\(stableHash(Array(place.utf8)))") || events.relisted.contains("a/b")
+            }
+        }
+    }
+
+    @Test func `what was told under a path that a directory had for a moment is told again`() async throws {
+        let device = try await FolderDevice()
+        try shell("mkdir -p a/b && touch a/file a/b/file", in: device.path)
+        for path in ["", "a", "a/b"] { _ = try await device.provider.names(path) }
+        let follower = try await Follower(device.provider)
+        try shell("mv a z && rm z/file z/b/file", in: device.path)
+        try await follower.wait { Set($0.removals).isSuperset(of: ["z/file", "z/b/file"]) }
+        // Who looks for `z` from now on finds nothing.
+        try shell("mv z a", in: device.path)
+        try await follower.wait { Set($0.relisted).isSuperset(of: ["a", "a/b"]) }
+    }
+
+    @Test func `a directory moved into one that has a hidden name is watched where both come up`() async throws {
+        let device = try await FolderDevice()
+        let hidden = ".cove-moving-\(String(repeating: "1", count: 32))"
+        try shell("mkdir a b", in: device.path)
+        for path in ["", "a", "b"] { _ = try await device.provider.names(path) }
+        let follower = try await Follower(device.provider)
+        try shell("mv a \(hidden)", in: device.path)
+        try await follower.wait(forRemoval: "a")
+        try shell("mv b \(hidden)", in: device.path)
+        try await follower.wait(forRemoval: "b")
+        try shell("mv \(hidden) a", in: device.path)
+        try await follower.wait(forUpdate: "a")
+        try shell("touch a/b/file", in: device.path)
+        try await follower.wait(forUpdate: "a/b/file")
+    }
+
+    @Test(arguments: [false, true])
+    func `a late look does not put a directory back where it was`(isHidden: Bool) async throws {
+        let device = try await FolderDevice()
+        try shell("mkdir a", in: device.path)
+        for path in ["", "a"] { _ = try await device.provider.names(path) }
+        let watcher = try device.provider.watcher()
+        let tree = try device.provider.tree()
+        let path = RemotePath(unchecked: Array("a".utf8))
+        let opened = try tree.directory(path)
+        let follower = try await Follower(device.provider)
+        if isHidden {
+            try shell("mv a .cove-moving-x", in: device.path)
+            try await follower.wait(forRemoval: "a")
+            watcher.adopt(try System.status(opened.raw), at: path)
+            try shell("mv .cove-moving-x b", in: device.path)
+            try await follower.wait(forUpdate: "b")
+        } else {
+            try shell("mv a b", in: device.path)
+            try await follower.wait(forUpdate: "b")
+            #expect(try !watcher.watch(path, opened.raw, in: tree))
+        }
+        try shell("touch b/file", in: device.path)
+        try await follower.wait(forUpdate: "b/file")
+    }
+
+    @Test func `a directory that was replaced unnoticed is watched under the path it has`() async throws {
+        let device = try await FolderDevice()
+        try shell("mkdir -p a/b c", in: device.path)
+        for path in ["", "a", "a/b"] { _ = try await device.provider.names(path) }
+        let watcher = try device.provider.watcher()
+        let tree = try device.provider.tree()
+        let opened = try tree.directory(RemotePath(unchecked: Array("c".utf8)))
+        // It moves between being opened and being watched.
+        try shell("mv c d; mv a e; mkdir -p a/b", in: device.path)
+        #expect(try !watcher.watch(RemotePath(unchecked: Array("c".utf8)), opened.raw, in: tree))
+        let follower = try await Follower(device.provider)
+        // The watching may still have the old `a` there.
+        for path in ["a/b", "d"] { _ = try await device.provider.names(path) }
+        try shell("touch a/b/one d/two e/b/three", in: device.path)
+        try await follower.wait { events in
+            [("a/b", "one"), ("d", "two"), ("e/b", "three")].allSatisfy { directory, name in
+                events.updates.contains("\(directory)/\(name)") || events.relisted.contains(directory)
+            }
+        }
     }
 
     @Test func `a directory listed deep down is watched with those above it`() async throws {
@@ -131,7 +225,7 @@ struct FolderWatchTests {
 
     @Test func `a file that is written and not closed is told all the same`() async throws {
         var timing = WatchTiming()
-        timing.unfinished = 100_000_000
+        timing.unfinished = .milliseconds(100)
         let device = try await FolderDevice(timing: timing)
         _ = try await device.provider.names()
         let follower = try await Follower(device.provider)
@@ -165,7 +259,7 @@ struct FolderWatchTests {
 
     @Test func `directories for which no watch is left are polled, and the diagnostics say so`() async throws {
         var timing = WatchTiming()
-        timing.poll = 20_000_000
+        timing.poll = .milliseconds(20)
         let device = try await FolderDevice(timing: timing, maximumWatches: 1)
         try shell("mkdir sub", in: device.path)
         _ = try await device.provider.names("sub")

@@ -4,11 +4,11 @@ import CoveTestSupport
 import Testing
 
 /// That a simulated line is as slow, and as broken, as asked.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct SimulatedLinkTests {
     private func link(
         _ folder: TemporaryDirectory,
-        latency: Duration = .zero,
+        latency: TimeSpan = .zero,
         bandwidth: Int64? = nil,
         stall: String? = nil
     ) async throws -> SimulatedLink {
@@ -74,9 +74,9 @@ struct SimulatedLinkTests {
             ("20ms", .milliseconds(20)), ("1.5s", .milliseconds(1500)), ("3", .seconds(3)),
             ("250us", .microseconds(250)),
             ("2m", .seconds(120)), ("0", .zero), ("", nil), ("ms", nil), ("5 parsecs", nil), ("-1s", nil),
-        ] as [(String, Duration?)]
+        ] as [(String, TimeSpan?)]
     )
-    func `times are read`(text: String, expected: Duration?) { #expect(SimulatedLink.duration(text) == expected) }
+    func `times are read`(text: String, expected: TimeSpan?) { #expect(SimulatedLink.duration(text) == expected) }
 
     @Test(
         arguments: [

@@ -5,7 +5,7 @@ import Testing
 
 /// The bookkeeping of watched directories and of changes, without a file system.
 @Suite struct WatchTreeTests {
-    private func key(_ number: UInt64) -> DirectoryKey { DirectoryKey(inode: number, birthTime: 0, device: 0) }
+    private func key(_ number: UInt64) -> DirectoryKey { DirectoryKey(inode: number, birthTime: .epoch, device: 0) }
 
     private func path(_ text: String) -> RemotePath { RemotePath(unchecked: Array(text.utf8)) }
 

@@ -21,7 +21,7 @@ struct S3ListingTests {
 
     /// Feeds a listing in pieces of some size.
     private func read(_ bytes: [UInt8], pieces: Int = 7) throws -> S3Listing {
-        let listing = S3Listing()
+        let listing = S3Listing(.seconds(60))
         try listing.begin(HTTPHead(status: 200))
         for start in stride(from: 0, to: bytes.count, by: pieces) {
             try bytes[start..<min(bytes.count, start + pieces)].withUnsafeBytes { try listing.receive($0) }

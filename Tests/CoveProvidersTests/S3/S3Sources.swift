@@ -43,6 +43,11 @@ struct S3Source: Sendable {
 
     func provider() throws -> S3Provider { try S3Provider(address) }
 
+    /// The address of the same prefix behind another server.
+    func address(through front: ScriptedServer) -> String {
+        "\(address.prefix { $0 != "?" })?endpoint=http://127.0.0.1:\(front.port)&region=us-east-1"
+    }
+
     var source: TestSource {
         TestSource(
             provider: { try provider() },
@@ -74,7 +79,8 @@ extension S3Provider {
         _ text: String,
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
-        copyLimit: Int64 = 5 << 30
+        copyLimit: Int64 = 5 << 30,
+        clock: @escaping @Sendable () -> MonotonicTime = System.boottime
     ) throws {
         let address = try #require(SourceAddress(text))
         try self.init(
@@ -82,6 +88,7 @@ extension S3Provider {
             uploads: uploads,
             pieceSize: pieceSize,
             copyLimit: copyLimit,
+            clock: clock,
             credentials: { testCredentials }
         )
     }

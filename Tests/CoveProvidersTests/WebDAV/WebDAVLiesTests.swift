@@ -6,7 +6,7 @@ import Testing
 @testable import CoveProviders
 
 /// Servers that lie get a clear error; nothing is taken for content that is not.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct WebDAVLiesTests {
     private func provider(_ answer: @escaping @Sendable (ScriptedServer.Request) -> String) throws -> WebDAVProvider {
         try provider { .bytes(Array(answer($0).utf8)) }
@@ -95,16 +95,59 @@ struct WebDAVLiesTests {
         await dav.stop()
     }
 
+    @Test(arguments: [("<d:a ", "b='c' "), ("<d:a b='", "b"), ("<d:", "a"), ("<!--", "b"), ("<?a ", "b"), ("<a>", "b")])
+    func `what is between two rows ends`(start: String, more: String) throws {
+        let scanner = XMLScanner(MultistatusReader { _ in })
+        func parse(_ text: String) throws {
+            try Array(text.utf8).withUnsafeBytes { bytes in
+                try Result { () throws(ProviderError) in try scanner.parse(bytes) }.get()
+            }
+        }
+        try parse("<d:multistatus xmlns:d=\"DAV:\">" + Self.directory + start)
+        let plain = String(repeating: more, count: 64 << 10)
+        var (count, number) = (0, 0)
+        let error = #expect(throws: ProviderError.self) {
+            while count < 64 << 20 {
+                var part = plain
+                if more.contains("=") {
+                    // No attribute may be there twice.
+                    part = (0..<1000).map { "b\(number + $0)='c' " }.joined()
+                    number += 1000
+                }
+                count += part.utf8.count
+                try parse(part)
+            }
+        }
+        #expect(count <= 8 << 20, "\(String(describing: error))")
+    }
+
+    @Test func `a page that comes too slowly ends`() async throws {
+        let head = Array(("HTTP/1.1 207 Multi-Status\r\n\r\n<d:multistatus xmlns:d=\"DAV:\">" + Self.directory).utf8)
+        let rows = Array((0..<900).map { _ in Self.file("/dav/again") }.joined().utf8)
+        let server = try ScriptedServer { _ in .slow(head, rows, step: 100, rest: 50) }
+        var options = HTTPOptions()
+        options.pageLimit = .seconds(1)
+        let dav = try WebDAVProvider(
+            #require(SourceAddress("webdav://127.0.0.1:\(server.port)/dav")),
+            options,
+            credentials: { nil }
+        )
+        // All of it would take a minute.
+        await #expect(throws: ProviderError.failed("the server's listing takes too long", .timedOut)) {
+            try await dav.everything()
+        }
+    }
+
     @Test func `a redirect is told, not followed`() async throws {
         let dav = try provider { _ in
-            "HTTP/1.1 302 Found\r\nLocation: http://login.example/portal\r\nContent-Length: 0\r\n\r\n"
+            "HTTP/1.1 302 Found\r\nLocation: http://login.example/portal?token=secret\r\nContent-Length: 0\r\n\r\n"
         }
         let error = await #expect(throws: ProviderError.self) { try await dav.everything() }
         guard case .serverUnreachable(let why) = error else {
             Issue.record("\(String(describing: error))")
             return
         }
-        #expect(why.contains("http://login.example/portal"))
+        #expect(why.contains("http://login.example (302)") && !why.contains("secret"))
     }
 
     /// Asks for bytes 2 to 5 of a file of 8 bytes and version "one".
@@ -120,6 +163,28 @@ struct WebDAVLiesTests {
         } catch {
             return .failure(error)
         }
+    }
+
+    @Test(arguments: ["", "bytes 2-5/9", "bytes 2-5/", "bytes 0-3/8", "bytes 5-2/8", "2-5/8", "bytes */8"])
+    func `a part of which the server tells nothing true is an error, and no sign of another version`(
+        range: String
+    ) async throws {
+        let date = "Mon, 02 Jan 2023 04:05:06 GMT"
+        let properties =
+            "<d:resourcetype/><d:getcontentlength>8</d:getcontentlength>"
+            + "<d:getlastmodified>\(date)</d:getlastmodified>"
+        let dav = try provider { request in
+            guard request.method == "GET" else { return Self.multistatus(Self.resource("/dav/f", properties)) }
+            let told = range.isEmpty ? "" : "Content-Range: \(range)\r\n"
+            return "HTTP/1.1 206 Partial\r\nLast-Modified: \(date)\r\n\(told)Content-Length: 4\r\n\r\n2345"
+        }
+        let version = DAVResource.version(tag: nil, modified: HTTPDate.parse(date), size: 8)
+        let sink = MemorySink()
+        let error = await #expect(throws: ProviderError.self) {
+            try await dav.fetch(dav.reference("f"), version: version, range: 2..<6, into: sink)
+        }
+        #expect(error?.errno == .inputOutput)
+        #expect(sink.bytes == [])
     }
 
     @Test func `a whole body where a part was asked for gives that part`() async throws {

@@ -13,7 +13,7 @@ extension ScriptedCloud.State {
         let collection = names[0]
         names.removeFirst(2)
         switch collection {
-        case "files": return files(request, names.joined(separator: "/"))
+        case "files": return files(request, ScriptedCloud.key(rename(names.joined(separator: "/"))))
         case "uploads": return uploads(request, names)
         case "versions": return versions(request, names)
         default: return ScriptedServer.answer(404)
@@ -27,11 +27,12 @@ extension ScriptedCloud.State {
     }
 
     /// The path below the files that `Destination` names.
-    private static func destination(_ request: ScriptedServer.Request) -> String? {
-        guard let value = header("destination", request), let start = value.range(of: ScriptedCloud.home) else {
+    private func destination(_ request: ScriptedServer.Request) -> String? {
+        guard let value = Self.header("destination", request), let start = value.range(of: ScriptedCloud.home) else {
             return nil
         }
-        return decoded(String(value[start.upperBound...])).split(separator: "/").joined(separator: "/")
+        let path = Self.decoded(String(value[start.upperBound...])).split(separator: "/").joined(separator: "/")
+        return ScriptedCloud.key(rename(path))
     }
 
     private mutating func files(_ request: ScriptedServer.Request, _ path: String) -> ScriptedServer.Answer {
@@ -58,7 +59,8 @@ extension ScriptedCloud.State {
                 modified: Self.header("x-oc-mtime", request).flatMap { Int64($0) } ?? Int64(time(nil)),
                 checksum: Self.header("oc-checksum", request)
             )
-            return ScriptedServer.answer(node == nil ? 201 : 204, ["ETag: \"\(new.tag)\"", "OC-ETag: \"\(new.tag)\""])
+            let told = ["ETag: \"\(new.tag)\"", "OC-ETag: \"\(new.tag)\"", "OC-FileId: \(new.id)ocscripted"]
+            return ScriptedServer.answer(node == nil ? 201 : 204, told)
         case "MKCOL":
             if node != nil { return ScriptedServer.answer(405) }
             if files[Self.parent(of: path)]?.isFolder != true { return ScriptedServer.answer(409) }
@@ -79,7 +81,7 @@ extension ScriptedCloud.State {
             files[path]?.modified = date
             return Self.multistatus("")
         case "MOVE", "COPY":
-            guard node != nil, let target = Self.destination(request) else { return ScriptedServer.answer(404) }
+            guard node != nil, let target = destination(request) else { return ScriptedServer.answer(404) }
             if let refusal = self.refusal(request, target) { return refusal }
             let isFree = files[target] == nil
             if !isFree { remove(target) }
@@ -150,7 +152,7 @@ extension ScriptedCloud.State {
         switch (request.method, names.count) {
         case ("MKCOL", 1):
             if uploads[name] != nil { return ScriptedServer.answer(405) }
-            if Self.destination(request) == nil { return ScriptedServer.answer(400) }
+            if destination(request) == nil { return ScriptedServer.answer(400) }
             uploads[name] = [:]
             return ScriptedServer.answer(201)
         case ("PROPFIND", 1):
@@ -170,13 +172,13 @@ extension ScriptedCloud.State {
             return ScriptedServer.answer(uploads.removeValue(forKey: name) == nil ? 404 : 204)
         case ("PUT", 2):
             guard uploads[name] != nil else { return ScriptedServer.answer(404) }
-            guard let number = Int(names[1]), (1...10_000).contains(number), Self.destination(request) != nil else {
+            guard let number = Int(names[1]), (1...10_000).contains(number), destination(request) != nil else {
                 return ScriptedServer.answer(400)
             }
             uploads[name]?[names[1]] = request.body
             return ScriptedServer.answer(201)
         case ("MOVE", 2) where names[1] == ".file":
-            guard let chunks = uploads[name], let target = Self.destination(request) else {
+            guard let chunks = uploads[name], let target = destination(request) else {
                 return ScriptedServer.answer(404)
             }
             if let refusal = refusal(request, target) { return refusal }
@@ -232,10 +234,6 @@ extension ScriptedCloud.State {
     }
 
     private static func resource(_ path: String, _ node: ScriptedCloud.Node) -> String {
-        let allowed = CharacterSet(charactersIn: "/-._~").union(.alphanumerics).intersection(
-            CharacterSet(charactersIn: Unicode.Scalar(0)..."\u{7F}")
-        )
-        let href = path.addingPercentEncoding(withAllowedCharacters: allowed) ?? path
         var properties =
             "<d:getetag>\"\(node.tag)\"</d:getetag><d:getlastmodified>\(date(node.modified))</d:getlastmodified>"
         properties += "<oc:id>\(node.id)ocscripted</oc:id><oc:fileid>\(node.id)</oc:fileid>"
@@ -248,7 +246,7 @@ extension ScriptedCloud.State {
             }
         }
         return
-            "<d:response><d:href>\(href)\(node.isFolder && !href.hasSuffix("/") ? "/" : "")</d:href><d:propstat><d:prop>"
+            "<d:response><d:href>\(path)\(node.isFolder && !path.hasSuffix("/") ? "/" : "")</d:href><d:propstat><d:prop>"
             + properties + "</d:prop><d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"
     }
 

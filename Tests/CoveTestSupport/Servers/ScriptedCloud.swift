@@ -27,8 +27,10 @@ public final class ScriptedCloud: Sendable {
         var tagsRise = true
         var damage: @Sendable (String, [UInt8]) -> [UInt8] = { $1 }
         var checksums: @Sendable (String) -> String = { $0 }
+        var rename: @Sendable (String) -> String = { $0 }
         var losesAnswer: @Sendable (ScriptedServer.Request) -> Bool = { _ in false }
         var answer: (@Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?)?
+        var rewrite: (@Sendable (ScriptedServer.Request, inout ScriptedServer.Reply) -> Void)?
     }
 
     /// The server in front.
@@ -49,28 +51,45 @@ public final class ScriptedCloud: Sendable {
         server = try ScriptedServer { request in
             let other = box.state.withLock { $0.answer }
             if let answer = other?(request) { return answer }
-            return box.state.withLock { state in
-                let reply = state.reply(to: request)
-                return state.losesAnswer(request) ? .hangUp : reply
+            let (reply, isLost, rewrite) = box.state.withLock { state in
+                (state.reply(to: request), state.losesAnswer(request), state.rewrite)
             }
+            if isLost { return .hangUp }
+            guard let rewrite, case .bytes(let bytes) = reply, var told = ScriptedServer.Reply(bytes) else {
+                return reply
+            }
+            rewrite(request, &told)
+            return .bytes(told.bytes)
         }
     }
 
     /// The address of the user's files, as a source.
     public var source: String { "webdav://\(TestServer.user)@127.0.0.1:\(server.port)\(Self.home)" }
 
-    static let home = "/remote.php/dav/files/\(TestServer.user)"
+    /// Where the user's files are.
+    public static let home = "/remote.php/dav/files/\(TestServer.user)"
+
+    /// A path as it is kept: encoded, for two texts of one meaning are one to Swift and not here.
+    static func key(_ path: String) -> String {
+        let plain = CharacterSet(charactersIn: "/-._~").union(.alphanumerics)
+            .intersection(CharacterSet(charactersIn: Unicode.Scalar(0)..."\u{7F}"))
+        return path.addingPercentEncoding(withAllowedCharacters: plain) ?? path
+    }
 
     /// The bytes of a file; nil when there is none.
     public func bytes(_ path: String) -> [UInt8]? {
-        state.state.withLock { $0.files[path].flatMap { $0.isFolder ? nil : $0.bytes } }
+        let path = Self.key(path)
+        return state.state.withLock { $0.files[path].flatMap { $0.isFolder ? nil : $0.bytes } }
     }
 
     /// The names in a folder.
-    public func names(_ folder: String = "") -> [String] { state.state.withLock { $0.children(of: folder).sorted() } }
+    public func names(_ folder: String = "") -> [String] {
+        state.state.withLock { $0.children(of: Self.key(folder)) }.map { $0.removingPercentEncoding ?? $0 }.sorted()
+    }
 
     /// Puts a file there as another device does.
     public func put(_ path: String, _ bytes: [UInt8], modified: Int64? = nil, checksum: String? = nil) {
+        let path = Self.key(path)
         state.state.withLock { state in
             _ = state.store(path, bytes, modified: modified ?? Int64(time(nil)), checksum: checksum)
         }
@@ -78,6 +97,7 @@ public final class ScriptedCloud: Sendable {
 
     /// Makes a folder as another device does.
     public func makeFolder(_ path: String) {
+        let path = Self.key(path)
         state.state.withLock { state in
             let (tag, id) = (state.next(), state.next())
             state.files[path] = Node(isFolder: true, modified: Int64(time(nil)), tag: tag, id: id)
@@ -95,9 +115,19 @@ public final class ScriptedCloud: Sendable {
         state.state.withLock { $0.checksums = body }
     }
 
+    /// What becomes of a path that somebody asks for.
+    public func changeNames(_ body: @escaping @Sendable (String) -> String) {
+        state.state.withLock { $0.rename = body }
+    }
+
     /// What is answered instead, for as long as the body gives something.
     public func answer(_ body: (@Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?)?) {
         state.state.withLock { $0.answer = body }
+    }
+
+    /// What becomes of each answer; what is asked for is carried out as ever.
+    public func rewrite(_ body: (@Sendable (ScriptedServer.Request, inout ScriptedServer.Reply) -> Void)?) {
+        state.state.withLock { $0.rewrite = body }
     }
 
     /// Which requests are carried out, and then the line breaks.

@@ -14,6 +14,14 @@ public final class ScriptedServer: Sendable {
         public let lines: [String]
         /// The body.
         public var body: [UInt8]
+        /// It asked whether the body is wanted.
+        public var expects = false
+
+        /// The value of a header, by its lower-case name; nil where it is not there.
+        public func value(_ name: String) -> String? {
+            lines.first { $0.lowercased().hasPrefix("\(name):") }
+                .map { String($0.dropFirst(name.count + 1).drop { $0 == " " }) }
+        }
     }
 
     /// What becomes of a request.
@@ -22,10 +30,16 @@ public final class ScriptedServer: Sendable {
         case bytes([UInt8])
         /// The first bytes, then more for as long as somebody takes them.
         case endless([UInt8], [UInt8])
+        /// The first bytes, then the others a few at a time, with so many milliseconds between them.
+        case slow([UInt8], [UInt8], step: Int, rest: Int32)
         /// What the server on another port answers.
         case handOn(UInt16)
+        /// The same, changed.
+        case changed(UInt16, @Sendable (inout Reply) -> Void)
         /// The connection ends without an answer.
         case hangUp
+        /// Nothing, until who asked has gone.
+        case silence
     }
 
     /// A request that is over, and the status of its answer.
@@ -49,7 +63,9 @@ public final class ScriptedServer: Sendable {
     }
 
     /// Starts to listen; the body is called on a thread of each connection.
-    public init(_ answer: @escaping @Sendable (Request) -> Answer) throws {
+    ///
+    /// Deaf, it says nothing to who asks whether a body is wanted.
+    public init(isDeaf: Bool = false, _ answer: @escaping @Sendable (Request) -> Answer) throws {
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -67,7 +83,8 @@ public final class ScriptedServer: Sendable {
         try BlockingThread.start {
             while true {
                 let connection = accept(listener, nil, nil)
-                guard connection >= 0 else { return }
+                // Closed here alone: this thread may be about to use it.
+                guard connection >= 0 else { return System.close(listener) }
                 log.underway.add(1, ordering: .relaxed)
                 try? BlockingThread.start {
                     defer {
@@ -77,7 +94,7 @@ public final class ScriptedServer: Sendable {
                         log.underway.subtract(1, ordering: .releasing)
                     }
                     let before = log.exchanges.withLock { $0.count }
-                    guard let request = Self.read(connection) else { return }
+                    guard let request = Self.read(connection, isDeaf) else { return }
                     var noted = request
                     if noted.body.count > 64 << 10 { noted.body = [] }
                     // Noted before anybody can know the answer.
@@ -89,10 +106,7 @@ public final class ScriptedServer: Sendable {
         }
     }
 
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        System.close(listener)
-    }
+    deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 
     /// True while nothing is asked: also of what nobody waits for any more, the answers are known.
     public var isIdle: Bool { log.underway.load(ordering: .acquiring) == 0 }
@@ -106,7 +120,7 @@ public final class ScriptedServer: Sendable {
         return .bytes(Array((head + ["", body]).joined(separator: "\r\n").utf8))
     }
 
-    private static func read(_ connection: Int32) -> Request? {
+    private static func read(_ connection: Int32, _ isDeaf: Bool) -> Request? {
         var bytes: [UInt8] = []
         var end: Int?
         while end == nil {
@@ -122,7 +136,8 @@ public final class ScriptedServer: Sendable {
         func value(_ name: String) -> String? {
             lines.first { $0.lowercased().hasPrefix("\(name): ") }.map { String($0.dropFirst(name.count + 2)) }
         }
-        if value("expect") != nil { _ = send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8), to: connection) }
+        let expects = value("expect") != nil
+        if expects, !isDeaf { _ = send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8), to: connection) }
         let length = value("content-length").flatMap { Int($0) } ?? 0
         var body = Array(bytes[(end + 4)...])
         while body.count < length {
@@ -132,7 +147,13 @@ public final class ScriptedServer: Sendable {
         let kept = lines.dropFirst().filter { line in
             !["expect:", "connection:"].contains { line.lowercased().hasPrefix($0) }
         }
-        return Request(method: String(first[0]), target: String(first[1]), lines: Array(kept), body: body)
+        return Request(
+            method: String(first[0]),
+            target: String(first[1]),
+            lines: Array(kept),
+            body: body,
+            expects: expects
+        )
     }
 
     private static func send(
@@ -143,6 +164,9 @@ public final class ScriptedServer: Sendable {
     ) {
         switch answer {
         case .hangUp: note(0)
+        case .silence:
+            note(0)
+            while receive(connection) != nil {}
         case .bytes(let bytes):
             note(status(bytes))
             _ = send(bytes, to: connection)
@@ -150,18 +174,42 @@ public final class ScriptedServer: Sendable {
             note(status(first))
             guard send(first, to: connection) else { return }
             while send(more, to: connection) {}
+        case .slow(let first, let rest, let step, let pause):
+            note(status(first))
+            guard send(first, to: connection) else { return }
+            for start in stride(from: 0, to: rest.count, by: step) {
+                guard poll(nil, 0, pause) == 0,
+                    send(Array(rest[start..<min(rest.count, start + step)]), to: connection)
+                else { return }
+            }
         case .handOn(let port):
-            let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            guard let upstream = handOn(request, to: port) else { return note(0) }
             defer { System.close(upstream) }
-            guard TestServer.withLoopback(port, { connect(upstream, $0, $1) }) == 0 else { return note(0) }
-            let head = ["\(request.method) \(request.target) HTTP/1.1"] + request.lines + ["Connection: close", "", ""]
-            guard send(Array(head.joined(separator: "\r\n").utf8) + request.body, to: upstream),
-                let first = receive(upstream)
-            else { return note(0) }
+            guard let first = receive(upstream) else { return note(0) }
             note(status(first))
             guard send(first, to: connection) else { return }
             while let bytes = receive(upstream), send(bytes, to: connection) {}
+        case .changed(let port, let change):
+            guard let upstream = handOn(request, to: port) else { return note(0) }
+            defer { System.close(upstream) }
+            var bytes: [UInt8] = []
+            while let more = receive(upstream) { bytes += more }
+            guard var reply = Reply(bytes) else { return note(0) }
+            note(status(bytes))
+            change(&reply)
+            _ = send(reply.bytes, to: connection)
         }
+    }
+
+    /// Sends a request to the server on another port; nil when it does not take it.
+    private static func handOn(_ request: Request, to port: UInt16) -> Int32? {
+        let upstream = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let head = ["\(request.method) \(request.target) HTTP/1.1"] + request.lines + ["Connection: close", "", ""]
+        let isSent =
+            TestServer.withLoopback(port, { connect(upstream, $0, $1) }) == 0
+            && send(Array(head.joined(separator: "\r\n").utf8) + request.body, to: upstream)
+        if !isSent { System.close(upstream) }
+        return isSent ? upstream : nil
     }
 
     private static func status(_ bytes: [UInt8]) -> Int {

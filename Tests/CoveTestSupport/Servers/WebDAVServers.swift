@@ -2,16 +2,20 @@ import Foundation
 
 extension TestServer {
     /// Apache httpd with mod_dav; with a name, as `IP:127.0.0.1`, over TLS with a certificate for it by the authority in
-    /// `authority`.
-    public static func apache(certificateFor name: String? = nil) throws -> TestServer {
+    /// `authority`; with Digest, passwords are proved by it alone.
+    public static func apache(certificateFor name: String? = nil, digest: Bool = false) throws -> TestServer {
         try TestServer("apache", answers: isListening) { folder, port in
             if let name { try makeCertificate(for: name, in: folder) }
             let modules = "/usr/lib/apache2/modules"
             let names = [
-                "mpm_event", "authn_core", "authn_file", "authz_core", "authz_user", "auth_basic", "dav", "dav_fs",
-                "dav_lock", "mime", "setenvif", "reqtimeout",
+                "mpm_event", "authn_core", "authn_file", "authz_core", "authz_user", "auth_basic", "auth_digest", "dav",
+                "dav_fs", "dav_lock", "mime", "setenvif", "reqtimeout",
             ]
             try writePasswords(folder)
+            let login =
+                digest
+                ? ["AuthType Digest", "AuthDigestProvider file", "AuthUserFile \"\(folder.path)/digests\""]
+                : ["AuthType Basic", "AuthUserFile \"\(folder.path)/htpasswd\""]
             try FileManager.default.createDirectory(
                 atPath: folder.appending("locks"),
                 withIntermediateDirectories: true
@@ -36,10 +40,8 @@ extension TestServer {
                     "FileETag INode MTime Size",
                     "<Directory \"\(folder.path)/files\">",
                     "  Dav On", "  DavDepthInfinity On",
-                    "  AuthType Basic", "  AuthName test", "  AuthUserFile \"\(folder.path)/htpasswd\"",
-                    "  Require valid-user", "  Options None", "  AllowOverride None",
-                    "</Directory>",
-                ] + (name == nil ? [] : tls(modules, folder))
+                    "  AuthName test", "  Require valid-user", "  Options None", "  AllowOverride None",
+                ] + login + ["</Directory>"] + (name == nil ? [] : tls(modules, folder))
             try write(lines, to: folder.appending("httpd.conf"))
             let start = ["/usr/sbin/apache2", "-f", folder.appending("httpd.conf"), "-DFOREGROUND"]
             guard geteuid() == 0 else { return (start[0], Array(start.dropFirst()), [:]) }
@@ -148,6 +150,10 @@ extension TestServer {
     private static func writePasswords(_ folder: TemporaryDirectory) throws {
         let hash = try Command.run("openssl", ["passwd", "-apr1", password]).output
         try "\(user):\(hash)".write(toFile: folder.appending("htpasswd"), atomically: false, encoding: .utf8)
+        let text = Array("\(user):test:\(password)".utf8)
+        let digest = try Command.run("sh", ["-c", "printf %s \"$0\" | md5sum", String(decoding: text, as: UTF8.self)])
+        try "\(user):test:\(digest.output.prefix(32))\n"
+            .write(toFile: folder.appending("digests"), atomically: false, encoding: .utf8)
         // The server may be another user, who passes through the folder.
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path)
     }

@@ -36,7 +36,7 @@ extension Mounted {
                 #expect(Set(sent.map(\.number)).count == 12 && again.isEmpty)
                 let local = try Data(contentsOf: URL(fileURLWithPath: account.scratch.appending("big")))
                 #expect(cloud.bytes("big").map { Data($0) } == local)
-                #expect(try account.shell("ls $STATE/uploads") == "")
+                #expect(try account.shell("ls $STATE/uploads") == "owner\n")
                 try account.end()
             }
         }

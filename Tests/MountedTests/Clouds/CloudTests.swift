@@ -101,8 +101,9 @@ struct Cloud: Sendable, CustomTestStringConvertible {
     let address: @Sendable (UInt16) -> String
 
     static let apache = webDAV("Apache") { try TestServer.apache() }
+    static let nginx = webDAV("nginx") { try TestServer.nginx() }
     static let all = [
-        apache, webDAV("nginx") { try TestServer.nginx() },
+        apache, nginx,
         webDAV("rclone's WebDAV") { try TestServer.rcloneWebDAV() }, seaweedFS,
         s3("JuiceFS's S3") { try TestServer.juiceFS() }, rcloneS3,
     ]

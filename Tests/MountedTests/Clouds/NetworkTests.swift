@@ -11,7 +11,7 @@ extension Mounted {
                 let cloud = try ScriptedCloud()
                 let proxy = try FaultProxy(to: cloud.server.port)
                 let address = cloud.source.replacingOccurrences(of: ":\(cloud.server.port)", with: ":\(proxy.port)")
-                let account = try MountedAccount(options: "poll=300s,settle=50ms,log=info", address: address)
+                let account = try MountedAccount(options: "poll=300s,settle=50ms,log=debug", address: address)
                 try account.start()
                 try account.shell("echo one > file")
                 try account.settle()

@@ -155,6 +155,24 @@ extension Mounted {
             }
         }
 
+        @Test func `the doctor of one account looks at no other account's mounts`() async throws {
+            try await mounted { account in
+                let other = try MountedAccount()
+                try other.start()
+                try other.die()
+                for name in ["--state $STATE", "$mnt"] {
+                    let own = try account.shell("cd /; $COVE doctor \(name)")
+                    #expect(own.contains("ok       mounts: \(account.mount): "), "\(own)")
+                    #expect(!own.contains(other.mount), "\(own)")
+                }
+                for name in ["", "--state \(other.scratch.path)/state", other.mount] {
+                    let dead = try account.start("cd /; exec $COVE doctor \(name)").wait(deadline: 60)
+                    let line = "problem  mounts: \(other.mount): its daemon has died; run `cove unmount \(other.mount)`"
+                    #expect(dead.status == 1 && dead.output.contains(line), "\(name): \(dead.output)")
+                }
+            }
+        }
+
         @Test func `conflicts and trash`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 for command in ["conflicts", "trash ls"] { #expect(try account.cove(command) == "") }
@@ -183,6 +201,43 @@ extension Mounted {
                 #expect(try account.cove("trash empty --older-than 1d") == "0 deleted\n")
                 #expect(try account.cove("trash empty", as: [String: Int].self) == ["count": 2])
                 #expect(try account.cove("trash empty") == "0 deleted\n")
+            }
+        }
+
+        @Test func `commands for an account find it by any path in its mount`() async throws {
+            try await mounted { source in
+                try source.makeDirectory("d")
+                for name in ["d/a", "b"] { try source.save(name, Array("hi\n".utf8)) }
+            } _: { account in
+                try account.shell("ls d; cat d/a b; rm d/a b; $COVE sync --wait --accept-local-deletions")
+                for path in ["$mnt", "$mnt/d"] {
+                    try account.shell(
+                        """
+                        cd /
+                        $COVE stats \(path) | grep -q daemon_pid
+                        $COVE pause \(path); $COVE status --state $STATE | grep -q 'state: *paused'
+                        $COVE resume \(path); $COVE status --state $STATE | grep -q 'state: *\\(idle\\|syncing\\)'
+                        $COVE conflicts \(path); $COVE claims \(path); $COVE sync \(path)
+                        $COVE doctor \(path) > $tmp/out || true; grep -q "state: $STATE\\$" $tmp/out
+                        grep -q 'catalog: the catalog is sound' $tmp/out
+                        $COVE upgrade \(path)
+                        """
+                    )
+                }
+                #expect(try account.shell("cd /; $COVE trash ls $mnt/d | sed 's/.* //'") == "d/a\n")
+                #expect(try account.shell("cd /; $COVE trash ls $mnt | wc -l") == "2\n")
+                try account.expectRefusal(
+                    "cd /; exec $COVE trash empty $mnt/d",
+                    "$mnt/d: is inside a mount; name the mount point: all of its trash is emptied",
+                    status: 2
+                )
+                #expect(try account.shell("cd /; $COVE trash restore $mnt/d/a; cat $mnt/d/a") == "d/a\nhi\n")
+                #expect(try account.shell("cd /; $COVE trash empty $mnt") == "1 deleted\n")
+                for command in ["stats", "pause", "doctor", "conflicts", "claims", "trash ls", "trash empty"] {
+                    let refused = try account.start("cd /; exec $COVE \(command) $src").wait(deadline: 30)
+                    #expect(refused.status == 1, "\(command)")
+                    #expect((refused.error + refused.output).contains("is not inside a Cove mount"), "\(command)")
+                }
             }
         }
     }

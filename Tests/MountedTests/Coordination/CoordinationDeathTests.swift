@@ -95,14 +95,3 @@ extension Mounted {
         }
     }
 }
-
-extension MountedAccount {
-    /// Waits until a claim of an item is in a state.
-    fileprivate func waitForClaim(_ state: String, of item: String) throws {
-        try waitUntil("a claim is \(state)") {
-            try cove("claims --state $STATE").split(separator: "\n").contains {
-                $0.hasPrefix("c") && $0.contains("  \(state)") && $0.contains(" \(item)")
-            }
-        }
-    }
-}

@@ -122,9 +122,10 @@ extension Mounted {
                 var others = try (0..<8).map { _ in try account.startPython(names(0...9) + Self.checking) }
                 let loop = "until [ -e $tmp/enough ]; do n=$((RANDOM % 5 + 5))"
                 for script in [
-                    // As long as they only replace files, others see whole ones.
+                    // As long as they only replace files, others see whole ones. What sed opened before the next one's
+                    // claim it reads meanwhile: that one never empties the file.
                     "\(loop); sed -i 's/^[0-9]*/7/' f$n 2> /dev/null || true; done",
-                    "\(loop); $COVE coordinate --writing f$n -- sh -c 'echo \"8 end\" > f'$n; done",
+                    "\(loop); $COVE coordinate --writing f$n -- sh -c 'echo \"8 end\" 1<> f'$n; done",
                     "\(loop); $COVE coordinate --writing f$n -- vim -nu NONE -i NONE -es -c 's/.*/9 end/' -c wq f$n; done",
                     "\(loop); cat f$n > /dev/null; done",
                     "\(loop); $COVE coordinate --reading f$n --for-uploading -- sh -c 'grep -q end \"$COVE_SNAPSHOT\"'; done",
@@ -176,7 +177,7 @@ extension Mounted {
                     echo x > F
                     PYTHONPATH=\(package) python3 - <<'END'
                     import os, varlink
-                    path = os.getxattr(".", "user.cove.socket").decode()
+                    path = os.getxattr(".", "user.cove.coordination-socket").decode()
                     with varlink.Client.new_with_address("unix:" + path) as client:
                         print(sorted(client.get_interfaces()) if hasattr(client, "get_interfaces") else "")
                         with client.open("io.cove.Coordination") as cove:

@@ -1,5 +1,6 @@
 import CoveTestSupport
 import Foundation
+import Testing
 
 /// What tests of coordination run as programs of their own: what a process does is never asked of itself.
 enum CoordinationScripts {
@@ -75,7 +76,7 @@ enum CoordinationScripts {
             while not os.path.exists(os.environ["tmp"] + "/" + name):
                 time.sleep(0.005)
 
-        socket_path = os.getxattr(os.environ["mnt"], "user.cove.socket").decode()
+        socket_path = os.getxattr(os.environ["mnt"], "user.cove.coordination-socket").decode()
         """
 
     /// Presents argv[1], logs what it hears to argv[2], and saves argv[3] when it is asked to.
@@ -145,5 +146,29 @@ extension MountedAccount {
         try waitUntil("\(count) claims wait") {
             try cove("claims --state $STATE").split(separator: "\n").count { $0.contains("  waiting") } == count
         }
+    }
+
+    /// Waits until a claim of an item is in a state.
+    func waitForClaim(_ state: String, of item: String) throws {
+        try waitUntil("a claim is \(state)") {
+            try cove("claims --state $STATE").split(separator: "\n").contains {
+                $0.hasPrefix("c") && $0.contains("  \(state)") && $0.contains(" \(item)")
+            }
+        }
+    }
+
+    /// Waits until a command has made a file of the scratch folder.
+    func waitForMark(_ name: String) throws {
+        try waitUntil("\(name) is made") { try shell("ls $tmp").split(separator: "\n").contains(Substring(name)) }
+    }
+
+    /// A command that must fail because something else uses the item.
+    func expectBusy(_ script: String, location: SourceLocation = #_sourceLocation) throws {
+        let result = try start(script).wait(deadline: 60)
+        #expect(
+            result.status != 0 && result.error.contains("busy"),
+            "\(script): \(result.error)",
+            sourceLocation: location
+        )
     }
 }

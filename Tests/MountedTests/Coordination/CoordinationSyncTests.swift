@@ -73,6 +73,31 @@ extension Mounted {
             }
         }
 
+        @Test func `a presenter is not told of the echo of what was sent from here`() async throws {
+            try await Self.coordinated { account in
+                let (presenter, log) = try account.startPresenter("F")
+                /// How often a change was told until now: messages come in order, and this question is the last.
+                func changes(_ question: Int) throws -> Int {
+                    try account.shell("$COVE coordinate --reading F -- true")
+                    try waitUntil("the presenter is asked") {
+                        try log().filter { $0 == "relinquishToReader F" }.count == question
+                    }
+                    return try log().filter { $0 == "didChange F" }.count
+                }
+                try account.shell("$COVE pause --state $STATE; echo local > F; chmod 600 F")
+                let told = try changes(1)
+                #expect(told > 0)
+                try account.shell("$COVE resume --state $STATE")
+                for _ in 0..<3 { try account.settle() }
+                #expect(try account.shell("cat $src/F") == "local\n")
+                #expect(try changes(2) == told)
+                // A change of another's is heard as before.
+                try account.shell("echo remote > $src/F")
+                try waitUntil("the change is told") { try log().filter { $0 == "didChange F" }.count > told }
+                presenter.signal(SIGTERM)
+            }
+        }
+
         @Test func `attributes are told to those who observe them, versions with what they are`() async throws {
             try await Self.coordinated { account in
                 let script = """

@@ -111,7 +111,24 @@ extension Mounted {
                 let (presenter, log) = try account.startPresenter("F", unsaved: "edited")
                 #expect(try account.shell("cat F") == "edited")
                 try waitUntil("it heard the end") { try log().last == "reacquire F" }
-                #expect(try log() == ["ready", "relinquishToReader F", "saveChanges F", "reacquire F"])
+                let lines = try log()
+                #expect(lines == ["ready", "relinquishToReader F", "saveChanges F", "reacquire F"])
+                presenter.signal(SIGTERM)
+            }
+        }
+
+        @Test func `who reads what is saved already has nobody save`() async throws {
+            try await Self.coordinated { account in
+                let (presenter, log) = try account.startPresenter("F", unsaved: "edited")
+                let read = "$COVE coordinate --reading F --without-changes"
+                #expect(
+                    try account.shell("\(read) cat F; \(read) --for-uploading -- sh -c 'cat $COVE_SNAPSHOT'")
+                        == "old\nold\n"
+                )
+                try waitUntil("it heard the end") { try log().count { $0 == "reacquire F" } == 2 }
+                #expect(try !log().contains("saveChanges F"))
+                #expect(try account.shell("$COVE coordinate --reading F cat F") == "edited")
+                #expect(try log().contains("saveChanges F"))
                 presenter.signal(SIGTERM)
             }
         }
@@ -277,13 +294,5 @@ extension Mounted {
                 #expect(try account.cove("claims --state $STATE").isEmpty)
             }
         }
-    }
-}
-
-extension MountedAccount {
-    /// A command that must fail because something else uses the item.
-    fileprivate func expectBusy(_ script: String, location: SourceLocation = #_sourceLocation) throws {
-        let result = try start(script).wait(deadline: 10)
-        #expect(result.status == 1 && result.error.contains("busy"), "\(result.error)", sourceLocation: location)
     }
 }

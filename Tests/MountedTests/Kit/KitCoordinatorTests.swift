@@ -231,6 +231,24 @@ extension Mounted {
             }
         }
 
+        @Test func `42. nested claims that wait for each other fail, over two accounts too`() async throws {
+            try await mounted { one in
+                try await mounted { two in
+                    for account in [one, two] { try account.shell("touch a b") }
+                    let outside = one.scratch.appending("c")
+                    try one.shell("touch $tmp/c")
+                    let pairs = [
+                        (one.path("a"), one.path("b")), (one.path("a"), two.path("a")), (two.path("b"), one.path("b")),
+                        (one.path("a"), outside),
+                    ]
+                    for (first, second) in pairs {
+                        let said = try one.driver("circle \(first) \(second)").finish()
+                        #expect(said == ["both, failed: 35"], "\(first) \(second)")
+                    }
+                }
+            }
+        }
+
         @Test func `42. nested claims of two processes that wait for each other fail`() async throws {
             try await mounted { source in
                 for name in ["a", "b"] { try source.save(name, []) }

@@ -15,7 +15,7 @@ extension MountedAccount {
 
     /// The claims that wait for others.
     func waitingClaims() throws -> Int {
-        let client = try VarlinkClient(path: scratch.appending("state/cove.sock"))
+        let client = try VarlinkClient(DaemonAddress(socket: scratch.appending("state/coordination/socket")))
         let list: CoordinationInterface.ListReply = try client.call("\(CoordinationInterface.name).List")
         return list.claims.filter { $0.state == "waiting" }.count
     }

@@ -7,7 +7,8 @@ extension Mounted {
     struct SaveTests {
         /// One way to add a line to `doc`.
         private static let editors = [
-            "vim -N -u NONE -i NONE -es -c 'normal Goline '$n -c wq doc",
+            // Its own default is to make no backup of what lies where temporary files do.
+            "vim -N -u NONE -i NONE -es -c 'set backupskip=' -c 'normal Goline '$n -c wq doc",
             #"emacs --batch -Q doc --eval "(progn (goto-char (point-max)) (insert \"line $n\n\") (save-buffer))" 2>&1"#,
             #"sed -i "$ a line $n" doc"#,
             "{ cat doc; echo line $n; } > $tmp/doc; rsync -b --suffix='~' $tmp/doc doc",
@@ -45,6 +46,36 @@ extension Mounted {
                 #expect(try account.info("doc").documentID == document)
                 let statistics = try account.statistics()
                 #expect(statistics.contentUpdates <= 4 && statistics.deletions == 0 && statistics.conflicts == 0)
+            }
+        }
+
+        @Test func `documents named like scratch files go to the cloud, and Vim's trial file does not`() async throws {
+            try await mounted { account in
+                try account.shell(
+                    """
+                    mkdir Photos~; echo 1 > Photos~/a.jpg
+                    for name in film.swf x.swt 4913 lunch.tmp .nfsrc; do echo "$name" > "$name"; done
+                    echo older > doc~; ln -s here .#doc; echo lock > .~lock.doc#; echo swap > .doc.swp
+                    """
+                )
+                try account.expectSame(without: ["doc~", ".#doc", ".~lock.doc#", ".doc.swp"])
+                #expect(
+                    try account.shell("cd $src; find . -mindepth 1 | sort | tr '\\n' ' '") == """
+                        ./.nfsrc ./4913 ./Photos~ ./Photos~/a.jpg ./film.swf ./lunch.tmp ./x.swt\u{20}
+                        """
+                )
+                try account.shell("rm 4913")
+                try account.settle()
+                let before = try account.statistics()
+                try account.shell(
+                    """
+                    echo text > letter
+                    vim -N -u NONE -i NONE -es -c 'set backup backupcopy=auto backupskip=' -c 'normal Gomore' -c wq letter
+                    """
+                )
+                try account.expectSame(without: ["doc~", ".#doc", ".~lock.doc#", ".doc.swp", "letter~"])
+                let after = try account.statistics()
+                #expect(after.contentUpdates - before.contentUpdates == 1 && after.deletions == before.deletions)
             }
         }
     }

@@ -128,7 +128,7 @@ extension Mounted {
         }
 
         @Test func `a name the source does not tell in time ends with an error`() async throws {
-            try await mounted(options: "simulate-latency=1h,stall-limit=1s") { account in
+            try await mounted(options: "offline,simulate-latency=1h,stall-limit=1s") { account in
                 let result = try account.start("exec stat name").wait(deadline: 20)
                 #expect(result.status == 1 && result.error.contains("timed out"), "\(result.error)")
                 #expect(try account.statistics().parkedRequests == 0)

@@ -26,7 +26,7 @@ extension CoordinationInterface {
         public var session: String?
         /// Any text that names the coordinator within the session.
         public var coordinator: String?
-        /// Claims of one purpose never wait for each other.
+        /// Claims of one purpose never wait for each other; nil beside a presenter, whose own it is.
         public var purpose: String?
         /// The coordinator's own presenter, which is not asked.
         public var presenter: String?
@@ -34,6 +34,10 @@ extension CoordinationInterface {
         public var intents: [Intent]
         /// The longest wait, seconds.
         public var timeout: Double?
+        /// Claims of the caller's own that it ends after this one; nil for all that its connection asked for.
+        public var within: [String]?
+        /// `wait`, `ignore` or `fail`; nil for the first.
+        public var openFiles: String?
 
         /// Makes a request.
         public init(
@@ -42,8 +46,12 @@ extension CoordinationInterface {
             purpose: String? = nil,
             presenter: String? = nil,
             intents: [Intent],
-            timeout: Double? = nil
+            timeout: Double? = nil,
+            within: [String]? = nil,
+            openFiles: String? = nil
         ) {
+            self.openFiles = openFiles
+            self.within = within
             self.session = session
             self.coordinator = coordinator
             self.purpose = purpose
@@ -59,10 +67,13 @@ extension CoordinationInterface {
         public var claim: String
         /// Its items, in the order of the intents.
         public var items: [Granted]
+        /// Files of it that other programs still have open for writing; nil for none.
+        public var openFiles: [OpenFile]?
         /// Makes a reply.
-        public init(claim: String, items: [Granted]) {
+        public init(claim: String, items: [Granted], openFiles: [OpenFile]? = nil) {
             self.claim = claim
             self.items = items
+            self.openFiles = openFiles
         }
     }
 
@@ -74,11 +85,14 @@ extension CoordinationInterface {
         public var path: PathParameter
         /// Where it is.
         public var newPath: PathParameter
+        /// The claim's session, where another process than its own asks.
+        public var session: String?
 
-        private enum CodingKeys: String, CodingKey { case claim, newPath }
+        private enum CodingKeys: String, CodingKey { case claim, newPath, session }
 
         /// Makes a request.
-        public init(claim: String, path: PathParameter, newPath: PathParameter) {
+        public init(claim: String, path: PathParameter, newPath: PathParameter, session: String? = nil) {
+            self.session = session
             self.claim = claim
             self.path = path
             self.newPath = newPath
@@ -90,6 +104,7 @@ extension CoordinationInterface {
             let members = try decoder.container(keyedBy: CodingKeys.self)
             claim = try members.decode(String.self, forKey: .claim)
             newPath = try members.decode(PathParameter.self, forKey: .newPath)
+            session = try members.decodeIfPresent(String.self, forKey: .session)
         }
 
         /// Writes the path's members beside the others.
@@ -98,6 +113,7 @@ extension CoordinationInterface {
             var members = encoder.container(keyedBy: CodingKeys.self)
             try members.encode(claim, forKey: .claim)
             try members.encode(newPath, forKey: .newPath)
+            try members.encodeIfPresent(session, forKey: .session)
         }
     }
 
@@ -105,8 +121,13 @@ extension CoordinationInterface {
     public struct ReleaseRequest: Codable, Sendable {
         /// The claim.
         public var claim: String
+        /// Its session, where another process than its own asks.
+        public var session: String?
         /// Makes a request.
-        public init(claim: String) { self.claim = claim }
+        public init(claim: String, session: String? = nil) {
+            self.claim = claim
+            self.session = session
+        }
     }
 
     /// What `Cancel` takes.
@@ -134,11 +155,20 @@ extension CoordinationInterface {
         public var messages: [String]?
         /// The attributes it wants to hear of.
         public var observes: [String]?
+        /// That of all claims with it.
+        public var purpose: String?
 
-        private enum CodingKeys: String, CodingKey { case session, presenter, messages, observes }
+        private enum CodingKeys: String, CodingKey { case session, presenter, messages, observes, purpose }
 
         /// Adds a presenter.
-        public init(session: String, path: PathParameter?, messages: [String], observes: [String] = []) {
+        public init(
+            session: String,
+            path: PathParameter?,
+            messages: [String],
+            observes: [String] = [],
+            purpose: String? = nil
+        ) {
+            self.purpose = purpose
             self.session = session
             self.path = path ?? PathParameter()
             self.messages = messages
@@ -160,6 +190,7 @@ extension CoordinationInterface {
             presenter = try members.decodeIfPresent(String.self, forKey: .presenter)
             messages = try members.decodeIfPresent([String].self, forKey: .messages)
             observes = try members.decodeIfPresent([String].self, forKey: .observes)
+            purpose = try members.decodeIfPresent(String.self, forKey: .purpose)
         }
 
         /// Writes the path's members beside the others.
@@ -170,6 +201,7 @@ extension CoordinationInterface {
             try members.encodeIfPresent(presenter, forKey: .presenter)
             try members.encodeIfPresent(messages, forKey: .messages)
             try members.encodeIfPresent(observes, forKey: .observes)
+            try members.encodeIfPresent(purpose, forKey: .purpose)
         }
     }
 

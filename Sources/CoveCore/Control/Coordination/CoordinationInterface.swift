@@ -69,8 +69,12 @@ public enum CoordinationInterface {
           purpose: ?string,
           intents: []Intent,
           waitsFor: []string,
-          seconds: float
+          seconds: float,
+          openFiles: ?[]OpenFile
         )
+
+        # A file that a program has open for writing; process is 0 where that can't be seen.
+        type OpenFile (path: string, process: int, program: string)
 
         # unanswered counts the messages that wait for its reply.
         type PresenterStatus (
@@ -92,20 +96,31 @@ public enum CoordinationInterface {
         # never wait for each other; presenter, the coordinator's own, is not asked. Without a session the claim belongs
         # to this connection. A caller that closes the connection, or a timeout in seconds, ends the wait.
         # With a timeout of 0 it fails at once where others hold it up, else it takes what presenters and contents take.
+        # within are claims of the caller's own that it does not end before this one: where those are waited for, by others
+        # that this one waits for or by itself, it fails with EDEADLK. Without it, those are all that this connection asked for.
+        # openFiles says what is done about files that programs have open for writing: wait (until they rest or are closed),
+        # ignore, or fail (with EBUSY). Those that others still have open when it is granted are told: what is written to them
+        # by such a file later is not held back.
+        # A coordinator has one purpose; another one is EINVAL. So is one beside a presenter,
+        # which has its own.
         method Claim(
           session: ?string,
           coordinator: ?string,
           purpose: ?string,
           presenter: ?string,
           intents: []Intent,
-          timeout: ?float
-        ) -> (claim: string, items: []Granted)
+          timeout: ?float,
+          within: ?[]string,
+          openFiles: ?string
+        ) -> (claim: string, items: []Granted, openFiles: ?[]OpenFile)
 
-        # The holder of a claim has moved an item: others wait for it, and present it, where it is now.
-        method Moved(claim: string, path: ?string, path_base64: ?string, newPath: Path) -> ()
+        # The holder of a claim that writes there has moved an item: others wait for it, and present it, where it is now.
+        # Where it was not moved nothing happens.
+        method Moved(claim: string, path: ?string, path_base64: ?string, newPath: Path, session: ?string) -> ()
 
-        # Ends a claim. When it replies, presenters are being told.
-        method Release(claim: string) -> ()
+        # Ends a claim. When it replies, presenters are being told. A claim is moved and released by the process that has it,
+        # or by one that names its session; others get EACCES.
+        method Release(claim: string, session: ?string) -> ()
 
         # Waiting and later claims of a coordinator fail with ECANCELED; granted ones stay.
         method Cancel(session: string, coordinator: string) -> ()
@@ -120,13 +135,14 @@ public enum CoordinationInterface {
         ) -> ()
 
         # Says that the session presents an item; one without a path may get one by MovePresenter. messages are the kinds it
-        # implements, observes the attributes it wants didChangeAttributes of.
+        # implements, observes the attributes it wants didChangeAttributes of. All claims with this presenter have its purpose.
         method AddPresenter(
           session: string,
           path: ?string,
           path_base64: ?string,
           messages: []string,
-          observes: []string
+          observes: []string,
+          purpose: ?string
         ) -> (presenter: string)
 
         # The presenter presents another item now.

@@ -152,6 +152,22 @@ extension CoordinationInterface {
         }
     }
 
+    /// A file that a program has open for writing.
+    public struct OpenFile: Codable, Sendable, Equatable {
+        /// Its path, as text.
+        public var path: String
+        /// The process; 0 where it can't be seen.
+        public var process: Int32
+        /// The name of its program.
+        public var program: String
+        /// Makes one.
+        public init(path: String, process: Int32, program: String) {
+            self.path = path
+            self.process = process
+            self.program = program
+        }
+    }
+
     /// A claim in `List`.
     public struct ClaimStatus: Codable, Sendable, Equatable {
         /// Its token.
@@ -174,6 +190,8 @@ extension CoordinationInterface {
         public var waitsFor: [String]
         /// How long it has been in the queue.
         public var seconds: Double
+        /// The files that it waits for to be closed.
+        public var openFiles: [OpenFile]?
 
         /// Makes a status.
         public init(

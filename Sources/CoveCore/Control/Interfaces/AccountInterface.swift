@@ -23,7 +23,15 @@ public enum AccountInterface {
           retryInSeconds: ?float
         )
 
-        # state: idle, syncing, paused, offline or waiting-for-approval
+        # Nothing was sent for so long though the source answers: what waits longest, and for what.
+        type Standstill (
+          path: string,
+          reason: string,
+          seconds: float
+        )
+
+        # state: idle, syncing, paused, offline or waiting-for-approval. Of many errors the first are told, and how many
+        # there are.
         type AccountStatus (
           account: string,
           source: string,
@@ -35,9 +43,11 @@ public enum AccountInterface {
           transfers: []Transfer,
           conflicts: int,
           errors: []ItemError,
+          errorCount: int,
           residentBytes: int,
           cacheLimit: int,
-          weaknesses: []string
+          weaknesses: []string,
+          standstill: ?Standstill
         )
 
         type Counters (
@@ -97,8 +107,8 @@ public enum AccountInterface {
         # What the account does now.
         method Status() -> (status: AccountStatus)
 
-        # Counters since the daemon started.
-        method Statistics() -> (statistics: Counters)
+        # Counters since the daemon started; program is the device and the inode of what it runs, for nobody can look.
+        method Statistics() -> (statistics: Counters, program: ?string)
 
         # Sends what waits and fetches what is new, below the path or everywhere. With wait it replies once nothing is
         # left or the time is over; with more it sends the status until then.

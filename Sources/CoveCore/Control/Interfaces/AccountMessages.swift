@@ -11,8 +11,13 @@ extension AccountInterface {
     public struct StatisticsReply: Codable, Sendable {
         /// The counters.
         public var statistics: Statistics
+        /// Device and inode of the program that the daemon runs, `DEVICE:INODE`.
+        public var program: String?
         /// Makes a reply.
-        public init(statistics: Statistics) { self.statistics = statistics }
+        public init(statistics: Statistics, program: String? = nil) {
+            self.statistics = statistics
+            self.program = program
+        }
     }
 
     /// What `Sync` takes.

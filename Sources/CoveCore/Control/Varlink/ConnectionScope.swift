@@ -6,6 +6,7 @@ public final class ConnectionScope: Sendable {
         var isEnded = false
         var holds = 0
         var session: Int?
+        var tokens: [String] = []
         var bodies: [@Sendable () -> Void] = []
         /// Undoes the last call.
         var undo: (@Sendable () -> Void)?
@@ -43,6 +44,20 @@ public final class ConnectionScope: Sendable {
         state.withLock { $0.session = made }
         return made
     }
+
+    /// What was given out over the connection last.
+    public var tokens: [String] { state.withLock { $0.tokens } }
+
+    /// Notes what is given out; as many as fit are kept.
+    public func note(token: String) {
+        state.withLock { state in
+            if state.tokens.count >= 64 { state.tokens.removeFirst() }
+            state.tokens.append(token)
+        }
+    }
+
+    /// What was given out is over.
+    public func drop(token: String) { state.withLock { $0.tokens.removeAll { $0 == token } } }
 
     /// While something is held the connection may rest for as long as it likes.
     public func hold(_ by: Int) { state.withLock { $0.holds += by } }

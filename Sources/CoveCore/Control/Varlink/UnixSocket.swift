@@ -12,16 +12,16 @@ public struct PeerCredentials: Sendable, Hashable {
 
 /// Stream sockets in the file system, also below paths longer than `sun_path` takes.
 enum UnixSocket {
-    /// socket(2), bind(2), chmod(2) to 0600 and listen(2).
+    /// socket(2), fchmod(2) to 0600, which bind(2) gives the name, and listen(2).
     ///
     /// An existing file of that name is an error.
     static func listen(at path: String) throws(Errno) -> Int32 {
         let descriptor = try make()
         do throws(Errno) {
+            try System.fchmod(descriptor, 0o600)
             try withAddress(path) { address, length throws(Errno) in
                 try System.retry { bind(descriptor, address, length) }
             }
-            try System.retry { chmod(path, 0o600) }
             try System.retry { Glibc.listen(descriptor, 64) }
         } catch {
             System.close(descriptor)
@@ -60,9 +60,11 @@ enum UnixSocket {
     }
 
     /// poll(2) for one descriptor; returns what happened, 0 when the time is over.
-    static func wait(_ descriptor: Int32, for events: Int32, milliseconds: Int32) throws(Errno) -> Int32 {
+    ///
+    /// Without a limit it waits for as long as it takes.
+    static func wait(_ descriptor: Int32, for events: Int32, limit: TimeSpan?) throws(Errno) -> Int32 {
         var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
-        try System.retry { poll(&entry, 1, milliseconds) }
+        try System.retry { poll(&entry, 1, limit?.pollMilliseconds ?? -1) }
         return Int32(entry.revents)
     }
 
@@ -84,7 +86,7 @@ enum UnixSocket {
     /// send(2), repeated until all is sent.
     ///
     /// Throws ETIMEDOUT when the peer takes nothing for so long.
-    static func send(_ descriptor: Int32, _ bytes: [UInt8], stallMilliseconds: Int32) throws(Errno) {
+    static func send(_ descriptor: Int32, _ bytes: [UInt8], stall: TimeSpan) throws(Errno) {
         var done = 0
         while done < bytes.count {
             do throws(Errno) {
@@ -95,7 +97,7 @@ enum UnixSocket {
                     }
                 }
             } catch .wouldBlock {
-                if try wait(descriptor, for: Int32(POLLOUT), milliseconds: stallMilliseconds) == 0 {
+                if try wait(descriptor, for: Int32(POLLOUT), limit: stall) == 0 {
                     throw .timedOut
                 }
             }

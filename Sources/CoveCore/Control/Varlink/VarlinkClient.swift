@@ -10,8 +10,12 @@ public final class VarlinkClient {
         case error(VarlinkError)
         /// The service can't be reached, or has gone.
         case connection(Errno)
+        /// A service of another user answers there.
+        case stranger(UInt32)
         /// No reply in time.
         case timedOut
+        /// `Interruption.interrupt` was called.
+        case interrupted
         /// What came is no reply to the call.
         case protocolViolation(String)
 
@@ -20,44 +24,47 @@ public final class VarlinkClient {
             switch self {
             case .error(let error): error.description
             case .connection(let errno): "the daemon can't be reached (\(errno))"
+            case .stranger(let user): "a service of user \(user) answers there"
             case .timedOut: "the daemon did not answer in time"
+            case .interrupted: "the wait for the daemon's answer was given up"
             case .protocolViolation(let what): "the daemon answered something unexpected (\(what))"
             }
         }
     }
 
+    /// Who has listened at the socket.
+    public let peer: PeerCredentials
     private let socket: Int32
     private var framer = MessageFramer()
     private var isUsable = true
 
     /// Connects.
     ///
-    /// The service must run as the same user or as root, unless the caller is root.
-    public init(path: String) throws(Failure) {
+    /// Whoever has listened there must be one of the owners: root could be led to any service by a name alone.
+    public init(_ address: DaemonAddress) throws(Failure) {
         do throws(Errno) {
-            socket = try UnixSocket.connect(to: path)
+            socket = try UnixSocket.connect(to: address.socket)
+            peer = try UnixSocket.peer(of: socket)
         } catch {
             throw .connection(error)
         }
-        if let peer = try? UnixSocket.peer(of: socket), peer.user == geteuid() || peer.user == 0 || geteuid() == 0 {
-            return
-        }
-        isUsable = false
-        throw .connection(.accessDenied)
+        guard address.owners.contains(peer.user) else { throw .stranger(peer.user) }
     }
 
     deinit { System.close(socket) }
 
     /// Calls a method that replies once.
     ///
-    /// Without a timeout it waits as long as the service is there.
+    /// Without a timeout it waits as long as the service is there. A call that is interrupted leaves the connection unusable:
+    /// its end tells the service that nobody waits for the reply.
     public func call<Reply: Decodable>(
         _ method: String,
         _ parameters: some Encodable = VarlinkNothing(),
         as type: Reply.Type = Reply.self,
-        timeout: Duration? = nil
+        timeout: TimeSpan? = nil,
+        interruption: Interruption? = nil
     ) throws(Failure) -> Reply {
-        try call(method, parameters, as: type, more: false, timeout: timeout) { _ in }
+        try call(method, parameters, as: type, more: false, timeout: timeout, interruption: interruption) { _ in }
     }
 
     /// Calls a method with `more`: each reply before the last goes to the body, the last one is returned.
@@ -67,21 +74,21 @@ public final class VarlinkClient {
         _ method: String,
         _ parameters: some Encodable = VarlinkNothing(),
         as type: Reply.Type = Reply.self,
-        timeout: Duration? = nil,
+        timeout: TimeSpan? = nil,
         _ body: (Reply) -> Void
     ) throws(Failure) -> Reply {
-        try call(method, parameters, as: type, more: true, timeout: timeout, body)
+        try call(method, parameters, as: type, more: true, timeout: timeout, interruption: nil, body)
     }
 
     /// Waits until the service closes the connection.
     ///
     /// False when it did not in time.
-    public func waitForEnd(timeout: Duration) -> Bool {
-        let deadline = System.monotonic() + timeout.nanoseconds
+    public func waitForEnd(timeout: TimeSpan) -> Bool {
+        let deadline = System.monotonic() + timeout
         while true {
-            let left = (deadline - System.monotonic()) / 1_000_000
-            guard left > 0 else { return false }
-            let events = try? UnixSocket.wait(socket, for: Int32(POLLIN), milliseconds: Int32(clamping: left))
+            let left = deadline - System.monotonic()
+            guard left > .zero else { return false }
+            let events = try? UnixSocket.wait(socket, for: Int32(POLLIN), limit: left)
             guard let events else { return true }
             if events == 0 { continue }
             guard let bytes = try? UnixSocket.receive(socket) else { continue }
@@ -94,7 +101,8 @@ public final class VarlinkClient {
         _ parameters: some Encodable,
         as type: Reply.Type,
         more: Bool,
-        timeout: Duration?,
+        timeout: TimeSpan?,
+        interruption: Interruption?,
         _ body: (Reply) -> Void
     ) throws(Failure) -> Reply {
         guard isUsable else { throw .connection(.notConnected) }
@@ -104,7 +112,7 @@ public final class VarlinkClient {
         isUsable = false
         do throws(Errno) {
             let call = VarlinkCall(method: method, parameters: value, more: more)
-            try UnixSocket.send(socket, call.message, stallMilliseconds: 30_000)
+            try UnixSocket.send(socket, call.message, stall: .seconds(30))
         } catch .timedOut {
             throw .timedOut
         } catch {
@@ -115,7 +123,7 @@ public final class VarlinkClient {
             throw .error(VarlinkError(name: name, parameters: refusal.parameters))
         }
         while true {
-            let reply = try reply(timeout: timeout)
+            let reply = try reply(timeout: timeout, interruption)
             if let name = reply.error {
                 isUsable = true
                 throw .error(VarlinkError(name: name, parameters: reply.parameters))
@@ -131,17 +139,16 @@ public final class VarlinkClient {
         }
     }
 
-    private func reply(timeout: Duration?) throws(Failure) -> VarlinkReply {
-        let deadline = timeout.map { System.monotonic() + $0.nanoseconds }
+    private func reply(timeout: TimeSpan?, _ interruption: Interruption? = nil) throws(Failure) -> VarlinkReply {
+        let deadline = timeout.map { System.monotonic() + $0 }
         do {
             while true {
                 if let message = try framer.next() { return try VarlinkReply(parsing: message) }
-                var milliseconds: Int32 = -1
-                if let deadline {
-                    milliseconds = Int32(clamping: max(0, (deadline - System.monotonic() + 999_999) / 1_000_000))
-                }
-                if try UnixSocket.wait(socket, for: Int32(POLLIN), milliseconds: milliseconds) == 0 {
-                    throw Failure.timedOut
+                let left = deadline.map { $0 - System.monotonic() }
+                switch try wait(left, interruption) {
+                case .over: throw Failure.timedOut
+                case .interrupted: throw Failure.interrupted
+                case .readable: break
                 }
                 guard let bytes = try UnixSocket.receive(socket) else { continue }
                 if bytes.isEmpty { throw Failure.connection(Errno(ECONNRESET)) }
@@ -156,5 +163,25 @@ public final class VarlinkClient {
         } catch {
             throw .protocolViolation("\(error)")
         }
+    }
+
+    private enum WaitEnd {
+        case readable
+        case interrupted
+        case over
+    }
+
+    private func wait(_ limit: TimeSpan?, _ interruption: Interruption?) throws(Errno) -> WaitEnd {
+        guard let interruption else {
+            return try UnixSocket.wait(socket, for: Int32(POLLIN), limit: limit) == 0 ? .over : .readable
+        }
+        var entries = [
+            pollfd(fd: socket, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: interruption.descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        try System.retry { poll(&entries, 2, limit?.pollMilliseconds ?? -1) }
+        // A reply that is here already counts.
+        if entries[0].revents != 0 { return .readable }
+        return entries[1].revents != 0 ? .interrupted : .over
     }
 }

@@ -56,7 +56,7 @@ final class VarlinkConnection: Sendable {
     private func refuse(_ words: String) {
         let error = VarlinkError.io("InvalidMessage", words)
         let reply = VarlinkReply(parameters: error.parameters, error: error.name)
-        try? UnixSocket.send(socket, reply.message, stallMilliseconds: 0)
+        try? UnixSocket.send(socket, reply.message, stall: .zero)
     }
 
     /// Ends reading, and with it the connection once the call being answered is done; at once if that may last.
@@ -76,24 +76,19 @@ final class VarlinkConnection: Sendable {
     /// The next whole message; nil when the connection is to end.
     private func nextMessage(_ framer: inout MessageFramer, _ isUnread: inout Bool) -> [UInt8]? {
         let started = System.monotonic()
-        var messageStarted: Int64?
+        var messageStarted: MonotonicTime?
         do {
             while true {
                 if let message = try framer.next() { return message }
                 let now = System.monotonic()
-                var deadline = started + limits.idleNanoseconds
+                var deadline = started + limits.idle
                 if framer.isInsideMessage {
-                    deadline = (messageStarted ?? now) + limits.halfMessageNanoseconds
+                    deadline = (messageStarted ?? now) + limits.halfMessage
                     messageStarted = messageStarted ?? now
                 }
-                if !framer.isInsideMessage, scope.isHeld { deadline = .max / 2 }
-                let left = (deadline - now + 999_999) / 1_000_000
-                guard left > 0 else { return nil }
-                let events = try UnixSocket.wait(
-                    socket,
-                    for: Int32(POLLIN),
-                    milliseconds: Int32(clamping: left)
-                )
+                if !framer.isInsideMessage, scope.isHeld { deadline = .distantFuture }
+                guard now < deadline else { return nil }
+                let events = try UnixSocket.wait(socket, for: Int32(POLLIN), limit: deadline - now)
                 if events == 0 { return nil }
                 guard let bytes = try UnixSocket.receive(socket) else { continue }
                 if bytes.isEmpty { return nil }
@@ -125,7 +120,7 @@ final class VarlinkConnection: Sendable {
                 let (messages, isFinished) = outbox.take()
                 if !messages.isEmpty {
                     let bytes = messages.count == 1 ? messages[0] : Array(messages.joined())
-                    try UnixSocket.send(socket, bytes, stallMilliseconds: limits.sendStallMilliseconds)
+                    try UnixSocket.send(socket, bytes, stall: limits.sendStall)
                 }
                 if isFinished { return true }
                 if !messages.isEmpty { continue }

@@ -11,18 +11,14 @@ public final class VarlinkServer: Sendable {
         /// Connections at one time; one more is answered `io.cove.TooManyConnections` and closed.
         public var connections = 1024
         /// How long a connection may rest between two calls.
-        public var idle = Duration.seconds(600)
+        public var idle = TimeSpan.seconds(600)
         /// How long a message may take from its first byte to its last.
-        public var halfMessage = Duration.seconds(10)
+        public var halfMessage = TimeSpan.seconds(10)
         /// How long a peer may take nothing of a reply.
-        public var sendStall = Duration.seconds(30)
+        public var sendStall = TimeSpan.seconds(30)
 
         /// The usual limits.
         public init() {}
-
-        var idleNanoseconds: Int64 { idle.nanoseconds }
-        var halfMessageNanoseconds: Int64 { halfMessage.nanoseconds }
-        var sendStallMilliseconds: Int32 { Int32(clamping: sendStall.nanoseconds / 1_000_000) }
     }
 
     private struct State {
@@ -76,7 +72,7 @@ public final class VarlinkServer: Sendable {
     /// Stops listening, lets calls being answered finish within the grace, and ends every connection.
     ///
     /// Blocks; not for Swift's cooperative pool.
-    public func stop(grace: Duration = .seconds(2)) {
+    public func stop(grace: TimeSpan = .seconds(2)) {
         let (listener, path, inode) = state.withLock { state in
             defer { state.listener = nil }
             state.isStopping = true
@@ -86,7 +82,7 @@ public final class VarlinkServer: Sendable {
         if let found = try? System.lstat(path), UInt64(found.st_ino) == inode { try? System.unlink(path) }
         _ = shutdown(listener, Int32(SHUT_RDWR))
         for connection in state.withLock({ Array($0.connections.values) }) { connection.endReading() }
-        let deadline = System.monotonic() + grace.nanoseconds
+        let deadline = System.monotonic() + grace
         while state.withLock({ !$0.connections.isEmpty }), System.monotonic() < deadline { _ = poll(nil, 0, 5) }
         for connection in state.withLock({ Array($0.connections.values) }) { connection.end() }
     }
@@ -141,18 +137,7 @@ public final class VarlinkServer: Sendable {
 
     private func refuse(_ socket: Int32, _ error: VarlinkError) {
         let reply = VarlinkReply(parameters: error.parameters, error: error.name)
-        try? UnixSocket.send(socket, reply.message, stallMilliseconds: 0)
+        try? UnixSocket.send(socket, reply.message, stall: .zero)
         System.close(socket)
-    }
-}
-
-extension Duration {
-    /// The duration in whole nanoseconds, clamped to 64 bits.
-    var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        if overflow { return seconds < 0 ? .min : .max }
-        let (sum, overflowed) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return overflowed ? .max : sum
     }
 }

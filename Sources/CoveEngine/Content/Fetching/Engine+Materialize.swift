@@ -109,6 +109,7 @@ extension Engine {
             } catch {
                 let mayBeElsewhere = error == .noSuchItem || error == .versionNoLongerAvailable && attempt < 5
                 guard mayBeElsewhere, !Task.isCancelled else { return .failure(error) }
+                if attempt == 1 { item.state.withLock { $0.fetching.waiters }.forEach { $0.isMissed?() } }
             }
         }
         return .failure(tried == nil ? .versionNoLongerAvailable : .noSuchItem)
@@ -187,6 +188,7 @@ extension Engine {
         }
         for waiter in failed { waiter.complete(.failure(error)) }
         if (try? save(item, closing: false)) == nil { log.error("item \(item.id): its ranges can't be saved") }
+        completedItems.remove(item.id)
     }
 
     /// Turns a partial item whose bytes are all here into a whole one.
@@ -316,8 +318,8 @@ extension Engine {
     }
 
     /// Ends fetches that made no progress within the stall limit; those who wait get `ETIMEDOUT`.
-    func expireFetches(of item: LiveItem, now: Int64) {
-        let limit = configuration.stallLimit.nanoseconds
+    func expireFetches(of item: LiveItem, now: MonotonicTime) {
+        let limit = configuration.stallLimit
         let expired = item.state.withLock { state -> [Waiter] in
             let stalled = state.fetching.active.filter {
                 now - $0.lastProgress.load(ordering: .relaxed) > limit
@@ -371,11 +373,4 @@ extension Engine {
         item.noteUnsaved(state)
         wakeSync()
     }
-}
-
-extension Duration {
-    /// The whole nanoseconds.
-    var nanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
-    /// The whole milliseconds.
-    var milliseconds: Int64 { nanoseconds / 1_000_000 }
 }

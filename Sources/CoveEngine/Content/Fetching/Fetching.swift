@@ -36,13 +36,13 @@ struct Fetching {
 /// A range on its way.
 final class Fetch: Sendable {
     let range: Range<Int64>
-    let started: Int64
-    let lastProgress: Atomic<Int64>
+    let started: MonotonicTime
+    let lastProgress: Atomic<MonotonicTime>
     let received = Atomic<Int64>(0)
     private let ended = Atomic<Bool>(false)
     private let task = Mutex<Task<Void, Never>?>(nil)
 
-    init(range: Range<Int64>, now: Int64) {
+    init(range: Range<Int64>, now: MonotonicTime) {
         self.range = range
         started = now
         lastProgress = Atomic(now)
@@ -69,6 +69,8 @@ struct Waiter {
     var thread: Int32 = 0
     let complete: @Sendable (Result<Void, Errno>) -> Void
     let isAbandoned: @Sendable () -> Bool
+    /// Called once when the provider has no such version where it was looked for, while it is looked for elsewhere.
+    var isMissed: (@Sendable () -> Void)?
 }
 
 /// Writes fetched bytes into the content file: only where nothing local is, recorded after they are written.
@@ -136,6 +138,8 @@ struct FetchSink: ContentSink {
                 state.ranges.insert(inside)
                 state.hasUnsavedRanges = true
                 fetch.lastProgress.store(System.monotonic(), ordering: .relaxed)
+                // Before a reader knows: what it does next may replace these bytes.
+                if state.ranges.contains(0..<row.size) { engine.completedItems.insert(row.size, for: item.id) }
                 return engine.satisfiedWaiters(&state)
             }
         } catch {

@@ -12,7 +12,7 @@ final class SiblingFetch: Sendable {
     private static let lastWindow = 64
     private static let walks = 8
     /// What was begun this long ago says nothing of now.
-    private static let patience: Int64 = 10_000_000_000
+    private static let patience = TimeSpan.seconds(10)
 
     /// Where a file is in its directory: in the order of the listing, which `grep -r` follows, and by name, as for a shell's `*`.
     struct Place: Sendable, Equatable {
@@ -44,7 +44,7 @@ final class SiblingFetch: Sendable {
         /// The one of them that was read last, before its bytes were here: nobody saw it opened.
         var overtaken: ItemID?
         var window = 0
-        var time: Int64
+        var time: MonotonicTime
 
         /// Notes that the program was quicker than what was fetched for it.
         mutating func overtake(_ place: Place) {
@@ -85,7 +85,7 @@ final class SiblingFetch: Sendable {
     var awaitsOpens: Bool { isWatching.load(ordering: .relaxed) }
 
     /// Changes the walks, without those of long ago.
-    private func update<Result: Sendable>(now: Int64, _ body: (inout [Walk]) -> Result) -> Result {
+    private func update<Result: Sendable>(now: MonotonicTime, _ body: (inout [Walk]) -> Result) -> Result {
         state.withLock { walks in
             walks.removeAll { now - $0.time > Self.patience }
             defer { isWatching.store(walks.contains { !$0.ahead.isEmpty }, ordering: .relaxed) }
@@ -94,7 +94,7 @@ final class SiblingFetch: Sendable {
     }
 
     /// A file was read whose bytes are missing; what to fetch beside it.
-    func noteMiss(_ place: Place, in directory: ItemID, now: Int64) -> Order? {
+    func noteMiss(_ place: Place, in directory: ItemID, now: MonotonicTime) -> Order? {
         update(now: now) { walks in
             guard let index = walks.firstIndex(where: { $0.directory == directory }) else {
                 // Whoever walks on into the next directory is believed at once.
@@ -118,7 +118,7 @@ final class SiblingFetch: Sendable {
     }
 
     /// A file was opened; what to fetch next if that was foreseen.
-    func noteOpen(_ item: ItemID, now: Int64) -> Order? {
+    func noteOpen(_ item: ItemID, now: MonotonicTime) -> Order? {
         update(now: now) { walks in
             guard let index = walks.firstIndex(where: { $0.ahead[item] != nil }) else { return nil }
             walks[index].ahead[item] = nil
@@ -139,7 +139,7 @@ final class SiblingFetch: Sendable {
     /// These are being fetched; `asked` is the last one that was looked at.
     ///
     /// What the program has read already is not waited for.
-    func noteFetched(_ items: [(item: ItemID, place: Place)], upTo asked: Place, of order: Order, now: Int64) {
+    func noteFetched(_ items: [(item: ItemID, place: Place)], upTo asked: Place, of order: Order, now: MonotonicTime) {
         update(now: now) { walks in
             guard let index = walks.firstIndex(where: { $0.directory == order.directory }) else { return }
             guard walks[index].sequence == order.sequence else { return }

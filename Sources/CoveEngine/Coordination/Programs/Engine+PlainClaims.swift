@@ -1,3 +1,4 @@
+internal import CoveClaims
 public import CoveCore
 internal import Glibc
 internal import Synchronization
@@ -11,6 +12,7 @@ extension Engine {
         /// truncate(2), without a handle.
         case cut(ItemID)
         case create(ItemID, [UInt8])
+        case link(ItemID, ItemID, [UInt8])
         case remove(ItemID, [UInt8])
         case rename(ItemID, [UInt8], to: ItemID, [UInt8])
     }
@@ -21,7 +23,7 @@ extension Engine {
     }
 
     /// How long a call waits that holds up others of its directory.
-    static let namePatience = 1.0
+    static let namePatience = TimeSpan.seconds(1)
 
     /// True when nobody claims or presents anything: what every call asks first.
     @inline(__always)
@@ -37,9 +39,7 @@ extension Engine {
             pending.fulfill(.success(try outcome.get()))
             return pending
         }
-        guard !isUncoordinated, caller.thread > 0, announcer.withLock({ $0 })?.isAnnouncer(caller.thread) != true,
-            mayConcern(use)
-        else { return nil }
+        guard !isUncoordinated, caller.thread > 0, !isAnnouncer(caller), mayConcern(use) else { return nil }
         guard let items = try items(of: use), !items.isEmpty, concerns(items) else { return nil }
         let process = ProcessTree.process(of: caller.thread)
         let above = ProcessTree.ancestors(of: process) + [process]
@@ -55,8 +55,10 @@ extension Engine {
             needsSettling: false
         )
         request.process = process
+        request.isBrief = !use.mayWait
+        request.isOfWriter = use.changedItem.map { live.isWritable($0) } ?? false
         let error: Errno = use.mayWait ? .timedOut : .busy
-        let patience = use.mayWait ? Double(configuration.openTimeout.components.seconds) : Engine.namePatience
+        let patience = use.mayWait ? configuration.openTimeout : Engine.namePatience
         let isAtOnce = Mutex(true)
         let number = coordination.claim(request, timeout: patience, entries: items.map(\.0)) {
             [contentQueue, coordination] result in
@@ -87,7 +89,7 @@ extension Engine {
         coordination.act { state, _ in
             switch use {
             case .open(let id, _), .change(let id), .cut(let id): state.table.isWide || state.watched[id] != nil
-            case .create, .remove, .rename: true
+            case .create, .link, .remove, .rename: true
             }
         }
     }
@@ -120,6 +122,10 @@ extension Engine {
                 return try places(of: id).map { ($0, writes ? .write(nil) : .read([])) }
             case .change(let id), .cut(let id): return try places(of: id).map { ($0, .write(nil)) }
             case .create(let parent, let name): return try place(parent, name).map { [($0, .write(nil))] }
+            case .link(let id, let parent, let name):
+                // The new name stands for the bytes that are there now.
+                guard let new = try place(parent, name) else { return nil }
+                return try places(of: id).map { ($0, .read(.withoutChanges)) } + [(new, .write(nil))]
             case .remove(let parent, let name): return try place(parent, name).map { [($0, .write(.forDeleting))] }
             case .rename(let parent, let name, let newParent, let newName):
                 guard let from = try place(parent, name), let to = try place(newParent, newName) else { return nil }
@@ -138,15 +144,21 @@ extension Engine.PlainUse {
     fileprivate var mayWait: Bool {
         switch self {
         case .open, .cut: true
-        case .change, .create, .remove, .rename: false
+        case .change, .create, .link, .remove, .rename: false
         }
+    }
+
+    /// The item that a call changes, which may have it open.
+    fileprivate var changedItem: ItemID? {
+        if case .change(let id) = self { return id }
+        return nil
     }
 
     /// The item of a call that may come again after a look-up.
     fileprivate var awaitedItem: ItemID? {
         switch self {
         case .open(let id, _), .cut(let id): id
-        case .change, .create, .remove, .rename: nil
+        case .change, .create, .link, .remove, .rename: nil
         }
     }
 

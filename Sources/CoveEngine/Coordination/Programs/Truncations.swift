@@ -1,3 +1,4 @@
+internal import CoveClaims
 public import CoveCore
 internal import Glibc
 internal import Synchronization
@@ -10,13 +11,13 @@ final class Truncations: Sendable {
     private struct Waiting {
         let item: ItemID
         let pending: Pending<Engine.PlainClaim>
-        let expires: Int64
+        let expires: MonotonicTime
     }
 
     private struct Outcome {
         let item: ItemID
         let result: Result<Engine.PlainClaim, Errno>
-        let expires: Int64
+        let expires: MonotonicTime
     }
 
     private struct State {
@@ -25,7 +26,7 @@ final class Truncations: Sendable {
     }
 
     /// How long the kernel may take to come back.
-    private static let patience: Int64 = 5_000_000_000
+    private static let patience = TimeSpan.seconds(5)
 
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
@@ -74,7 +75,7 @@ final class Truncations: Sendable {
     }
 
     /// What the kernel did not come back for, because its program was killed or does without.
-    func expire(before now: Int64) -> (waits: [Pending<Engine.PlainClaim>], claims: [Engine.PlainClaim]) {
+    func expire(before now: MonotonicTime) -> (waits: [Pending<Engine.PlainClaim>], claims: [Engine.PlainClaim]) {
         if isEmpty { return ([], []) }
         let (waits, outcomes) = state.withLock { state in
             let waits = state.waiting.filter { $0.value.expires < now }
@@ -133,7 +134,7 @@ extension Engine {
     }
 
     /// Calls that don't come back leave the queue, or give up what they got.
-    func expireTruncations(before now: Int64) {
+    func expireTruncations(before now: MonotonicTime) {
         let (waits, claims) = truncations.expire(before: now)
         for pending in waits { abandon(pending) }
         for claim in claims { end(claim) }
@@ -154,7 +155,7 @@ extension Engine.PlainUse {
         switch self {
         case .open(let id, let flags): flags & O_TRUNC != 0 ? id : nil
         case .cut(let id): id
-        case .change, .create, .remove, .rename: nil
+        case .change, .create, .link, .remove, .rename: nil
         }
     }
 }

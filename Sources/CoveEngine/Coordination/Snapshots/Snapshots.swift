@@ -82,9 +82,29 @@ struct Snapshots {
         }
     }
 
-    private func add(_ directory: ItemID, _ path: String, to writer: inout ZipWriter) throws(Errno) {
-        try writer.addDirectory(path)
-        let entries = try engine.catalog.read { database throws(Errno) in
+    /// Adds a directory and all in it: one directory after the other, however deep they lie in each other.
+    private func add(_ root: ItemID, _ path: String, to writer: inout ZipWriter) throws(Errno) {
+        var waiting = [(root, path)]
+        while let (directory, path) = waiting.popLast() {
+            try writer.addDirectory(path)
+            for (name, row) in try entries(of: directory) where !engine.localNames.matches(name, row.kind) {
+                let inner = path + String(decoding: name, as: UTF8.self)
+                switch row.kind {
+                case .directory: waiting.append((row.id, inner + "/"))
+                case .symbolicLink: try writer.addLink(inner, to: row.target ?? [])
+                case .file:
+                    try writer.addFile(inner, permissions: row.permissions, modified: row.modificationTime) {
+                        file,
+                        offset throws(Errno) in try copy(row.id, into: file, at: offset)
+                    }
+                default: continue
+                }
+            }
+        }
+    }
+
+    private func entries(of directory: ItemID) throws(Errno) -> [(name: [UInt8], row: ItemRow)] {
+        try engine.catalog.read { database throws(Errno) in
             var found: [(name: [UInt8], row: ItemRow)] = []
             var failure: Errno?
             try database.eachEntry(of: directory, after: 0) { entry in
@@ -97,19 +117,6 @@ struct Snapshots {
             }
             if let failure { throw failure }
             return found
-        }
-        for (name, row) in entries where !engine.scratchNames.matches(name) {
-            let inner = path + String(decoding: name, as: UTF8.self)
-            switch row.kind {
-            case .directory: try add(row.id, inner + "/", to: &writer)
-            case .symbolicLink: try writer.addLink(inner, to: row.target ?? [])
-            case .file:
-                try writer.addFile(inner, permissions: row.permissions, modified: row.modificationTime) {
-                    file,
-                    offset throws(Errno) in try copy(row.id, into: file, at: offset)
-                }
-            default: continue
-            }
         }
     }
 }

@@ -5,6 +5,8 @@ internal import Glibc
 struct ZipWriter {
     private struct Member {
         var name: [UInt8]
+        /// What an archive can tell of it.
+        var nameLength: UInt16
         var checksum: UInt32 = 0
         var size: UInt64 = 0
         var offset: UInt64
@@ -48,7 +50,14 @@ struct ZipWriter {
         modified: Timestamp,
         _ body: (Int32, Int64) throws(Errno) -> Int64
     ) throws(Errno) {
-        var member = Member(name: Array(path.utf8), offset: position, mode: mode, time: Self.time(modified))
+        guard let length = UInt16(exactly: path.utf8.count) else { throw .nameTooLong }
+        var member = Member(
+            name: Array(path.utf8),
+            nameLength: length,
+            offset: position,
+            mode: mode,
+            time: Self.time(modified)
+        )
         // The header always has room for sizes beyond 4 GiB.
         let header = 30 + member.name.count + 20
         let start = position + UInt64(header)
@@ -70,7 +79,7 @@ struct ZipWriter {
         bytes.add(member.checksum)
         bytes.add(UInt32(Self.large))
         bytes.add(UInt32(Self.large))
-        bytes.add(UInt16(member.name.count))
+        bytes.add(member.nameLength)
         bytes.add(UInt16(20))
         bytes.all += member.name
         bytes.add(UInt16(1))
@@ -92,7 +101,7 @@ struct ZipWriter {
         bytes.add(member.checksum)
         bytes.add(UInt32(Self.large))
         bytes.add(UInt32(Self.large))
-        bytes.add(UInt16(member.name.count))
+        bytes.add(member.nameLength)
         bytes.add(UInt16(28))
         bytes.add(UInt16(0))
         bytes.add(UInt16(0))

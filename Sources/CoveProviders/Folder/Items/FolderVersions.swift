@@ -2,25 +2,27 @@ internal import CoveCore
 
 extension FileStatus {
     /// The lasting part of the remote id: an inode number is reused, together with its time of birth it is not.
-    var identity: String { "\(inode):\(birthTime.rawValue)" }
+    var identity: String { "\(inode):\(birthTime)" }
 
     /// Names the bytes.
     ///
     /// A symbolic link's target is part of it.
     func contentVersion(target: [UInt8]?) -> ContentVersion {
         switch kind {
-        case .directory: ContentVersion([])
+        case .directory: .directory
         case .symbolicLink:
-            ContentVersion("\(size):\(modificationTime.rawValue):\(identity):\(stableHash(target ?? []))")
+            ContentVersion("\(size):\(modificationTime):\(identity):\(stableHash(target ?? []))")
         case .file, .fifo, .socket, .characterDevice, .blockDevice:
-            ContentVersion("\(size):\(modificationTime.rawValue):\(identity)")
+            ContentVersion("\(size):\(modificationTime):\(identity)")
         }
     }
 
     /// Names everything else: the change time stands for the attributes that are not in it by themselves.
     var metadataVersion: MetadataVersion {
         let mode = String(permissions, radix: 8)
-        return MetadataVersion("\(mode):\(user):\(group):\(modificationTime.rawValue):\(changeTime.rawValue)")
+        return MetadataVersion(
+            "\(mode):\(user):\(group):\(modificationTime):\(changeTime)"
+        )
     }
 }
 

@@ -15,7 +15,8 @@ struct MetadataWriter {
             try allow { () throws(Errno) in try System.fchmod(file, permissions & 0o7777) }
         }
         if let attributes = metadata.extendedAttributes { setAttributes(attributes, file) }
-        if let time = metadata.modificationTime {
+        // To set what is set already would be a change to others.
+        if let time = metadata.modificationTime, !isStrict || time != now.modificationTime {
             try allow { () throws(Errno) in try System.setModificationTime(file, time) }
         }
     }

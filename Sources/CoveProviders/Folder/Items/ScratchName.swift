@@ -64,7 +64,7 @@ struct ScratchName {
     /// True when nobody is at work on it any more: its process is dead, or it has not been touched for a day.
     func isAbandoned(_ status: FileStatus) -> Bool {
         if host == Self.thisHost, kill(process, 0) == -1, Errno.current == Errno(ESRCH) { return true }
-        return System.now().rawValue - status.changeTime.rawValue > 86_400_000_000_000
+        return System.now() - status.changeTime > .seconds(86_400)
     }
 
     func allowsDeleting(_ version: ContentVersion) -> Bool { Array(stableHash(version.bytes).utf8) == base }

@@ -9,6 +9,14 @@ struct ChangeLog {
         case entry(WatchedEntry)
         /// All of a directory is to be listed again.
         case directory(Int)
+
+        /// The number of the directory that it is in.
+        var directory: Int {
+            switch self {
+            case .entry(let entry): entry.directory
+            case .directory(let number): number
+            }
+        }
     }
 
     /// Above this many, the entries of a directory give way to the directory itself.

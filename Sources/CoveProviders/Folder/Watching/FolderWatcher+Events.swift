@@ -11,8 +11,8 @@ extension FolderWatcher {
         var places: [WatchedEntry] = []
         var created: [WatchedEntry] = []
         var isOpen = false
-        var opened: Int64 = 0
-        var last: Int64 = 0
+        var opened = MonotonicTime.distantPast
+        var last = MonotonicTime.distantPast
         var hasOverflowed = false
         /// The rename whose other half may still be on its way.
         var openCookie: UInt32 = 0
@@ -20,17 +20,19 @@ extension FolderWatcher {
 
     /// When a file being written was first and last written.
     private struct Writing {
-        let first: Int64
-        var last: Int64
+        let first: MonotonicTime
+        var last: MonotonicTime
     }
 
     /// What only the thread itself uses.
     private struct Run {
         var batch = Batch()
         var writing: [WatchedEntry: Writing] = [:]
-        var nextPoll: Int64
-        var nextRescan: Int64
-        var nextSearch: Int64 = 0
+        /// Names under which a directory appeared in one that is nowhere.
+        var unplaced: [WatchedEntry] = []
+        var nextPoll: MonotonicTime
+        var nextRescan: MonotonicTime
+        var nextSearch = MonotonicTime.distantPast
         /// Those who wait for the open batch to be recorded.
         var drains: [DispatchSemaphore] = []
 
@@ -52,8 +54,8 @@ extension FolderWatcher {
                 pollfd(fd: inotify, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
             ]
-            let wait = max(0, deadline(run) - System.monotonic())
-            _ = poll(&descriptors, 2, Int32(clamping: (wait + 999_999) / 1_000_000))
+            let wait = deadline(run) - System.monotonic()
+            _ = poll(&descriptors, 2, wait.pollMilliseconds)
             var counter: UInt64 = 0
             if descriptors[1].revents != 0 { _ = read(wake, &counter, 8) }
             if state.withLock({ $0.hasEnded }) { break }
@@ -85,7 +87,7 @@ extension FolderWatcher {
         }
     }
 
-    private func deadline(_ run: Run) -> Int64 {
+    private func deadline(_ run: Run) -> MonotonicTime {
         var deadline = run.nextRescan
         if run.batch.isOpen { deadline = min(deadline, batchEnd(run.batch)) }
         for writing in run.writing.values { deadline = min(deadline, end(writing)) }
@@ -95,18 +97,18 @@ extension FolderWatcher {
         return deadline
     }
 
-    private func batchEnd(_ batch: Batch) -> Int64 {
+    private func batchEnd(_ batch: Batch) -> MonotonicTime {
         if batch.hasOverflowed { return batch.opened }
         let end = min(batch.last + timing.quiet, batch.opened + timing.limit)
-        return batch.openCookie == 0 ? end : max(end, batch.last + 10_000_000)
+        return batch.openCookie == 0 ? end : max(end, batch.last + .milliseconds(10))
     }
 
-    private func end(_ writing: Writing) -> Int64 {
+    private func end(_ writing: Writing) -> MonotonicTime {
         min(writing.last + timing.unfinished, writing.first + timing.unfinishedLimit)
     }
 
     /// Does what is due.
-    private func work(_ run: inout Run, _ now: Int64) {
+    private func work(_ run: inout Run, _ now: MonotonicTime) {
         for (entry, writing) in run.writing where end(writing) <= now {
             run.writing[entry] = nil
             run.batch.changes.append(.entry(entry))
@@ -129,14 +131,14 @@ extension FolderWatcher {
         }
     }
 
-    private func open(_ batch: inout Batch, _ now: Int64) {
+    private func open(_ batch: inout Batch, _ now: MonotonicTime) {
         if batch.isOpen { return }
         batch.isOpen = true
         batch.opened = now
         batch.last = now
     }
 
-    private func take(_ events: [InotifyEvent], _ now: Int64, _ run: inout Run, _ state: inout State) {
+    private func take(_ events: [InotifyEvent], _ now: MonotonicTime, _ run: inout Run, _ state: inout State) {
         for event in events {
             open(&run.batch, now)
             run.batch.last = now
@@ -173,13 +175,17 @@ extension FolderWatcher {
     private func takeNamed(
         _ event: InotifyEvent,
         _ number: Int,
-        _ now: Int64,
+        _ now: MonotonicTime,
         _ run: inout Run,
         _ state: inout State
     ) {
-        if FileName(unchecked: event.name).isReserved { return }
         let entry = WatchedEntry(directory: number, name: event.name)
         let isDirectory = event.has(Int(IN_ISDIR))
+        if FileName(unchecked: event.name).isReserved {
+            // One that was listed under a hidden name has left it.
+            if event.has(Int(IN_MOVED_FROM)), let known = state.tree.node(at: entry) { state.tree.detach(known) }
+            return
+        }
         let appears = event.has(Int(IN_CREATE)) || event.has(Int(IN_MOVED_TO))
         if isDirectory, appears || event.has(Int(IN_MOVED_FROM)) || event.has(Int(IN_DELETE)) {
             if let known = state.tree.node(at: entry) { state.tree.detach(known) }
@@ -216,7 +222,7 @@ extension FolderWatcher {
             state.withLock { $0.strays.formUnion($0.tree.detached) }
             return verify(tree)
         }
-        settle(run.batch.places, tree)
+        settle(&run, tree)
         for entry in run.batch.created where run.writing[entry] != nil {
             // A link is complete as soon as it is there: nobody will close it.
             guard let status = status(entry, tree), status.kind != .file || status.linkCount > 1 else { continue }
@@ -228,10 +234,17 @@ extension FolderWatcher {
         record(run.batch.changes)
     }
 
+    /// Tells changes; a directory that is nowhere just now waits until it comes up.
     func record(_ changes: [ChangeLog.Change]) {
         if changes.isEmpty { return }
-        state.withLock { $0.changes.append(changes) }
-        signal.fire()
+        let isNews = state.withLock { state -> Bool in
+            let told = changes.filter { state.tree.path($0.directory) != nil }
+            let directories = Set(changes.map(\.directory))
+            let moving = directories.filter { state.tree.nodes[$0] != nil && state.tree.path($0) == nil }
+            state.changes.append(told + moving.map { .directory($0) })
+            return !told.isEmpty
+        }
+        if isNews { signal.fire() }
     }
 
     private func status(_ entry: WatchedEntry, _ tree: borrowing FolderTree) -> FileStatus? {
@@ -239,10 +252,18 @@ extension FolderWatcher {
         return try? System.status(tree.root.raw, path.appending(FileName(unchecked: entry.name)).bytes)
     }
 
-    /// Puts every directory that moved where it is now, and ends the watches of those that are nowhere.
-    private func settle(_ places: [WatchedEntry], _ tree: borrowing FolderTree) {
-        var places = places
-        var isMoving = state.withLock { !$0.tree.detached.isEmpty }
+    /// This many directories may be nowhere before they are forgotten.
+    private static let mostDetached = 1000
+
+    /// Puts every directory that moved where it is now.
+    ///
+    /// One that is nowhere may come up later, in the place it had as well, and would be taken for known: its watch goes on
+    /// until it is deleted.
+    ///
+    /// A listing may have put one where it was before: where it has been seen now is what counts.
+    private func settle(_ run: inout Run, _ tree: borrowing FolderTree) {
+        var places = run.unplaced + run.batch.places
+        var isMoving = !places.isEmpty
         while isMoving, !places.isEmpty {
             isMoving = false
             for (index, place) in places.enumerated().reversed() {
@@ -250,15 +271,23 @@ extension FolderWatcher {
                 places.remove(at: index)
                 guard status.kind == .directory else { continue }
                 state.withLock { state in
-                    guard let number = state.tree.detachedNode(DirectoryKey(status)) else { return }
+                    guard let number = state.tree.node(key: DirectoryKey(status)) else { return }
                     state.tree.attach(number, at: place)
                     state.strays.remove(number)
                 }
                 isMoving = true
             }
         }
+        // What moved into a directory that is on the move itself comes up with it.
+        run.unplaced = state.withLock { state in
+            places.filter { state.tree.nodes[$0.directory] != nil && state.tree.path($0.directory) == nil }
+        }
+        if run.unplaced.count > Self.mostDetached { run.unplaced = [] }
         state.withLock { state in
-            for number in state.tree.detached.subtracting(state.strays) { forget(number, &state) }
+            let lost = state.tree.detached.subtracting(state.strays)
+            for number in lost where lost.count > Self.mostDetached || state.tree.nodes[number]?.watch == -1 {
+                forget(number, &state)
+            }
         }
     }
 

@@ -36,7 +36,7 @@ extension FolderWatcher {
 
     private func watchAgain(_ path: RemotePath, in tree: borrowing FolderTree) {
         guard let opened = try? tree.directory(path) else { return }
-        try? watch(path, opened.raw, in: tree)
+        _ = try? watch(path, opened.raw, in: tree)
     }
 
     /// Looks for a lost source; true when it is back.
@@ -76,13 +76,13 @@ extension FolderWatcher {
         guard let status = try? System.status(descriptor) else { return false }
         let isSame = state.withLock { state in state.tree.nodes[number]?.key.isSame(status) ?? false }
         guard isSame || path.isRoot else { return false }
-        return (try? watch(path, descriptor, in: tree)) != nil
+        return (try? watch(path, descriptor, in: tree)) == true
     }
 }
 
 extension DirectoryKey {
     /// The same directory, though its file system may have been mounted anew under another device number.
     func isSame(_ status: FileStatus) -> Bool {
-        inode == status.inode && birthTime == status.birthTime.rawValue
+        inode == status.inode && birthTime == status.birthTime
     }
 }

@@ -16,6 +16,8 @@ final class FolderWatcher: Sendable {
         var wake: Int32
         /// Directories that lost their place while events were lost, kept until they are found again.
         var strays: Set<Int> = []
+        /// Directories of which something was told lately, as they were placed then.
+        var told: [Int: (placed: Int, time: MonotonicTime)] = [:]
         var watches = 0
         var isLost = false
         var hasEnded = false
@@ -56,7 +58,7 @@ final class FolderWatcher: Sendable {
 
     /// Watches the root and starts the thread.
     func begin(_ tree: borrowing FolderTree) throws(ProviderError) {
-        try watch(.root, tree.root.raw, in: tree)
+        _ = try watch(.root, tree.root.raw, in: tree)
         DispatchQueue(label: "cove.folder.watch").async { self.run() }
     }
 
@@ -114,31 +116,75 @@ final class FolderWatcher: Sendable {
     }
 
     /// Watches an open directory, and those above it so that their renames keep the path right.
-    func watch(_ path: RemotePath, _ descriptor: Int32, in tree: borrowing FolderTree) throws(ProviderError) {
-        var above: [FileName] = []
+    ///
+    /// False when it is not at the path any more: nothing will tell where it went, unless that is looked for now.
+    func watch(
+        _ path: RemotePath,
+        _ descriptor: Int32,
+        in tree: borrowing FolderTree
+    ) throws(ProviderError) -> Bool {
+        var above: [RemotePath] = []
         for name in path.names.dropLast() {
-            above.append(name)
-            let ancestor = RemotePath(above)
-            if state.withLock({ $0.tree.node(at: ancestor) }) != nil { continue }
+            let ancestor = (above.last ?? .root).appending(name)
+            above.append(ancestor)
+            if isWatched(ancestor, in: tree) { continue }
             let opened = try tree.directory(ancestor)
-            try register(ancestor, opened.raw)
+            try register(ancestor, opened.raw, in: tree)
         }
-        try register(path, descriptor)
+        try register(path, descriptor, in: tree)
+        if path.isRoot || state.withLock({ $0.hasEnded }) { return true }
+        // From here on every move is told; one that came before is seen.
+        let status = try attempt("\(path)") { () throws(Errno) in try System.status(descriptor) }
+        let isHere = state.withLock { state in
+            state.tree.node(at: path).flatMap { state.tree.nodes[$0] }?.key.isSame(status) ?? false
+        }
+        above.append(path)
+        if isHere, above.allSatisfy({ isWatched($0, in: tree) }) { return true }
+        state.withLock { state in
+            if let number = state.tree.node(at: path) { state.tree.detach(number) }
+        }
+        return false
     }
 
-    private func register(_ path: RemotePath, _ descriptor: Int32) throws(ProviderError) {
+    /// True when the directory that is at a path is the one that is watched there.
+    private func isWatched(_ path: RemotePath, in tree: borrowing FolderTree) -> Bool {
+        guard let status = try? System.status(tree.root.raw, path.bytes) else { return false }
+        return state.withLock { state in
+            state.tree.node(at: path).flatMap { state.tree.nodes[$0] }?.key.isSame(status) ?? false
+        }
+    }
+
+    /// Has a directory listed again.
+    func report(_ path: RemotePath) {
+        let number = state.withLock { $0.tree.node(at: path) }
+        if let number { record([.directory(number)]) }
+    }
+
+    private func register(
+        _ path: RemotePath,
+        _ descriptor: Int32,
+        in tree: borrowing FolderTree
+    ) throws(ProviderError) {
         let status = try attempt("\(path)") { () throws(Errno) in try System.status(descriptor) }
         let key = DirectoryKey(status)
         // A change within the same step of the clock would leave the time as it is: then look again.
-        let isSettled = System.now().rawValue - status.modificationTime.rawValue > 10_000_000
+        let isSettled = System.now() - status.modificationTime > .milliseconds(10)
         let modified = isSettled ? status.modificationTime : Timestamp(0)
-        let problem = state.withLock { state -> String? in
-            if state.hasEnded { return nil }
+        let (problem, before) = state.withLock { state -> (String?, WatchedEntry?) in
+            if state.hasEnded { return (nil, nil) }
             let (watch, problem) = addWatch(descriptor, &state)
+            let known = watch >= 0 ? state.tree.node(watch: watch).flatMap { state.tree.nodes[$0] } : nil
             place(path, key, watch, modified, &state)
-            return problem
+            guard let known, !known.isDetached else { return (problem, nil) }
+            return (problem, WatchedEntry(directory: known.parent, name: known.name))
         }
         if let problem { note(problem) }
+        // It was opened there, and has moved since: what was known of its place may be what is true.
+        guard let before, !isWatched(path, in: tree) else { return }
+        state.withLock { state in
+            guard let number = state.tree.node(key: key), state.tree.node(at: path) == number else { return }
+            state.tree.attach(number, at: before)
+        }
     }
 
     private func addWatch(_ descriptor: Int32, _ state: inout State) -> (Int32, String?) {
@@ -183,13 +229,14 @@ final class FolderWatcher: Sendable {
         }
     }
 
-    /// Finds a directory again that lost its place while events were lost.
+    /// Finds a directory again that lost its place; one that lost it while events were lost is listed with all below.
     func adopt(_ status: FileStatus, at path: RemotePath) {
         let found = state.withLock { state in
-            guard !state.strays.isEmpty, let name = path.name, let parent = state.tree.node(at: path.parent),
-                let number = state.tree.detachedNode(DirectoryKey(status)), state.strays.remove(number) != nil
+            guard !state.tree.detached.isEmpty, let name = path.name, let parent = state.tree.node(at: path.parent),
+                let number = state.tree.detachedNode(DirectoryKey(status))
             else { return false }
             state.tree.attach(number, at: WatchedEntry(directory: parent, name: name.bytes))
+            if state.strays.remove(number) == nil { return true }
             let below = state.tree.nodes.keys.filter { state.tree.path($0)?.isInside(path) ?? false }
             state.changes.append(below.map { .directory($0) })
             return true

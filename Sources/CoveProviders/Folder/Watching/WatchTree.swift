@@ -3,13 +3,13 @@ internal import CoveCore
 /// Which directory a watched one is, whatever its path.
 struct DirectoryKey: Hashable {
     let inode: UInt64
-    let birthTime: Int64
+    let birthTime: Timestamp
     let device: UInt64
 }
 
 extension DirectoryKey {
     init(_ status: FileStatus) {
-        self.init(inode: status.inode, birthTime: status.birthTime.rawValue, device: status.device)
+        self.init(inode: status.inode, birthTime: status.birthTime, device: status.device)
     }
 }
 
@@ -34,6 +34,8 @@ struct WatchTree {
         var modified: Timestamp
         var children = 0
         var isDetached = false
+        /// When it came to its place, in moves of any directory.
+        var placed = 0
     }
 
     static let root = 0
@@ -42,9 +44,13 @@ struct WatchTree {
     private(set) var polled = 0
     private var byEntry: [WatchedEntry: Int] = [:]
     private var byWatch: [Int32: Int] = [:]
+    private var byKey: [DirectoryKey: Int] = [:]
+    private var moves = 0
     private var nextNumber = 1
 
     func node(watch: Int32) -> Int? { byWatch[watch] }
+
+    func node(key: DirectoryKey) -> Int? { byKey[key] }
 
     func node(at entry: WatchedEntry) -> Int? { byEntry[entry] }
 
@@ -68,6 +74,18 @@ struct WatchTree {
         return RemotePath(names.reversed())
     }
 
+    /// A number that grows with each move of the directory or of one above it; nil while it has no path.
+    func placed(_ number: Int) -> Int? {
+        var last = 0
+        var number = number
+        while number != Self.root {
+            guard let node = nodes[number], !node.isDetached else { return nil }
+            last = max(last, node.placed)
+            number = node.parent
+        }
+        return last
+    }
+
     mutating func insertRoot(_ key: DirectoryKey, watch: Int32, modified: Timestamp) {
         nodes[Self.root] = Node(parent: Self.root, name: [], key: key, watch: -1, modified: modified)
         polled += 1
@@ -82,6 +100,7 @@ struct WatchTree {
         nodes[number] = Node(parent: entry.directory, name: entry.name, key: key, watch: -1, modified: modified)
         nodes[entry.directory]?.children += 1
         byEntry[entry] = number
+        byKey[key] = number
         polled += 1
         setWatch(number, watch)
     }
@@ -115,6 +134,8 @@ struct WatchTree {
         nodes[number]?.isDetached = false
         nodes[number]?.parent = entry.directory
         nodes[number]?.name = entry.name
+        moves += 1
+        nodes[number]?.placed = moves
         nodes[entry.directory]?.children += 1
         byEntry[entry] = number
     }
@@ -134,6 +155,7 @@ struct WatchTree {
             setWatch(number, -1)
             polled -= 1
             byEntry[WatchedEntry(directory: node.parent, name: node.name)] = nil
+            if byKey[node.key] == number { byKey[node.key] = nil }
             detached.remove(number)
             nodes[number] = nil
         }

@@ -14,6 +14,8 @@ struct S3Call: Sendable {
     /// Asking twice does no harm.
     var isRepeatable = false
     var isBulk = false
+    /// How many times the stall limit the server may think before it answers.
+    var patience = 1
 
     init(_ method: String, _ key: [UInt8]? = nil, query: [(name: String, value: String)] = []) {
         self.method = method
@@ -33,10 +35,10 @@ final class S3Client: Sendable {
     private struct State {
         var credentials: S3Credentials?
         var region: String
-        /// Requests are signed with a time that is ahead of the one here by so many seconds, as the server wanted.
-        var offset: Int64 = 0
-        /// The server's clock is ahead by so many seconds, by its last answer.
-        var ahead: Int64 = 0
+        /// Requests are signed with a time that is ahead of the one here by so much, as the server wanted.
+        var offset = TimeSpan.zero
+        /// The server's clock is ahead by so much, by its last answer.
+        var ahead = TimeSpan.zero
     }
 
     init(_ address: S3Address, login: @escaping @Sendable () async -> Credentials?, _ http: HTTPClient) {
@@ -45,6 +47,9 @@ final class S3Client: Sendable {
         self.http = http
         state = Mutex(State(region: S3Credentials.region(address)))
     }
+
+    /// How long a page of a listing may take.
+    var pageLimit: TimeSpan { http.pageLimit }
 
     /// Makes new connections in the place of those from before.
     func renewConnections() { http.renewConnections() }
@@ -72,11 +77,11 @@ final class S3Client: Sendable {
     }
 
     /// The time at the server, by whose clock what it holds is dated; the one here may be hours wrong.
-    var now: Timestamp { Timestamp(System.now().rawValue &+ state.withLock { $0.ahead } &* 1_000_000_000) }
+    var now: Timestamp { System.now() + state.withLock { $0.ahead } }
 
     private func noteTime(_ head: HTTPHead) {
         guard let there = head["date"].flatMap({ HTTPDate.parse($0) }) else { return }
-        let ahead = there.seconds - System.now().seconds
+        let ahead = there - System.now().wholeSecond
         state.withLock { $0.ahead = ahead }
     }
 
@@ -97,10 +102,12 @@ final class S3Client: Sendable {
                 failure = try await explanation(of: failure)
             }
             attempts += 1
-            if failure.code == .internalError, call.isRepeatable, attempts < 4 {
-                // By its definition this passes.
+            if failure.code == .internalError && call.isRepeatable || Self.isMoment(call, failure), attempts < 6 {
+                // This passes.
                 do {
-                    try await Task.sleep(for: .milliseconds(Int64.random(in: 50...100) << attempts))
+                    try await Task.sleep(
+                        for: TimeSpan.random(in: .milliseconds(50)...(.milliseconds(100))).doubled(attempts)
+                    )
                 } catch {
                     throw .cancelled
                 }
@@ -109,6 +116,11 @@ final class S3Client: Sendable {
             guard corrections < 2, try await correct(failure, response.head, offset) else { return .failure(failure) }
             corrections += 1
         }
+    }
+
+    /// True where a new object found no folder: some servers have folders below, and remove each with its last object.
+    private static func isMoment(_ call: S3Call, _ failure: S3Failure) -> Bool {
+        call.method == "PUT" && failure.code == .noSuchKey && !call.headers.contains { $0.name == "x-amz-copy-source" }
     }
 
     /// True for an error that came after the server had promised success: a copy or a completion takes long.
@@ -130,7 +142,7 @@ final class S3Client: Sendable {
     private func correct(
         _ failure: S3Failure,
         _ head: HTTPHead,
-        _ offset: Int64
+        _ offset: TimeSpan
     ) async throws(ProviderError) -> Bool {
         if correctTime(failure, head, offset) { return true }
         switch failure.code {
@@ -152,13 +164,13 @@ final class S3Client: Sendable {
     }
 
     /// Takes the server's clock for what is signed, if that may be why it refused; some say only that they do.
-    private func correctTime(_ failure: S3Failure, _ head: HTTPHead, _ used: Int64) -> Bool {
+    private func correctTime(_ failure: S3Failure, _ head: HTTPHead, _ used: TimeSpan) -> Bool {
         let isSaid = failure.code == .requestTimeTooSkewed || failure.code == .requestExpired
         guard isSaid || [400, 403].contains(failure.status),
             let there = head["date"].flatMap({ HTTPDate.parse($0) })
         else { return false }
-        let offset = there.seconds - System.now().seconds
-        guard abs(used - offset) > (isSaid ? 1 : 240) else { return false }
+        let offset = there - System.now().wholeSecond
+        guard (used - offset).magnitude > .seconds(isSaid ? 1 : 240) else { return false }
         state.withLock { $0.offset = offset }
         return true
     }
@@ -176,7 +188,7 @@ final class S3Client: Sendable {
     private func signed(_ call: S3Call) async throws(ProviderError) -> HTTPRequest {
         let credentials = try await credentials()
         let (region, offset) = state.withLock { ($0.region, $0.offset) }
-        let time = Timestamp(System.now().rawValue &+ offset &* 1_000_000_000)
+        let time = System.now() + offset
         let signature = S3Signature(credentials: credentials, region: region, time: time)
         let place = address.place(of: call.key, in: region)
         var headers = call.headers
@@ -199,6 +211,7 @@ final class S3Client: Sendable {
         request.body = call.body
         request.isRepeatable = call.isRepeatable
         request.isBulk = call.isBulk
+        request.patience = call.patience
         return request
     }
 }

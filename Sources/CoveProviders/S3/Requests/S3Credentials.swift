@@ -12,7 +12,7 @@ struct S3Credentials: Sendable, Equatable {
     static func find(
         login: Credentials?,
         address: S3Address,
-        environment: (String) -> String? = { getenv($0).map { String(cString: $0) } }
+        environment: (String) -> String? = { ProcessEnvironment.value($0) }
     ) throws(ProviderError) -> S3Credentials {
         if let login { return S3Credentials(accessKey: login.user, secretKey: login.password) }
         if address.profile == nil, let key = environment("AWS_ACCESS_KEY_ID"),
@@ -36,7 +36,7 @@ struct S3Credentials: Sendable, Equatable {
     /// The region to begin with.
     static func region(
         _ address: S3Address,
-        environment: (String) -> String? = { getenv($0).map { String(cString: $0) } }
+        environment: (String) -> String? = { ProcessEnvironment.value($0) }
     ) -> String {
         if let region = address.region ?? environment("AWS_REGION") ?? environment("AWS_DEFAULT_REGION") {
             return region

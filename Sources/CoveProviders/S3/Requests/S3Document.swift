@@ -11,6 +11,7 @@ final class S3Document: XMLHandler {
     private let onRow: (_ name: String, _ fields: Fields) throws(ProviderError) -> Void
     private var row: String?
     private var fields: Fields = [:]
+    private(set) var completed = 0
     /// The root element's name, empty before it.
     private(set) var root = ""
     /// What stands outside of the rows.
@@ -63,6 +64,7 @@ final class S3Document: XMLHandler {
         }
         if row == name {
             self.row = nil
+            completed += 1
             try onRow(name, fields)
         } else {
             guard fields.count < Self.fieldLimit else { throw .failed("the server's answer has too many parts", nil) }

@@ -55,10 +55,13 @@ struct S3Failure: Error, Sendable, Equatable {
     var code: Code
     /// The server's code and message, for people.
     var text: String
+    /// How long the server wants to be left alone.
+    var retryAfter: TimeSpan?
 
     /// Reads an answer that is an error; the body may be anything.
     init(_ response: HTTPResponse) {
         status = response.status
+        retryAfter = response.head.retryAfter
         let document = try? S3Document.read(response.body)
         let name = document?.root == "Error" ? document?["Code"] : nil
         code = name.flatMap { Code(rawValue: $0) } ?? .other
@@ -68,6 +71,12 @@ struct S3Failure: Error, Sendable, Equatable {
 
     /// True for a condition that did not hold, or could not be decided among others' requests.
     var isPrecondition: Bool { code == .preconditionFailed || code == .conditionalConflict || status == 412 }
+
+    /// True for what is over when it is asked for again.
+    var passes: Bool { code == .internalError || [429, 502, 503, 504].contains(status) }
+
+    /// True when something in front of the server has answered for it.
+    var isGateway: Bool { status == 502 || status == 504 }
 
     /// What it means for an operation on an object.
     var error: ProviderError {
@@ -87,12 +96,15 @@ struct S3Failure: Error, Sendable, Equatable {
         case .preconditionFailed: .conflict(nil)
         case .conditionalConflict, .operationAborted: .busy
         case .invalidRange: .versionNoLongerAvailable
-        case .slowDown, .slowDownRead, .slowDownWrite, .serviceUnavailable, .requestTimeout:
-            .serverUnreachable("the server is busy: \(text)")
+        case .slowDown, .slowDownRead, .slowDownWrite, .serviceUnavailable: .throttled(retryAfter: retryAfter)
+        case .requestTimeout: .serverUnreachable("the server has waited too long: \(text)")
         case .quotaExceeded, .storageFull, .entityTooLarge: .insufficientQuota(text)
         case .badDigest, .payloadMismatch: .failed("the bytes changed on their way to the server: \(text)", nil)
         case .keyTooLong, .invalidObjectName, .invalidURI, .metadataTooLarge, .notImplemented: .unsupported(text)
-        case .internalError, .other: ProviderError(HTTPResponse(head: HTTPHead(status: status), body: []), doing: text)
+        case .internalError, .other:
+            status == 429 || status == 503
+                ? .throttled(retryAfter: retryAfter)
+                : ProviderError(HTTPResponse(head: HTTPHead(status: status), body: []), doing: text)
         }
     }
 }

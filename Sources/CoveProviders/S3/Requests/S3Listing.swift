@@ -12,9 +12,14 @@ final class S3Listing: BodyReceiver, @unchecked Sendable {
     private var rows: [(name: String, fields: S3Document.Fields)] = []
     private var scanner: XMLScanner?
     private var document: S3Document?
+    private var page: PageLimit
+
+    /// All of it may take so long.
+    init(_ time: TimeSpan) { page = PageLimit(time) }
 
     func begin(_ head: HTTPHead) throws(ProviderError) {
         rows = []
+        page.begin()
         let document = S3Document(rows: ["Contents", "CommonPrefixes"]) {
             [unowned self] name, fields throws(ProviderError) in
             guard rows.count < Self.rowLimit else { throw .failed("the server's listing has no end", nil) }
@@ -24,7 +29,10 @@ final class S3Listing: BodyReceiver, @unchecked Sendable {
         scanner = XMLScanner(document)
     }
 
-    func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError) { try scanner?.parse(bytes) }
+    func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError) {
+        try page.take(bytes)
+        try scanner?.parse(bytes)
+    }
 
     /// Reads what has come.
     func finish() throws(ProviderError) {
@@ -62,18 +70,20 @@ final class S3Listing: BodyReceiver, @unchecked Sendable {
 }
 
 extension S3Client {
-    /// Lists keys in their order, from the start or from where a page has ended.
+    /// Lists keys in their order, from the start, from where a page has ended, or after a key.
     func list(
         _ prefix: [UInt8],
         delimiter: Bool,
         from token: String? = nil,
+        after start: String? = nil,
         limit: Int = 1000
     ) async throws(ProviderError) -> S3Listing {
         var call = S3Call("GET", query: [("list-type", "2"), ("max-keys", "\(limit)"), ("encoding-type", "url")])
         call.query.append(("prefix", String(decoding: prefix, as: UTF8.self)))
         if delimiter { call.query.append(("delimiter", "/")) }
         if let token { call.query.append(("continuation-token", token)) }
-        let listing = S3Listing()
+        if let start { call.query.append(("start-after", start)) }
+        let listing = S3Listing(pageLimit)
         switch try await ask(call, to: listing) {
         case .success: break
         case .failure(let failure):

@@ -63,6 +63,14 @@ struct S3Object: Sendable, Equatable {
     /// What one upload or copy left with the object.
     var token: String? { headers?[Self.tokenHeader] }
 
+    /// What the token of a copy onto itself, for new metadata, begins with.
+    static let describing = "described-"
+
+    /// True for an object that got new metadata since another look at the same version: nobody has made it anew.
+    func isDescribed(since other: S3Object?) -> Bool {
+        token?.hasPrefix(Self.describing) == true && token != other?.token
+    }
+
     /// The item as the engine knows it.
     func item(at path: RemotePath) -> RemoteItem {
         RemoteItem(
@@ -86,7 +94,7 @@ struct S3Object: Sendable, Equatable {
             name: path.name?.bytes ?? [],
             kind: .directory,
             size: 0,
-            contentVersion: ContentVersion([]),
+            contentVersion: .directory,
             metadataVersion: MetadataVersion([]),
             metadata: ItemMetadata()
         )
@@ -114,9 +122,9 @@ struct S3Object: Sendable, Equatable {
 
     /// Seconds since 1970 with a fraction, as other programs write them.
     static func text(_ time: Timestamp) -> String {
-        let magnitude = time.rawValue.magnitude
+        let magnitude = time.nanosecondsSinceEpoch.magnitude
         let fraction = String(magnitude % 1_000_000_000)
-        let seconds = "\(time.rawValue < 0 ? "-" : "")\(magnitude / 1_000_000_000)"
+        let seconds = "\(time < .epoch ? "-" : "")\(magnitude / 1_000_000_000)"
         return magnitude % 1_000_000_000 == 0
             ? seconds : "\(seconds).\(String(repeating: "0", count: 9 - fraction.count))\(fraction)"
     }

@@ -55,7 +55,7 @@ extension DAVServer {
         guard first.size == content.size, let tag = DAVResource.tag(of: first.contentVersion) else { return false }
         let taken = try await assembling(.absent)
         let wrong = try await assembling(.tag(DAVServer.wrongTag))
-        let right = try await assembling(.tag(tag))
+        let right = try await assembling(.tag(condition(tag)))
         return taken == 412 && wrong == 412 && (200..<300).contains(right)
     }
 }
@@ -90,7 +90,7 @@ extension WebDAVProvider {
         request.headers = [("Depth", "\(depth)"), ("Content-Type", "application/xml; charset=utf-8")]
         request.body = .bytes(body)
         request.isRepeatable = true
-        let receiver = MultistatusReceiver(limit: limit)
+        let receiver = MultistatusReceiver(client.pageLimit, limit: limit)
         let response = try await client.send(request, to: receiver)
         guard response.status == 207 else { throw refusal(response, "asking the server") }
         try receiver.finish()

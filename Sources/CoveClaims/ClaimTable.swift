@@ -1,0 +1,385 @@
+package import CoveCore
+
+/// All claims and presenters of an account: decides who may use which item when, and what presenters are asked and told.
+///
+/// Deterministic and free of I/O, clock and locks: each call is one input at a given monotonic time, and leaves in `effects`
+/// what is to be done. A claim waits for every earlier one that it conflicts with, so that all come in turn.
+package struct ClaimTable: ~Copyable {
+    /// How long presenters and holders may take to answer.
+    package struct Limits {
+        package var presenter: TimeSpan
+        package var ping: TimeSpan
+        /// How often a holder that others wait for is asked.
+        package var pingInterval: TimeSpan
+
+        package init(
+            presenter: TimeSpan = .seconds(30),
+            ping: TimeSpan = .seconds(10),
+            pingInterval: TimeSpan = .seconds(5)
+        ) {
+            self.presenter = presenter
+            self.ping = ping
+            self.pingInterval = pingInterval
+        }
+    }
+
+    let limits: Limits
+    let root = PathNode(name: FileName(unchecked: []), parent: nil, isPackage: false)
+    /// What is to be done; whoever called takes it.
+    var effects: [Effect] = []
+    package internal(set) var claims: [Int: Claim] = [:]
+    package internal(set) var presenters: [Int: Presenter] = [:]
+    package internal(set) var sessions: [Int: ClaimSession] = [:]
+    var questions: [QuestionKey: Question] = [:]
+    /// Messages that were not answered in time, and whose.
+    var late: [QuestionKey: Int] = [:]
+    var standings: [StandingKey: Standing] = [:]
+    var deadlines = DeadlineQueue()
+    /// Nodes by their entry's row.
+    package internal(set) var entries: [Int64: PathNode] = [:]
+    /// Nodes that have become empty: programs come back to the same items, so a few stay.
+    private var idle: [PathNode] = []
+    var departures: [RemotePath: Departure] = [:]
+    var wideIntents = 0
+    private var widePresenters = 0
+    private(set) var lastNumber = 0
+
+    package init(limits: Limits = Limits(), after number: Int = 0) {
+        self.limits = limits
+        lastNumber = number
+    }
+
+    /// The items of all claims, also those that wait.
+    package private(set) var itemCount = 0
+
+    /// True when nobody claims or presents anything.
+    package var isEmpty: Bool { claims.isEmpty && presenters.isEmpty }
+
+    /// True when something may concern items that no node is at: packages, and claims on all that a directory holds.
+    package var isWide: Bool { wideIntents > 0 || widePresenters > 0 }
+
+    mutating func nextNumber() -> Int {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    /// Takes what is to be done.
+    package mutating func takeEffects() -> [Effect] {
+        if effects.isEmpty { return [] }
+        defer { effects = [] }
+        return effects
+    }
+
+    // MARK: Sessions
+
+    package mutating func beginSession(_ liveness: ClaimSession.Liveness) -> Int {
+        let number = nextNumber()
+        sessions[number] = ClaimSession(number: number, liveness: liveness)
+        return number
+    }
+
+    /// The holder is gone: its claims end, its presenters vanish, what they were asked counts as answered.
+    package mutating func endSession(_ number: Int, now: MonotonicTime) {
+        guard let session = sessions.removeValue(forKey: number) else { return }
+        removePresenters(of: session, now: now)
+        // The last first, so that none goes on in between.
+        for claim in session.claims.sorted(by: >) { withdraw(claim, ClaimFailure(.cancelled), now: now) }
+    }
+
+    // MARK: Claims
+
+    /// Asks for a claim; its number, which effects name.
+    ///
+    /// The session must be there.
+    package mutating func request(_ request: ClaimRequest, now: MonotonicTime) -> Int {
+        let claim = Claim(number: nextNumber(), request: request, since: now)
+        claims[claim.number] = claim
+        itemCount += request.items.count
+        let session = sessions[request.session]
+        session?.claims.insert(claim.number)
+        for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
+        if request.manner == .plain { claim.request.purposes = coveringPurposes(of: claim) }
+        if let coordinator = request.coordinator, let session, !session.cancelled.isEmpty,
+            session.cancelled.contains(coordinator)
+        {
+            fail(claim, ClaimFailure(.cancelled), now: now)
+            return claim.number
+        }
+        if let coordinator = request.coordinator, let purpose = request.purpose,
+            session?.begin(purpose, of: coordinator) == false
+        {
+            claim.request.purpose = nil
+            fail(claim, ClaimFailure(.invalidArgument, "the coordinator has another purpose"), now: now)
+            return claim.number
+        }
+        if request.manner == .explicit || request.manner == .plain {
+            findWaits(of: claim)
+            for intent in claim.intents { place(intent) }
+            if !claim.waitsFor.isEmpty {
+                guard !isDeadlocked(claim) else {
+                    fail(claim, ClaimFailure(.deadlock), now: now)
+                    return claim.number
+                }
+                guard claim.mayWait else {
+                    fail(claim, ClaimFailure(.timedOut), now: now)
+                    return claim.number
+                }
+                if let deadline = request.deadline { schedule(.claim(claim.number), at: deadline) }
+                for other in claim.waitsFor where other.isGranted { watch(other.session, now: now) }
+                return claim.number
+            }
+        }
+        advance(claim, now: now)
+        if let deadline = request.deadline, claim.mayWait, claim.state != .granted, claim.state != .ended {
+            schedule(.claim(claim.number), at: deadline)
+        }
+        return claim.number
+    }
+
+    /// A session of before, numbered after its claims.
+    package mutating func restoreSession(after number: Int) -> Int {
+        lastNumber = max(lastNumber, number)
+        return beginSession(.answers)
+    }
+
+    /// A claim that was held when the daemon before this one died is held again.
+    package mutating func restore(_ request: ClaimRequest, number: Int, now: MonotonicTime) {
+        lastNumber = max(lastNumber, number)
+        let claim = Claim(number: number, request: request, since: now)
+        claims[number] = claim
+        itemCount += request.items.count
+        sessions[request.session]?.claims.insert(number)
+        for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
+        // What was read for a snapshot has been free since that was made.
+        for intent in claim.intents where !intent.use.isForUploading { place(intent) }
+        claim.state = .granted
+    }
+
+    /// What a claim needs is ready; `existed` tells of its items which are there.
+    package mutating func settled(_ number: Int, existed: [Bool], now: MonotonicTime) {
+        guard let claim = claims[number], claim.state == .settling else { return }
+        for (intent, existed) in zip(claim.intents, existed) { intent.existed = existed }
+        claim.state = .ready
+        advance(claim, now: now)
+    }
+
+    /// Ends a claim; `exists` tells of its items which are there now.
+    package mutating func release(_ number: Int, exists: [Bool]? = nil, now: MonotonicTime) {
+        guard let claim = claims[number] else { return }
+        if claim.isGranted, claim.request.manner == .explicit, !presenters.isEmpty { noteOwnChanges(claim, exists) }
+        end(claim, now: now)
+    }
+
+    /// Ends a claim whose wait ends without a grant, or one that is granted.
+    package mutating func withdraw(_ number: Int, _ failure: ClaimFailure, now: MonotonicTime) {
+        guard let claim = claims[number] else { return }
+        if claim.isGranted { release(number, now: now) } else { fail(claim, failure, now: now) }
+    }
+
+    /// Waiting and later claims of a coordinator fail.
+    package mutating func cancel(_ coordinator: String, session number: Int, now: MonotonicTime) {
+        guard let session = sessions[number] else { return }
+        session.cancelled.insert(coordinator)
+        for claim in session.claims.sorted() {
+            guard let claim = claims[claim], claim.request.coordinator == coordinator, !claim.isGranted else {
+                continue
+            }
+            fail(claim, ClaimFailure(.cancelled), now: now)
+        }
+    }
+
+    /// The items of a claim that only lasts as long as a snapshot takes are free again.
+    package mutating func dropSnapshots(of number: Int, now: MonotonicTime) {
+        guard let claim = claims[number] else { return }
+        for intent in claim.intents {
+            guard case .read(let options) = intent.use, options.contains(.forUploading) else { continue }
+            unplace(intent)
+        }
+        findWaitsAgain(of: claim.blocks.map(\.number), now: now)
+    }
+
+    /// Takes a claim further, as far as it gets.
+    mutating func advance(_ claim: Claim, now: MonotonicTime) {
+        switch claim.state {
+        case .waiting:
+            guard claim.waitsFor.isEmpty else { return }
+            claim.state = .presenters
+            askPresenters(for: claim, now: now)
+            advance(claim, now: now)
+        case .presenters:
+            noteWaiting(claim)
+            guard claim.script.isEmpty else { return }
+            guard claim.request.needsSettling else {
+                claim.state = .ready
+                return advance(claim, now: now)
+            }
+            claim.state = .settling
+            effects.append(.settle(claim: claim.number))
+        case .settling: return
+        case .ready:
+            guard claim.waitsFor.isEmpty else {
+                if !claim.mayWait { fail(claim, ClaimFailure(.timedOut), now: now) }
+                return
+            }
+            claim.state = .granted
+            claim.grantedAfter = lastNumber
+            effects.append(.granted(claim: claim.number))
+            if !claim.blocks.isEmpty { watch(claim.session, now: now) }
+            switch claim.request.manner {
+            case .explicit, .plain: break
+            case .preparing, .evicting: end(claim, now: now)
+            }
+        case .granted, .ended: return
+        }
+    }
+
+    mutating func fail(_ claim: Claim, _ failure: ClaimFailure, now: MonotonicTime) {
+        guard claim.state != .ended else { return }
+        effects.append(.failed(claim: claim.number, failure))
+        end(claim, now: now)
+    }
+
+    /// Takes a claim out, tells presenters, and lets those go on that waited for it.
+    private mutating func end(_ claim: Claim, now: MonotonicTime) {
+        guard claim.state != .ended else { return }
+        let wasGranted = claim.isGranted
+        let waited = !claim.waitsFor.isEmpty
+        if waited { forgetWaits(of: claim) }
+        claim.state = .ended
+        claims[claim.number] = nil
+        itemCount -= claim.request.items.count
+        sessions[claim.session]?.claims.remove(claim.number)
+        if let coordinator = claim.request.coordinator, let purpose = claim.request.purpose {
+            sessions[claim.session]?.end(purpose, of: coordinator)
+        }
+        for (presenter, steps) in claim.script.sorted(by: { $0.key < $1.key }) {
+            dropQuestion(of: claim.number, to: presenter)
+            // It may be letting go just now.
+            if steps.last?.isRelinquishing == true { claim.relinquished.append(presenter) }
+        }
+        claim.script = [:]
+        noteWaiting(claim)
+        for presenter in claim.relinquished { tellReacquire(presenter, claim) }
+        if wasGranted, !claim.changes.isEmpty { tellChanges(of: claim) }
+        for intent in claim.intents + claim.shades.map(\.intent) { unplace(intent) }
+        claim.shades = []
+        let waiting = claim.blocks
+        claim.blocks = []
+        claim.waitsFor = []
+        for other in waiting {
+            other.waitsFor.removeAll { $0 === claim }
+            noteWaiting(other)
+        }
+        // Those behind it wait for what it waited for.
+        if waited, !waiting.isEmpty { return findWaitsAgain(of: waiting.map(\.number), mayOvertake: false, now: now) }
+        for other in waiting where other.waitsFor.isEmpty { advance(other, now: now) }
+    }
+
+    // MARK: Paths
+
+    /// The node of a path, made where there is none; to be pruned when nothing is put there.
+    func node(at path: [PathStep]) -> PathNode {
+        var node = root
+        for step in path { node = node.child(step) }
+        return node
+    }
+
+    /// The node of a path, if there is one.
+    package func existingNode(at path: RemotePath) -> PathNode? {
+        var node = root
+        for name in path.names {
+            guard let child = node.children[name] else { return nil }
+            node = child
+        }
+        return node
+    }
+
+    /// True when a claim or a presenter is where an item is, or may want to know of its end.
+    package func concerns(_ path: RemotePath, _ use: ItemUse) -> Bool {
+        var node = root
+        for name in path.names {
+            if use.takesAll, !node.presenters.isEmpty { return true }
+            guard let child = node.children[name] else { return false }
+            node = child
+        }
+        if !node.intents.isEmpty || !node.presenters.isEmpty { return true }
+        return use.takesAll && (node.intentsBelow > 0 || node.presentersBelow > 0)
+    }
+
+    /// True where an item, or a package that it is in, is presented.
+    package func isPresented(_ path: RemotePath) -> Bool {
+        var node = root
+        for name in path.names {
+            if node.isPackage, !node.presenters.isEmpty { return true }
+            guard let child = node.children[name] else { return false }
+            node = child
+        }
+        return !node.presenters.isEmpty
+    }
+
+    /// Where the items of a claim are now.
+    package func paths(of number: Int) -> [RemotePath] { claims[number]?.intents.map(\.node.path) ?? [] }
+
+    /// Says which row of the catalog the entry at a path has, so that its moves are known.
+    package mutating func setEntry(_ entry: Int64?, of node: PathNode) {
+        guard node.entry != entry else { return }
+        if let former = node.entry, entries[former] === node { entries[former] = nil }
+        node.entry = entry
+        if let entry { entries[entry] = node }
+    }
+
+    mutating func place(_ intent: ClaimIntent) {
+        intent.node.intents.append(intent)
+        intent.node.countIntent(1)
+        markWide(intent)
+    }
+
+    /// Counts what may concern items that no node is at.
+    mutating func markWide(_ intent: ClaimIntent) {
+        guard !intent.isWide, intent.use.takesAll || intent.node.isPackage || intent.node.unit !== intent.node else {
+            return
+        }
+        intent.isWide = true
+        wideIntents += 1
+    }
+
+    mutating func setWide(_ presenter: Presenter, _ isWide: Bool) {
+        if presenter.isWide != isWide { widePresenters += isWide ? 1 : -1 }
+        presenter.isWide = isWide
+    }
+
+    mutating func unplace(_ intent: ClaimIntent) {
+        let node = intent.node
+        if let index = node.intents.firstIndex(where: { $0 === intent }) {
+            node.intents.remove(at: index)
+            node.countIntent(-1)
+            if intent.isWide { wideIntents -= 1 }
+            intent.isWide = false
+        }
+        prune(node)
+    }
+
+    /// The node may have become empty.
+    mutating func prune(_ node: PathNode) {
+        guard node.isEmpty, !node.isIdle else { return }
+        node.isIdle = true
+        idle.append(node)
+        if idle.count > Self.idleNodes { sweep() }
+    }
+
+    private static let idleNodes = 1024
+
+    /// Removes the nodes that lead nowhere.
+    mutating func sweep() {
+        for start in idle {
+            start.isIdle = false
+            var node = start
+            while node.isEmpty, let parent = node.parent {
+                setEntry(nil, of: node)
+                parent.remove(node)
+                node = parent
+            }
+        }
+        idle.removeAll(keepingCapacity: true)
+    }
+}

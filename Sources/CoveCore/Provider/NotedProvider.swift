@@ -1,0 +1,161 @@
+/// A provider of which it is noted what it is asked for, and that is not asked for what may have ended two daemons.
+public final class NotedProvider: Provider {
+    private let base: any Provider
+    private let work: WorkLedger
+
+    /// Wraps a provider.
+    public init(_ base: any Provider, work: WorkLedger) {
+        self.base = base
+        self.work = work
+    }
+
+    /// Notes paths while the body runs.
+    private func noting<R>(
+        _ paths: [RemotePath],
+        _ body: () async throws(ProviderError) -> R
+    ) async throws(ProviderError) -> R {
+        if work.isHeld { throw Self.held }
+        if let path = paths.first(where: { work.isSetAside($0) }) {
+            throw .failed("\(path): \(Self.reason)", .inputOutput)
+        }
+        let slots = paths.compactMap { work.begin($0) }
+        defer { slots.forEach { work.end($0) } }
+        return try await body()
+    }
+
+    /// Why something is set aside.
+    public static let reason = "two daemons died while this was at work; it is set aside until `cove sync`"
+    private static let held = ProviderError.serverUnreachable("transfers wait for `cove resume`")
+
+    /// What the provider can do.
+    public var capabilities: ProviderCapabilities { base.capabilities }
+
+    /// The name of the source.
+    public func sourceIdentity() async -> [UInt8]? { await base.sourceIdentity() }
+
+    /// Starts the provider.
+    public func start() async throws(ProviderError) { try await base.start() }
+
+    /// Stops the provider.
+    public func stop() async { await base.stop() }
+
+    /// Fires when the provider's does.
+    public var changeSignal: AsyncStream<Void>? { base.changeSignal }
+
+    /// Lists a directory.
+    public func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {
+        try await noting([directory.path]) { () throws(ProviderError) in try await base.list(directory, page: page) }
+    }
+
+    /// Looks a name up.
+    public func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
+        try await noting([directory.path.appending(name)]) { () throws(ProviderError) in
+            try await base.lookup(name, in: directory)
+        }
+    }
+
+    /// Asks for changes.
+    public func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes {
+        try await noting([]) { () throws(ProviderError) in try await base.changes(since: anchor) }
+    }
+
+    /// Fetches bytes.
+    public func fetch(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        range: Range<Int64>,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await noting([item.path]) { () throws(ProviderError) in
+            try await base.fetch(item, version: version, range: range, into: sink)
+        }
+    }
+
+    /// Creates an item.
+    public func create(
+        _ template: ItemTemplate,
+        name: FileName,
+        in directory: RemoteReference,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        try await noting([directory.path.appending(name)]) { () throws(ProviderError) in
+            try await base.create(template, name: name, in: directory, content: content)
+        }
+    }
+
+    /// Modifies an item.
+    public func modify(
+        _ item: RemoteReference,
+        base version: ContentVersion,
+        metadata: ItemMetadata,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        try await noting([item.path]) { () throws(ProviderError) in
+            try await base.modify(item, base: version, metadata: metadata, content: content)
+        }
+    }
+
+    /// Moves an item.
+    public func move(
+        _ item: RemoteReference,
+        base version: ContentVersion?,
+        to directory: RemoteReference,
+        name: FileName
+    ) async throws(ProviderError) -> RemoteItem {
+        try await noting([item.path, directory.path.appending(name)]) { () throws(ProviderError) in
+            try await base.move(item, base: version, to: directory, name: name)
+        }
+    }
+
+    /// Copies an item.
+    public func copy(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        to directory: RemoteReference,
+        name: FileName
+    ) async throws(ProviderError) -> RemoteItem {
+        try await noting([item.path, directory.path.appending(name)]) { () throws(ProviderError) in
+            try await base.copy(item, version: version, to: directory, name: name)
+        }
+    }
+
+    /// Deletes an item.
+    public func delete(_ item: RemoteReference, base version: ContentVersion?) async throws(ProviderError) {
+        try await noting([item.path]) { () throws(ProviderError) in try await base.delete(item, base: version) }
+    }
+
+    /// Moves to the remote trash.
+    public func trash(
+        _ item: RemoteReference,
+        base version: ContentVersion?,
+        as token: String
+    ) async throws(ProviderError) -> RemoteItem? {
+        try await noting([item.path]) { () throws(ProviderError) in
+            try await base.trash(item, base: version, as: token)
+        }
+    }
+
+    /// Asks for earlier contents.
+    public func versions(of item: RemoteReference) async throws(ProviderError) -> [RemoteVersion] {
+        try await noting([item.path]) { () throws(ProviderError) in try await base.versions(of: item) }
+    }
+
+    /// Fetches an earlier content.
+    public func fetch(
+        _ version: RemoteVersion,
+        of item: RemoteReference,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await noting([item.path]) { () throws(ProviderError) in
+            try await base.fetch(version, of: item, into: sink)
+        }
+    }
+
+    /// Tells the provider.
+    public func networkChanged() { base.networkChanged() }
+
+    /// Asks for the quota.
+    public func quota() async throws(ProviderError) -> ProviderQuota? {
+        try await noting([]) { () throws(ProviderError) in try await base.quota() }
+    }
+}

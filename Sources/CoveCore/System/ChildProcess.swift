@@ -1,0 +1,126 @@
+internal import CLinux
+public import Glibc
+
+/// Starts processes with nothing of this one's but what is named.
+public enum ChildProcess {
+    /// Where the child's standard error goes.
+    public enum StandardError: Sendable { case inherited, null }
+
+    /// Which process group the child belongs to, and so which terminal signals it gets.
+    public enum Group: Sendable { case inherited, own }
+
+    /// posix_spawn(3) of Cove's own executable, or of another; the descriptors become the numbers from 3 on.
+    public static func start(
+        _ arguments: [String],
+        program: String = "/proc/self/exe",
+        descriptors: [Int32] = [],
+        standardError: StandardError,
+        group: Group
+    ) throws(Errno) -> pid_t {
+        let name = program.hasPrefix("/proc/") ? "cove" : program
+        return try spawn(program, [name] + arguments, descriptors, standardError, group)
+    }
+
+    /// Runs a system program to its end, with an environment of its own where one is given; its exit status, or nil when it
+    /// had to be ended at the time limit.
+    public static func run(
+        _ program: String,
+        _ arguments: [String],
+        environment: [String]? = nil,
+        input: Int32? = nil,
+        output: Int32? = nil,
+        limit: TimeSpan
+    ) throws(Errno) -> Int32? {
+        let child = try spawn(
+            program,
+            [program] + arguments,
+            [],
+            .null,
+            .own,
+            environment: environment,
+            input: input,
+            output: output
+        )
+        let deadline = System.monotonic() + limit
+        var pause = TimeSpan.milliseconds(1)
+        while true {
+            var status: Int32 = 0
+            let result = waitpid(child, &status, WNOHANG)
+            if result == child { return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F) }
+            if result < 0, Errno.current != .interrupted { throw Errno.current }
+            if System.monotonic() >= deadline { break }
+            _ = poll(nil, 0, pause.pollMilliseconds)
+            pause = min(pause.doubled(1), .milliseconds(16))
+        }
+        kill(child, SIGKILL)
+        // A child that the kernel holds can't be waited for; it is init's when this process is gone.
+        waitpid(child, nil, WNOHANG)
+        return nil
+    }
+
+    /// Waits for a child's end, but not for ever.
+    public static func await(_ child: pid_t, limit: TimeSpan) {
+        guard let handle = try? System.retry({ cove_pidfd_open(child) }) else { return }
+        defer { System.close(handle) }
+        var entry = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
+        _ = try? System.retry { poll(&entry, 1, limit.pollMilliseconds) }
+        waitpid(child, nil, WNOHANG)
+    }
+
+    private static func spawn(
+        _ program: String,
+        _ arguments: [String],
+        _ descriptors: [Int32],
+        _ standardError: StandardError,
+        _ group: Group,
+        environment: [String]? = nil,
+        input: Int32? = nil,
+        output: Int32? = nil
+    ) throws(Errno) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for number in Int32(0)...(standardError == .null ? 2 : 1) {
+            posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
+        }
+        if let input { posix_spawn_file_actions_adddup2(&actions, input, 0) }
+        if let output { posix_spawn_file_actions_adddup2(&actions, output, 1) }
+        // Through numbers that are free, for one may be another's target.
+        let first = Int32(3)
+        let spare = Int32(100)
+        for (index, descriptor) in descriptors.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, descriptor, spare + Int32(index))
+        }
+        for index in descriptors.indices {
+            posix_spawn_file_actions_adddup2(&actions, spare + Int32(index), first + Int32(index))
+            posix_spawn_file_actions_addclose(&actions, spare + Int32(index))
+        }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // A daemon blocks and ignores signals that its children are to obey.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        sigaddset(&signals, SIGPIPE)
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        var flags = Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF)
+        if group == .own { flags |= Int32(POSIX_SPAWN_SETPGROUP) }
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+        let list = arguments.map { strdup($0) } + [nil]
+        let own = environment.map { $0.map { strdup($0) } + [nil] }
+        defer {
+            list.forEach { free($0) }
+            own?.forEach { free($0) }
+        }
+        var child = pid_t()
+        let error =
+            if let own {
+                posix_spawnp(&child, program, &actions, &attributes, list, own)
+            } else {
+                posix_spawnp(&child, program, &actions, &attributes, list, environ)
+            }
+        if error != 0 { throw Errno(error) }
+        return child
+    }
+}

@@ -1,0 +1,172 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Opening a file of which nothing is here: what a program sees of it is what the provider has now.
+extension Engine {
+    /// How long an open waits for the provider; then it goes on with what is known.
+    private static let freshLimit = TimeSpan.seconds(1)
+
+    /// What is fetched before an open of a file of which nothing is here is answered; nil where that is nothing.
+    ///
+    /// A handle keeps its version. Where one request brings all of that, no handle is left without bytes by what another
+    /// device does after the open; and a write at the end is one into a page that is half full.
+    func rangeForOpen(_ row: ItemRow, flags: Int32) -> Range<Int64>? {
+        if disk.isFull || flags & O_NONBLOCK != 0 { return nil }
+        let isAppended = flags & O_APPEND != 0
+        if row.size <= Fetching.firstWindow, flags & O_ACCMODE != O_WRONLY || isAppended { return 0..<row.size }
+        let page = row.size & ~4095
+        return isAppended && page < row.size ? page..<row.size : nil
+    }
+
+    /// Asks the provider for a file that was just opened, or for a part of it; nil where that can't be asked.
+    ///
+    /// The result is `ESTALE` when another version has taken the name meanwhile: the kernel walks the path again, and
+    /// comes to that one. It walks only once more: `isWalking` says that it did.
+    func lookAfresh(
+        _ item: LiveItem,
+        _ range: Range<Int64>?,
+        writes: Bool,
+        isWalking: Bool,
+        _ caller: Caller
+    ) -> Pending<Void>? {
+        guard range != nil || !isWalking, let sync, sync.shared.withLock({ $0.isConnected }) else { return nil }
+        let pending = Pending<Void>()
+        pending.onCancel { [self] in
+            if range != nil { abandonFetches(of: item) }
+            countOut(item, writes: writes)
+        }
+        let deadline = Task {
+            // Once there is an answer, this one does not count.
+            guard (try? await Task.sleep(for: Self.freshLimit)) != nil else { return }
+            pending.fulfill(.success(()))
+        }
+        let answer = { @Sendable [self] (isCurrent: Bool) in
+            deadline.cancel()
+            if isCurrent || isWalking {
+                pending.fulfill(.success(()))
+                return
+            }
+            // One that was answered already walks no path again.
+            if pending.isDone { return }
+            walkers.insert(System.monotonic() + Self.walkLimit, for: caller.thread)
+            guard pending.fulfill(.failure(.stale)) else { return }
+            if range != nil { abandonFetches(of: item) }
+            countOut(item, writes: writes)
+        }
+        if let range {
+            fetchForOpen(item, range, pending, sync, answer)
+        } else {
+            Task { answer(await sync.isCurrent(item.id)) }
+        }
+        return pending
+    }
+
+    /// Fetches what an open waits for; where the provider has no such version, its word is asked for.
+    private func fetchForOpen(
+        _ item: LiveItem,
+        _ range: Range<Int64>,
+        _ pending: Pending<Void>,
+        _ sync: SyncEngine,
+        _ answer: @escaping @Sendable (Bool) -> Void
+    ) {
+        let waiter = Waiter(
+            range: range,
+            complete: { [self] result in
+                // What was taken in meanwhile is what the name stands for.
+                if case .success = result {
+                    contentQueue.async { [self] in
+                        let isReplaced = try? catalog.read { database throws(Errno) in try database.isReplaced(item.id)
+                        }
+                        answer(isReplaced != true)
+                    }
+                } else if case .failure(.stale) = result {
+                    Task { answer(await sync.isCurrent(item.id)) }
+                } else {
+                    answer(true)
+                }
+            },
+            isAbandoned: { pending.isDone },
+            isMissed: { Task { if await !sync.isCurrent(item.id) { answer(false) } } }
+        )
+        let isHere = item.state.withLock { state in
+            guard let row = state.row, row.residency != .whole, !state.ranges.contains(range) else { return true }
+            counters.readMisses.add(1, ordering: .relaxed)
+            state.fetching.waiters.append(waiter)
+            request(item, &state, range.clamped(to: 0..<row.size))
+            return false
+        }
+        if isHere { answer(true) }
+    }
+}
+
+extension Database {
+    /// True when another version has taken the item's name.
+    func isReplaced(_ id: ItemID) throws(Errno) -> Bool {
+        try first("SELECT nlink = 0 AND home IS NOT NULL FROM items WHERE id = ?", .item(id)) { $0.int(0) != 0 } ?? true
+    }
+}
+
+extension SyncEngine {
+    /// How long it is waited for that what was found is taken in.
+    private static let takingLimit = TimeSpan.seconds(1)
+
+    /// Takes in what the provider has under a file's name now; false when the name stands for something else since.
+    func isCurrent(_ id: ItemID) async -> Bool {
+        let end = System.monotonic() + Self.takingLimit
+        do throws(ProviderError) {
+            if let isCurrent = try await judge(id) { return isCurrent }
+            // Another look that goes on beside this one may be taking it in.
+            while System.monotonic() < end {
+                try? await Task.sleep(for: TimeSpan.milliseconds(20))
+                if try await !isNamed(id) { return false }
+            }
+            return true
+        } catch {
+            engine.log.info("item \(id): whether it is current can't be found out: \(error)")
+            if error.parksAccount { disconnect(error) }
+            return true
+        }
+    }
+
+    /// Asks the provider once; nil when it has another version, which could not be taken in now.
+    private func judge(_ id: ItemID) async throws(ProviderError) -> Bool? {
+        let engine = engine
+        func known() async throws(ProviderError) -> (entry: EntryRow?, isReplaced: Bool) {
+            try await engine.onContentQueue { () throws(Errno) in
+                try engine.catalog.read { database throws(Errno) -> (EntryRow?, Bool) in
+                    let entries = try database.entries(of: id)
+                    let isOne = entries.count == 1 && entries.first?.isUploaded == true
+                    let isReplaced = entries.isEmpty ? try database.isReplaced(id) : false
+                    return (isOne ? entries.first : nil, isReplaced)
+                }
+            }
+        }
+        var (found, isReplaced) = try await known()
+        if let document = found?.document, isPushing(document) {
+            // Another version of it may be on its way in.
+            await waitUntilIdle(document)
+            (found, isReplaced) = try await known()
+        }
+        if isReplaced { return false }
+        guard let entry = found, entry.remoteItem == id else { return true }
+        let place = entry.remotePlace
+        let seen = System.monotonic()
+        let (remote, directory) = try await look(for: place.name, in: place.parent)
+        guard let directory else { return true }
+        if let remote {
+            if remote.contentVersion == entry.remoteVersion, remote.kind == .file { return true }
+            await update(remote, directory, seen: seen)
+        } else {
+            await remove([directory.appending(FileName(unchecked: place.name))])
+        }
+        return try await isNamed(id) ? nil : false
+    }
+
+    private func isNamed(_ id: ItemID) async throws(ProviderError) -> Bool {
+        let engine = engine
+        return try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in try !database.entries(of: id).isEmpty }
+        }
+    }
+}

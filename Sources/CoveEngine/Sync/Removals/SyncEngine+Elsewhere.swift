@@ -1,0 +1,132 @@
+internal import CoveCore
+internal import Synchronization
+
+/// Finding what is not where this device left it, since another one has moved or replaced the directory that it is in.
+extension SyncEngine {
+    /// How often one document is looked for: twelve seconds in all.
+    private static let mostLooks = 6
+    /// Directories that are listed for it at once, of those that nobody has opened yet.
+    private static let mostListings = 64
+
+    /// How long to rest before a document that was not there is looked for again; nil when it is gone.
+    ///
+    /// Another device may have moved its directory: then that is found before anything else is taken for granted. An item
+    /// under a hidden name was put there by this device alone, so that its directory is another one or has moved.
+    func restBeforeLook(
+        for document: DocumentID,
+        at reference: RemoteReference,
+        in parent: ItemID?
+    ) async throws(ProviderError) -> TimeSpan? {
+        let count = looks[document, default: 0]
+        guard count < Self.mostLooks, let parent, try await mayBeElsewhere(reference, parent) else {
+            looks[document] = nil
+            return nil
+        }
+        if looks.count > 1000 { looks = [:] }
+        looks[document] = count + 1
+        enqueue([.directoryChanged(reference.path.parent.parent)], seen: .distantPast)
+        requestPoll()
+        if count > 0, reference.path.name?.isPassing == true { Task { await lookInsideUnlisted() } }
+        return .milliseconds(200).doubled(Int64(count))
+    }
+
+    /// True when a directory is not the one at the provider that the catalog has there, or was not a moment ago.
+    private func mayBeElsewhere(
+        _ reference: RemoteReference,
+        _ parent: ItemID
+    ) async throws(ProviderError) -> Bool {
+        let path = reference.path.parent
+        guard let name = path.name else { return false }
+        if reference.path.name?.isPassing == true { return true }
+        let engine = engine
+        let known = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in try database.remoteReference(ofDirectory: parent)?.id }
+        }
+        engine.counters.providerRequests.add(2, ordering: .relaxed)
+        if let last = reference.path.name, try await isThere(last, in: RemoteReference(id: known, path: path)) {
+            return true
+        }
+        do throws(ProviderError) {
+            let there = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: path.parent))
+            return there.kind != .directory || engine.provider.capabilities.stableIDs && there.id != known
+        } catch .noSuchItem {
+            return true
+        }
+    }
+
+    /// Lists the youngest directories that nobody has opened yet: what is hidden in them is found by that.
+    private func lookInsideUnlisted() async {
+        let engine = engine
+        let found = try? await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                try self.appeared(after: 0, areListed: false, like: nil, database).prefix(Self.mostListings).map(\.item)
+            }
+        }
+        for directory in found ?? [] {
+            do throws(ProviderError) {
+                try await list(directory)
+            } catch {
+                engine.log.info("directory \(directory): listing failed: \(error)")
+                if error.parksAccount { return }
+            }
+        }
+    }
+
+    private func isThere(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> Bool {
+        do throws(ProviderError) {
+            _ = try await engine.provider.lookup(name, in: directory)
+            return true
+        } catch .noSuchItem {
+            return false
+        }
+    }
+
+    /// What an item under a hidden name means here: one that this device hid is followed into the directory it is in now.
+    nonisolated func decideHidden(
+        _ name: FileName,
+        _ remote: RemoteItem,
+        in directory: ItemID,
+        seen: MonotonicTime,
+        _ database: Database
+    ) throws(Errno) -> Decision {
+        guard try isStray(name, in: directory, database) else { return .nothing }
+        guard let document = PassingName(name)?.document else { return .stray }
+        let place = Place(directory, name.bytes)
+        if let answer = answer(seen, document, place) { return answer }
+        if var underway = try database.underway(document), underway.place.name == name.bytes {
+            underway.place = place
+            try database.beginUnderway(underway)
+            return .takeUp(underway)
+        }
+        if var entry = try database.entry(document: document) {
+            guard entry.isUploaded, entry.remoteName == name.bytes,
+                try database.existingItem(entry.item).kind == remote.kind
+            else { return .stray }
+            entry.remoteParent = directory
+            entry.remoteID = remote.id
+            try database.update(entry)
+            try database.enqueue(entry.id, at: .epoch)
+            engine.wakeSync()
+            return .nothing
+        }
+        guard var trashed = try database.trash(document: document), trashed.kind == remote.kind, trashed.place == nil,
+            trashed.isPending || trashed.remoteVersion == remote.contentVersion, trashed.remoteName == name.bytes
+        else { return .stray }
+        trashed.isPending = true
+        trashed.remoteParent = directory
+        trashed.retry = .epoch
+        try database.update(trashed)
+        engine.wakeSync()
+        return .nothing
+    }
+}
+
+extension ProviderError {
+    /// True when nothing, or something else, is where an item was.
+    var meansElsewhere: Bool {
+        switch self {
+        case .noSuchItem, .conflict: true
+        default: false
+        }
+    }
+}

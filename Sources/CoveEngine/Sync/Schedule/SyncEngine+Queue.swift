@@ -1,0 +1,192 @@
+internal import CoveCore
+internal import Synchronization
+
+/// Starting what the schedule chooses, and telling it what became of it.
+extension SyncEngine {
+    /// How long a row rests that was blocked by what changed since it was chosen.
+    private static let blockedRest = TimeSpan.milliseconds(20)
+
+    /// Starts what can go.
+    func pushReady(_ now: Timestamp) {
+        guard !engine.configuration.isReadOnly, !engine.disk.isStuck else { return }
+        guard now >= throttledUntil else { return alarm(at: throttledUntil, now: now) }
+        let slots = pushSlots(now) - activeWeight
+        guard slots > 0 else { return }
+        let engine = engine
+        let configuration = engine.configuration
+        let holdsDeletions = holdsDeletions(now)
+        var next: Timestamp?
+        do throws(Errno) {
+            let rows = try engine.catalog.read { database throws(Errno) -> [QueueRow] in
+                let forced = forcedBefore - .milliseconds(1)
+                let queue = CatalogQueue(
+                    engine: engine,
+                    database: database,
+                    settled: max(now - configuration.settleTime, forced),
+                    newSettled: max(now - configuration.newSettleTime, forced),
+                    holdsDeletions: holdsDeletions,
+                    departed: departed(now)
+                )
+                let rows = try schedule.pick(slots, from: queue, now: now) { document, needs in
+                    shared.withLock { $0.claims.begin(document, needs) }
+                }
+                activePushes += rows.count
+                let weight = rows.reduce(0) { $0 + $1.weight }
+                activeWeight += weight
+                // The end of the others starts more.
+                if weight < slots { next = try queue.nextTime(after: now, configuration) }
+                return rows
+            }
+            for row in rows { start(row) }
+            let isStill = rows.isEmpty && activePushes == 0
+            if isStill, next == nil && schedule.nextRest == nil || now - lastRevival > .seconds(60) {
+                lastRevival = now
+                try reviveQueue()
+            }
+        } catch {
+            engine.log.error("the queue can't be read: \(error)")
+            next = now + .seconds(1)
+        }
+        if let rest = schedule.nextRest { next = min(next ?? rest, rest) }
+        if let next { alarm(at: max(next, now + .milliseconds(1)), now: now) }
+    }
+
+    /// The names whose document may still be taken over.
+    private func departed(_ now: Timestamp) -> (entries: [Int64: Place], trash: [Int64: Place]) {
+        guard !engine.tombstones.isEmpty else { return ([:], [:]) }
+        let changes = engine.localChanges.load(ordering: .relaxed)
+        if changes != knownDeparted.changes || (now - knownDeparted.time).magnitude > .seconds(1) {
+            knownDeparted = (now, changes, engine.tombstones.waiting())
+        }
+        return knownDeparted.rows
+    }
+
+    private func start(_ row: QueueRow) {
+        Task {
+            switch row.key {
+            case .entry(let id): await self.push(id, row)
+            case .trash(let id): await self.deleteRemotely(id, row)
+            }
+            // What every push counts for is taken off with its claim.
+            activeWeight -= row.weight - 1
+            self.endPush(row.document)
+        }
+    }
+
+    /// A row came to an end, whatever it was.
+    func noteProgress(_ row: QueueRow) {
+        eager[row.key] = nil
+        shared.withLock { $0.sent &+= 1 }
+        pushLimit.succeeded()
+    }
+
+    /// Nothing can go and nothing will: rows that wait for a folder which does not wait itself are put right.
+    private func reviveQueue() throws(Errno) {
+        let engine = engine
+        let isHeld = try engine.catalog.read { database throws(Errno) in
+            try database.first("SELECT 1 FROM journal WHERE held > 0 AND held <> 2 LIMIT 1", read: { _ in true })
+                ?? false
+        }
+        guard isHeld else { return }
+        let count = try engine.catalog.write { database throws(Errno) in try database.reviveHeld() }
+        engine.log.info("nothing could be sent: \(count) rows were put right")
+        if count > 0 { wake() }
+    }
+
+    /// How many pushes may go on: none while programs change much, which they are not to be slowed in, and after three
+    /// seconds of that, or when a person asked for it, some.
+    private func pushSlots(_ now: Timestamp) -> Int {
+        if now - lastActivity.time >= .milliseconds(100) {
+            let count = engine.localChanges.load(ordering: .relaxed)
+            let isHigh = count - lastActivity.count > 50
+            lastActivity = (now, count, isHigh ? lastActivity.highSince ?? now : nil)
+        }
+        guard let since = lastActivity.highSince else { return pushLimit.count }
+        guard now - since < .seconds(3), forcedBefore < since else { return max(2, pushLimit.count / 4) }
+        alarm(at: now + .milliseconds(150), now: now)
+        return 0
+    }
+
+    /// The brake: true while there are so many deletions that a person is to be asked.
+    private func holdsDeletions(_ now: Timestamp) -> Bool {
+        // Counting them takes time where they are many.
+        let changes = engine.localChanges.load(ordering: .relaxed)
+        if now >= lastBrake.time, now - lastBrake.time < .milliseconds(100), changes == lastBrake.changes {
+            return lastBrake.holds
+        }
+        let catalog = engine.catalog
+        let count = (try? catalog.read { database throws(Errno) in try database.pendingDeletions() }) ?? 0
+        if count == 0 { acceptsLocalDeletions = false }
+        var holds = false
+        if count > SyncEngine.deletionBrake, !acceptsLocalDeletions {
+            let isMinority = try? catalog.read { database throws(Errno) in try database.hasUploaded(atLeast: count) }
+            holds = isMinority == false
+        }
+        shared.withLock { $0.heldDeletions = holds ? count : 0 }
+        lastBrake = (now, changes, holds)
+        return holds
+    }
+
+    /// Has a row looked at again after a while, without a commit where that can be.
+    func postpone(_ row: QueueRow, _ pause: TimeSpan, _ reason: String) {
+        var pause = pause
+        if pause <= .zero {
+            // At once; but what that leads nowhere takes no more and more turns.
+            if eager.count > 256 { eager = [:] }
+            let times = eager[row.key, default: 0] + 1
+            eager[row.key] = times
+            guard times > 5 else { return }
+            pause = min(SyncEngine.blockedRest.doubled(times - 5), .seconds(5))
+        }
+        let due = engine.journalTime() + pause
+        guard !schedule.rest(row, until: due, reason) else { return }
+        try? engine.catalog.write { database throws(Errno) in
+            switch row.key {
+            case .entry(let id): try database.postpone(id, retry: due)
+            case .trash(let id): try database.postponeTrash(id, retry: due)
+            }
+        }
+    }
+
+    /// What was chosen can't go after all: something has changed since.
+    func block(_ row: QueueRow) { postpone(row, SyncEngine.blockedRest, "another change goes first") }
+
+    /// The source asks for patience: everything rests, and nothing counts as failed.
+    func throttle(_ row: QueueRow, _ pause: TimeSpan?) {
+        let now = engine.journalTime()
+        let pause = min(max(pause ?? .seconds(1), .milliseconds(100)), SyncEngine.longestPause)
+        throttledUntil = max(throttledUntil, now + pause)
+        pushLimit.refused(now)
+        postpone(row, pause, "\(ProviderError.throttled(retryAfter: nil))")
+        alarm(at: throttledUntil, now: now)
+    }
+}
+
+extension Database {
+    /// Has folders wait that others wait for, and puts right who waits for what; returns how many rows that changed.
+    func reviveHeld() throws(Errno) -> Int {
+        var count = try change(
+            """
+            INSERT OR IGNORE INTO journal(entry, changed, attempts, retry, sent)
+            SELECT DISTINCT p.id, 0, 0, 0, 0 FROM journal j JOIN entries e ON e.id = j.entry
+                JOIN entries p ON p.item = e.parent
+            WHERE j.held = 1 AND p.remote_id IS NULL AND p.flags & 1 = 0
+            """,
+            []
+        )
+        // A folder that stays here keeps all below it: a level each time.
+        for _ in 0..<64 {
+            let changed = try change(
+                """
+                UPDATE journal SET held = (SELECT p.held FROM journal_places p WHERE p.entry = journal.entry)
+                WHERE entry IN
+                    (SELECT p.entry FROM journal j JOIN journal_places p ON p.entry = j.entry WHERE p.held <> j.held)
+                """,
+                []
+            )
+            count += changed
+            if changed == 0 { break }
+        }
+        return count
+    }
+}

@@ -1,0 +1,61 @@
+public import CoveCore
+internal import Synchronization
+
+/// The conflicts of documents: which there are, and their end.
+extension Engine {
+    /// A conflict whose two sides are both here: it ends when one is gone, or the copy has a name that is none of a copy.
+    struct Conflict {
+        var row: ConflictRow
+        var copy: EntryRow
+        var document: EntryRow
+    }
+
+    /// The conflicts that a document is a side of, newest first; all without a document.
+    func conflicts(of document: DocumentID?, _ database: Database) throws(Errno) -> [Conflict] {
+        var conflicts: [Conflict] = []
+        for row in try database.conflicts(of: document) {
+            guard let copy = try database.entry(document: row.copy), ConflictName(copy.name) != nil,
+                let document = try database.entry(document: row.document), document.id != copy.id
+            else { continue }
+            conflicts.append(Conflict(row: row, copy: copy, document: document))
+        }
+        return conflicts
+    }
+
+    /// Says that a person has dealt with a file's conflicts, or with one; how many there were.
+    ///
+    /// All files stay. The copies get names that say no more than whose they are, by which other devices know of it.
+    public func resolveConflicts(of path: RemotePath, _ id: String?) throws(Errno) -> Int {
+        try requireWritable()
+        let renamed = try catalog.write { database throws(Errno) -> [(ItemID, [UInt8])] in
+            let entry = try self.file(path, database)
+            var chosen = try self.conflicts(of: entry.document, database)
+            if let id { chosen.removeAll { $0.document.id != entry.id || "\($0.row.copy)" != id } }
+            guard id == nil || !chosen.isEmpty else { throw .noData }
+            var names: [(ItemID, [UInt8])] = []
+            for conflict in chosen {
+                guard let name = try self.settledName(of: conflict.copy, database) else { continue }
+                try self.move(conflict.copy, to: conflict.copy.parent, name, at: System.now(), database)
+                names += [(conflict.copy.parent, conflict.copy.name), (conflict.copy.parent, name)]
+            }
+            return names
+        }
+        let kernel = kernel.withLock { $0 }
+        for (parent, name) in renamed { kernel?.invalidateEntry(parent, name) }
+        if !renamed.isEmpty { wakeSync() }
+        return renamed.count / 2
+    }
+
+    /// A free name for a copy whose conflict is dealt with.
+    private func settledName(of copy: EntryRow, _ database: Database) throws(Errno) -> [UInt8]? {
+        guard let base = ConflictName(copy.name)?.settled else { return nil }
+        var number = 1
+        while true {
+            let name = number == 1 ? base.bytes : base.inserting(" \(number)").bytes
+            let here = try database.entry(copy.parent, name)
+            let there = try database.entry(remoteParent: copy.parent, remoteName: name)
+            if here == nil, there == nil { return name }
+            number += 1
+        }
+    }
+}

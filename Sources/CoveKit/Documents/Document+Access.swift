@@ -1,0 +1,124 @@
+internal import Foundation
+internal import Synchronization
+
+/// How a document asks for its file, and what ends its waiting.
+extension Document {
+    /// Asks for access, and anew when others want what is unsaved.
+    ///
+    /// The body asks with the coordinator that it gets. Throws ENOENT when the file is about to be deleted.
+    func coordinated<Value: Sendable>(
+        isSave: Bool,
+        _ body: (FileCoordinator) async throws -> Value
+    ) async throws(CoveError) -> Value {
+        defer { shared.withLock { $0.waiting = nil } }
+        while true {
+            let coordinator = FileCoordinator(filePresenter: self)
+            let isGoing = shared.withLock { shared in
+                shared.waiting = coordinator
+                shared.isWaitingToSave = isSave
+                shared.interruption = nil
+                return shared.isGoing
+            }
+            if isGoing { throw deletion }
+            do { return try await body(coordinator) } catch {
+                let error = CoveError(error, url: fileURL)
+                guard error.code == .cancelled, !Task.isCancelled else { throw error }
+                switch shared.withLock({ $0.interruption }) {
+                case .savesForOthers: continue
+                case .goes: throw deletion
+                case nil: throw error
+                }
+            }
+        }
+    }
+
+    private var deletion: CoveError { CoveError(.noSuchFile, "the file is being deleted", url: fileURL) }
+
+    /// Saves what is unsaved before others read it.
+    func saveForOthers() async throws(CoveError) {
+        // A save that waits may wait for the one who asks now; one that comes after the question does not.
+        let waiting: FileCoordinator? = shared.withLock { shared in
+            guard shared.isWaitingToSave, let waiting = shared.waiting, !shared.isGoing else { return nil }
+            shared.interruption = .savesForOthers
+            return waiting
+        }
+        waiting?.cancel()
+        // The file that is being loaded may be what waits for the one who asks.
+        guard !documentState.contains(.editingDisabled) else { return }
+        do throws(CoveError) { try await autosave() } catch {
+            // What can't be saved because others wrote meanwhile keeps nobody from reading that.
+            guard error.code == .stale || error.code == .noSuchFile else { throw error }
+        }
+    }
+
+    /// Closes without saving: the file is about to be deleted.
+    ///
+    /// What waits for the file waits for the one who deletes it: it ends, or both would wait for each other, and what is saved
+    /// after the deletion would bring the file back.
+    func abandon() async {
+        let waiting = shared.withLock { shared in
+            shared.isGoing = true
+            shared.interruption = .goes
+            return shared.waiting
+        }
+        waiting?.cancel()
+        await operations.begin()
+        defer { operations.end() }
+        await shut()
+    }
+
+    func shut() async {
+        shared.withLock { shared in
+            shared.autosave?.cancel()
+            shared.closing?.cancel()
+            (shared.autosave, shared.closing) = (nil, nil)
+        }
+        await FileCoordinator.removeFilePresenter(self)
+        shared.withLock { $0.isGoing = false }
+        change { $0 = .closed }
+    }
+
+    /// After others changed the file: loads it, or closes the document when the file is gone for good.
+    func catchUp() async {
+        await operations.begin()
+        defer { operations.end() }
+        guard !documentState.contains(.closed) else { return }
+        let (known, url) = (stamp, fileURL)
+        let found = await FileThreads.run { DocumentStamp(url) }
+        guard found != nil else { return closeUnlessItReturns() }
+        // Should it go again, it has the whole time once more.
+        shared.withLock { shared in
+            shared.closing?.cancel()
+            shared.closing = nil
+        }
+        await lookForConflict()
+        // What is unsaved stays; the next save says that the file has changed.
+        guard found != known, !hasUnsavedChanges else { return }
+        // What other presenters have not saved comes with their own saves.
+        try? await revertNow(toContentsOf: url, options: .withoutChanges, keepsEdits: true)
+    }
+
+    /// How long the name of a document that is saved by way of a backup may be away.
+    private static let vacancy: Duration = .seconds(15)
+
+    private func closeUnlessItReturns() {
+        shared.withLock { shared in
+            guard shared.closing == nil else { return }
+            shared.closing = Task { [weak self, clock] in
+                try? await clock.sleep(for: Self.vacancy)
+                guard !Task.isCancelled, let self else { return }
+                await closeIfGone()
+            }
+        }
+    }
+
+    private func closeIfGone() async {
+        await operations.begin()
+        defer { operations.end() }
+        guard !Task.isCancelled else { return }
+        shared.withLock { $0.closing = nil }
+        let url = fileURL
+        guard !documentState.contains(.closed), await FileThreads.run({ DocumentStamp(url) }) == nil else { return }
+        await shut()
+    }
+}

@@ -1,0 +1,39 @@
+/// What a presenter can be told or asked; each is a method of `FilePresenter`.
+public enum FilePresenterMessage: String, Sendable, Hashable, CaseIterable {
+    /// `relinquishPresentedItemToReader`.
+    case relinquishToReader
+    /// `relinquishPresentedItemToWriter`.
+    case relinquishToWriter
+    /// `savePresentedItemChanges`.
+    case saveChanges
+    /// `accommodatePresentedItemDeletion`.
+    case accommodateDeletion
+    /// `accommodatePresentedSubitemDeletion(at:)`.
+    case accommodateSubitemDeletion
+    /// `accommodatePresentedItemEviction`.
+    case accommodateEviction
+    /// `presentedItemDidMove(to:)`.
+    case didMove
+    /// `presentedItemDidChange`.
+    case didChange
+    /// `presentedItemDidChangeUbiquityAttributes(_:)`.
+    case didChangeAttributes
+    /// `presentedSubitemDidAppear(at:)`.
+    case subitemDidAppear
+    /// `presentedSubitem(at:didMoveTo:)`.
+    case subitemDidMove
+    /// `presentedSubitemDidChange(at:)`.
+    case subitemDidChange
+    /// `presentedItemDidGain(_:)`.
+    case didGainVersion
+    /// `presentedItemDidLose(_:)`.
+    case didLoseVersion
+    /// `presentedItemDidResolveConflict(_:)`.
+    case didResolveVersion
+    /// `presentedSubitem(at:didGain:)`.
+    case subitemDidGainVersion
+    /// `presentedSubitem(at:didLose:)`.
+    case subitemDidLoseVersion
+    /// `presentedSubitem(at:didResolve:)`.
+    case subitemDidResolveVersion
+}

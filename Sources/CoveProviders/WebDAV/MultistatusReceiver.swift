@@ -1,0 +1,51 @@
+internal import CoveCore
+
+/// Parses a multistatus answer as it comes in, and keeps a few resources.
+class MultistatusReceiver: BodyReceiver, @unchecked Sendable {
+    /// Only the event loop's thread touches these while a transfer goes on.
+    private(set) var resources: [DAVResource] = []
+    private var scanner: XMLScanner?
+    private let limit: Int
+    private var page: PageLimit
+
+    /// A page, which is all of an answer unless `beginPage` is called, may take so long.
+    init(_ pageLimit: TimeSpan, limit: Int = 64) {
+        page = PageLimit(pageLimit)
+        self.limit = limit
+    }
+
+    func begin(_ head: HTTPHead) throws(ProviderError) {
+        guard head.status == 207 else {
+            let kind = head["content-type"].map { " (\($0.prefix(100)))" } ?? ""
+            throw .serverUnreachable(
+                "\(head.status)\(kind) came where WebDAV answers 207: a network's login page, or not the right address"
+            )
+        }
+        resources = []
+        let reader = MultistatusReader { [unowned self] (resource) throws(ProviderError) in try self.take(resource) }
+        scanner = XMLScanner(reader)
+        beginPage()
+    }
+
+    /// Time and bytes count anew.
+    func beginPage() { page.begin() }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError) {
+        try page.take(bytes)
+        try scanner?.parse(bytes)
+    }
+
+    func finish() throws(ProviderError) {
+        do throws(ProviderError) { try scanner?.finish() } catch {
+            throw .serverUnreachable("its answer broke off")
+        }
+    }
+
+    func take(_ resource: DAVResource) throws(ProviderError) {
+        guard resources.count < limit else { throw .failed("the server tells of more than it was asked for", nil) }
+        resources.append(resource)
+    }
+
+    var isFull: Bool { false }
+    func connect(_ resume: @escaping @Sendable () -> Void) {}
+}

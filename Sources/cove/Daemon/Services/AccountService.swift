@@ -1,0 +1,138 @@
+internal import CoveCore
+internal import CoveEngine
+internal import Glibc
+
+/// What `io.cove.Account` does.
+enum AccountService {
+    /// The most list members in one reply, well below the longest message.
+    static let batch = 500
+
+    /// The interface for an engine; `unmount` unmounts, lazily or not, and tells how many changes still wait, `upgrade` has
+    /// a program take over, `goOn` hears that a person has everything go on.
+    static func interface(
+        engine: Engine,
+        keeper: pid_t,
+        unmount: @escaping @Sendable (Bool) async throws(VarlinkError) -> Int,
+        upgrade: @escaping @Sendable (String) async throws(VarlinkError) -> Void,
+        goOn: @escaping @Sendable () -> Void
+    ) -> VarlinkInterface {
+        typealias Account = AccountInterface
+        return VarlinkInterface(
+            name: Account.name,
+            definition: Account.definition,
+            methods: [
+                "Status": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    Account.StatusReply(status: engine.accountStatus())
+                },
+                "Statistics": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    var statistics = engine.statistics()
+                    statistics.keeperPID = Int(keeper)
+                    return Account.StatisticsReply(statistics: statistics, program: Upgrade.identity("/proc/self/exe"))
+                },
+                "Sync": VarlinkMethod { (request: Account.SyncRequest, invocation) async throws(VarlinkError) in
+                    goOn()
+                    return try await sync(engine, request, invocation)
+                },
+                "Pause": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    await engine.pause()
+                    return VarlinkNothing()
+                },
+                "Resume": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    goOn()
+                    await engine.resume()
+                    return VarlinkNothing()
+                },
+                "Conflicts": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
+                    let last = try await sendBatches(
+                        engine.conflicts(),
+                        invocation,
+                        texts: { [$0.path, $0.copyPath, $0.host] }
+                    ) {
+                        Account.ConflictsReply(conflicts: $0)
+                    }
+                    return Account.ConflictsReply(conflicts: last)
+                },
+                "TrashList": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
+                    let last = try await sendBatches(engine.trash(), invocation, texts: { [$0.path] }) {
+                        Account.TrashReply(entries: $0)
+                    }
+                    return Account.TrashReply(entries: last)
+                },
+                "TrashRestore": VarlinkMethod { (request: Account.RestoreRequest, _) async throws(VarlinkError) in
+                    do throws(Errno) {
+                        return PathParameter(try await engine.restore(request.documentID))
+                    } catch {
+                        throw error.failure(interface: Account.name)
+                    }
+                },
+                "TrashEmpty": VarlinkMethod { (request: Account.EmptyRequest, _) async throws(VarlinkError) in
+                    let age = request.olderThanSeconds.map { TimeSpan.seconds(max(0, $0)) }
+                    return Account.EmptyReply(count: await engine.emptyTrash(olderThan: age))
+                },
+                "Diagnose": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    Account.DiagnoseReply(findings: await engine.diagnose())
+                },
+                "Upgrade": VarlinkMethod { (request: Account.UpgradeRequest, _) async throws(VarlinkError) in
+                    try await upgrade(request.program)
+                    return VarlinkNothing()
+                },
+                "Unmount": VarlinkMethod { (request: Account.UnmountRequest, _) async throws(VarlinkError) in
+                    Account.UnmountReply(queuedOperations: try await unmount(request.lazy ?? false))
+                },
+            ]
+        )
+    }
+
+    /// Sends all but the last members of a list, in batches; returns the last ones, for the last reply.
+    ///
+    /// A batch has no more bytes than a message may have, as long as the texts of one element don't.
+    static func sendBatches<Element: Sendable, Reply: Encodable>(
+        _ elements: [Element],
+        _ invocation: VarlinkInvocation,
+        texts: (Element) -> [String],
+        _ reply: ([Element]) -> Reply
+    ) async throws(VarlinkError) -> [Element] {
+        var rest = elements[...]
+        while true {
+            var (count, size) = (0, 0)
+            for element in rest {
+                size += texts(element).reduce(1000) { $0 + Self.length(of: $1) }
+                if count == batch || count > 0 && size > MessageFramer.maximumLength / 2 { break }
+                count += 1
+            }
+            if count == rest.count { return Array(rest) }
+            try await invocation.send(reply(Array(rest.prefix(count))))
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// How long a text is in a message.
+    private static func length(of text: String) -> Int {
+        text.utf8.reduce(0) { $0 + ($1 < 0x20 || $1 == 0x22 || $1 == 0x5C || $1 == 0x7F ? 6 : 1) }
+    }
+
+    private static func sync(
+        _ engine: Engine,
+        _ request: AccountInterface.SyncRequest,
+        _ invocation: VarlinkInvocation
+    ) async throws(VarlinkError) -> AccountInterface.SyncReply {
+        let path = try request.path?.remotePath()
+        await engine.sync(
+            path,
+            acceptDeletions: request.acceptDeletions ?? false,
+            acceptLocalDeletions: request.acceptLocalDeletions ?? false
+        )
+        guard request.wait == true else { return AccountInterface.SyncReply() }
+        let timeout = request.timeoutSeconds.map { TimeSpan.seconds(max(0, $0)) }
+        let watch = Task {
+            while !Task.isCancelled {
+                invocation.report(AccountInterface.SyncReply(status: engine.accountStatus()))
+                try? await Task.sleep(for: .milliseconds(200))
+            }
+        }
+        let report = await engine.waitUntilSettled(path, timeout: timeout)
+        watch.cancel()
+        await watch.value
+        return AccountInterface.SyncReply(report: report)
+    }
+}

@@ -1,0 +1,50 @@
+internal import CoveCore
+internal import CoveEngine
+internal import Glibc
+
+/// The sockets of a daemon: one with everything that the account's owner may do, and one for claims and presenters alone,
+/// which a sandbox can be given.
+struct ControlSockets: Sendable {
+    private let account: VarlinkServer
+    private let coordination: VarlinkServer
+
+    /// Makes servers that do not listen yet.
+    init(engine: Engine, account interface: VarlinkInterface) {
+        account = VarlinkServer(
+            product: "Cove",
+            version: Tool.version,
+            interfaces: [interface, ItemService.interface(engine: engine)]
+        )
+        coordination = VarlinkServer(
+            product: "Cove",
+            version: Tool.version,
+            interfaces: [CoordinationService.interface(engine: engine)]
+        )
+    }
+
+    /// Listens where the plan says.
+    func start(_ plan: MountPlan) throws(Failure) {
+        if !plan.isStateNamed { try StatePaths.makeSockets() }
+        if let folder = StatePaths.parent(of: plan.coordinationSocket) {
+            try PrivateFolder.make(folder, remedy: "remove it")
+        }
+        try Self.start(account, plan.socket)
+        try Self.start(coordination, plan.coordinationSocket)
+    }
+
+    /// Stops listening, lets calls being answered finish within the grace, and ends every connection.
+    func stop(grace: TimeSpan = .seconds(2)) {
+        coordination.stop(grace: grace)
+        account.stop(grace: grace)
+    }
+
+    private static func start(_ server: VarlinkServer, _ path: String) throws(Failure) {
+        do throws(Errno) {
+            try server.start(at: path)
+        } catch {
+            let isTaken = error == Errno(EADDRINUSE)
+            let remedy = isTaken ? "another daemon answers there: choose a name with --account" : "check the path"
+            throw Failure(path, "\(error)", remedy)
+        }
+    }
+}

@@ -1,0 +1,140 @@
+internal import CoveCore
+internal import CoveEngine
+
+/// What `io.cove.Item` does.
+enum ItemService {
+    /// The interface for an engine.
+    static func interface(engine: Engine) -> VarlinkInterface {
+        typealias Item = ItemInterface
+        return VarlinkInterface(
+            name: Item.name,
+            definition: Item.definition,
+            methods: [
+                "Status": VarlinkMethod { (request: Item.StatusRequest, _) async throws(VarlinkError) in
+                    status(engine, request.paths)
+                },
+                "Info": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    let path = try request.itemPath()
+                    return Item.InfoReply(item: try failing { () throws(Errno) in try engine.item(at: path) })
+                },
+                "List": VarlinkMethod { (request: Item.Request, invocation) async throws(VarlinkError) in
+                    let path = try request.itemPath()
+                    let items = try await failing { () async throws(Errno) in try await engine.items(in: path) }
+                    let last = try await AccountService.sendBatches(
+                        items,
+                        invocation,
+                        texts: { [$0.path, $0.pathBase64 ?? "", $0.name, $0.error ?? ""] }
+                    ) {
+                        Item.ListReply(items: $0)
+                    }
+                    return Item.ListReply(items: last)
+                },
+                "Download": VarlinkMethod { (request: Item.Request, invocation) async throws(VarlinkError) in
+                    let path = try request.itemPath()
+                    try await failing { () async throws(Errno) in
+                        guard request.wait == true else { return try await engine.download(path) }
+                        try await download(engine, path, invocation)
+                    }
+                    return Item.DownloadReply()
+                },
+                "Evict": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    Item.EvictReply(freedBytes: try await evict(engine, try request.itemPath()))
+                },
+                "Pin": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    try await setPinned(engine, try request.itemPath(), true)
+                },
+                "Unpin": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    try await setPinned(engine, try request.itemPath(), false)
+                },
+            ].merging(versionMethods(engine)) { own, _ in own }
+        )
+    }
+
+    private static func status(_ engine: Engine, _ paths: [String]) -> ItemInterface.StatusReply {
+        var reply = ItemInterface.StatusReply(items: [], failures: [:])
+        for path in paths {
+            let names = path.utf8.split(separator: 0x2F).map { FileName(unchecked: Array($0)) }
+            do throws(Errno) {
+                reply.items.append(try engine.item(at: RemotePath(names)))
+            } catch {
+                reply.failures[path] = error.explanation
+            }
+        }
+        return reply
+    }
+
+    /// Downloads and waits, reporting how far it is: of a file its bytes here, of a directory what the engine tells.
+    private static func download(
+        _ engine: Engine,
+        _ path: RemotePath,
+        _ invocation: VarlinkInvocation
+    ) async throws(Errno) {
+        guard try engine.item(at: path).kind == "file" else {
+            return try await engine.waitForDownload(path) { transfer in
+                invocation.report(ItemInterface.DownloadReply(progress: transfer))
+            }
+        }
+        let watch = Task {
+            while !Task.isCancelled, let item = try? engine.item(at: path) {
+                let transfer = TransferStatus(
+                    path: item.path,
+                    direction: "download",
+                    doneBytes: item.localBytes,
+                    totalBytes: item.size,
+                    bytesPerSecond: 0
+                )
+                invocation.report(ItemInterface.DownloadReply(progress: transfer))
+                try? await Task.sleep(for: .milliseconds(200))
+            }
+        }
+        var failure: Errno?
+        do throws(Errno) { try await engine.waitForDownload(path) { _ in } } catch { failure = error }
+        // A report behind the last reply would be taken for the next call's.
+        watch.cancel()
+        await watch.value
+        if let failure { throw failure }
+    }
+
+    private static func evict(_ engine: Engine, _ path: RemotePath) async throws(VarlinkError) -> Int64 {
+        let result = await OffPool.run {
+            Result<Int64, EvictionError> { () throws(EvictionError) in try engine.evict(path) }
+        }
+        do throws(EvictionError) {
+            return try result.get()
+        } catch {
+            throw error.failure(requested: path)
+        }
+    }
+
+    private static func setPinned(
+        _ engine: Engine,
+        _ path: RemotePath,
+        _ isPinned: Bool
+    ) async throws(VarlinkError) -> VarlinkNothing {
+        let result = await OffPool.run {
+            Result<Void, Errno> { () throws(Errno) in try engine.setPinned(path, isPinned) }
+        }
+        try failing { () throws(Errno) in try result.get() }
+        return VarlinkNothing()
+    }
+
+    private static func failing<Value>(_ body: () throws(Errno) -> Value) throws(VarlinkError) -> Value {
+        do throws(Errno) { return try body() } catch { throw error.failure(interface: ItemInterface.name) }
+    }
+
+    private static func failing<Value: Sendable>(
+        _ body: () async throws(Errno) -> Value
+    ) async throws(VarlinkError) -> Value {
+        do throws(Errno) { return try await body() } catch { throw error.failure(interface: ItemInterface.name) }
+    }
+}
+
+extension ItemInterface.Request {
+    /// The path asked for.
+    ///
+    /// Throws `InvalidParameter` when there is none.
+    fileprivate func itemPath() throws(VarlinkError) -> RemotePath {
+        guard let path = try path.remotePath() else { throw .invalidParameter("path") }
+        return path
+    }
+}

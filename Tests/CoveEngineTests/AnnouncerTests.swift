@@ -1,0 +1,44 @@
+import CoveCore
+import CoveTestSupport
+import Synchronization
+import Testing
+
+@testable import CoveEngine
+
+/// Whose calls count as the announcer's.
+@Suite struct AnnouncerTests {
+    /// An announcer whose process is not there, while a program that nobody knows deletes what is announced.
+    private final class Absent: Announcer {
+        let engine: Engine
+        let wasTakenFor = Mutex<Bool?>(nil)
+
+        init(_ engine: Engine) { self.engine = engine }
+
+        func isAnnouncer(_ thread: Int32) -> Bool { thread == 0 }
+
+        func perform(_ announcement: Announcement) throws(Errno) {
+            guard case .unlink(let path) = announcement, let name = path.name else { throw .notConnected }
+            try engine.unlink(.root, name.bytes, Caller(thread: 0, user: 1000, group: 1000))
+            wasTakenFor.withLock { $0 = engine.incoming.current?.isCommitted }
+        }
+    }
+
+    @Test func `a program of another PID namespace is not taken for the announcer`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.save("a", Array("text".utf8))
+            #expect(try account.tree.read("a") == Array("text".utf8))
+            #expect(try account.tree.list("") == ["a": .file])
+            try await account.settle()
+            let announcer = Absent(account.engine)
+            account.engine.announcer.withLock { $0 = announcer }
+            try source.remove("a")
+            await account.engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
+            try waitUntil("the deletion is announced") { announcer.wasTakenFor.withLock { $0 } != nil }
+            #expect(announcer.wasTakenFor.withLock { $0 } == false)
+            account.engine.announcer.withLock { $0 = nil }
+            await account.stop()
+        }
+    }
+}

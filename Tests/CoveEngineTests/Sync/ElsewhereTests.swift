@@ -1,0 +1,222 @@
+import CoveCore
+import CoveProviders
+import CoveTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CoveEngine
+
+/// What is not where a device left it, since another one has moved or replaced the folder that it is in.
+@Suite(.timeLimit(.minutes(4))) struct ElsewhereTests {
+    enum Cloud: String, CaseIterable, Sendable { case folder, apache }
+
+    private struct Account: @unchecked Sendable {
+        let engine: Engine
+        let tree: EngineTree
+        let source: SourceFolder
+
+        func text(_ path: String) throws -> String { String(decoding: try tree.read(path), as: UTF8.self) }
+
+        /// Sends and takes in what changed until the source has what is expected.
+        func expect(_ what: String, opening: Bool = true, _ isDone: @escaping @Sendable ([String: String?]) -> Bool)
+            throws
+        {
+            let engine = engine
+            try waitUntil(what, deadline: 90) {
+                let done = DispatchSemaphore(value: 0)
+                Task { [engine] in
+                    await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
+                    _ = await engine.waitUntilSettled(nil, timeout: .seconds(2))
+                    done.signal()
+                }
+                done.wait()
+                for (name, kind) in try tree.list("") where opening && kind == .directory { _ = try? tree.list(name) }
+                return isDone(try there())
+            }
+        }
+
+        /// All names at the source, hidden ones too, with what files hold.
+        func there() throws -> [String: String?] {
+            let names = FileManager.default.enumerator(atPath: source.path)?.compactMap { $0 as? String } ?? []
+            var found: [String: String?] = [:]
+            for name in names where !name.hasPrefix(".cove/") && name != ".cove" {
+                found[name] = .some(try? String(contentsOfFile: "\(source.path)/\(name)", encoding: .utf8))
+            }
+            return found
+        }
+    }
+
+    /// Runs a body with an account beside which something happens at the source.
+    private func account(
+        _ cloud: Cloud,
+        _ meddle: @escaping @Sendable (MeddledProvider.Moment, RemotePath, SourceFolder) throws -> Void = { _, _, _ in
+        },
+        _ body: @escaping @Sendable (Account) async throws -> Void
+    ) async throws {
+        try await blocking {
+            let folder = try TemporaryDirectory("elsewhere")
+            let state = try TemporaryDirectory("elsewhere-state")
+            let server: TestServer? = cloud == .folder ? nil : try .apache()
+            let address =
+                server.map { "webdav://\(TestServer.user)@127.0.0.1:\($0.port)/" } ?? "dir://\(folder.path)"
+            let source = SourceFolder(server?.files ?? folder.path)
+            let login = Credentials(user: TestServer.user, password: TestServer.password)
+            let configuration = EngineConfiguration.ofTest(address, state: state.path) {
+                $0.pollInterval = .seconds(3600)
+            }
+            let access = ProviderFactory.Access(stallLimit: configuration.stallLimit, credentials: { login })
+            let base = try ProviderFactory.make(source: address, access: access)
+            let provider = MeddledProvider(base) { moment, path in try? meddle(moment, path, source) }
+            let engine = try Engine(
+                configuration: configuration,
+                provider: provider,
+                log: Log(path: nil, echoToStandardError: false)
+            )
+            try source.makeDirectory("d")
+            for name in ["a", "b", "c", "f"] { try source.save("d/\(name)", Array("this is \(name)".utf8)) }
+            engine.start(kernel: nil, announcer: nil)
+            let account = Account(engine: engine, tree: EngineTree(engine), source: source)
+            do {
+                #expect(try account.tree.list("").keys.sorted() == ["d"])
+                #expect(try account.tree.list("d").count == 4)
+                for name in ["a", "b", "c"] { #expect(try account.text("d/\(name)") == "this is \(name)") }
+                try await body(account)
+            } catch {
+                await engine.stop()
+                throw error
+            }
+            await engine.stop()
+            withExtendedLifetime(server) {}
+        }
+    }
+
+    /// Something that is done once.
+    private final class Once: Sendable {
+        private let isDone = Mutex(false)
+        var hasRun: Bool { isDone.withLock { $0 } }
+
+        /// True the first time.
+        func begin() -> Bool {
+            isDone.withLock { isDone in
+                defer { isDone = true }
+                return !isDone
+            }
+        }
+    }
+
+    @Test(arguments: Cloud.allCases, [false, true])
+    func `a deletion that met its folder away for a moment is not taken for done`(
+        _ cloud: Cloud,
+        _ isWhole: Bool
+    ) async throws {
+        let (left, back) = (Once(), Once())
+        try await account(cloud) { moment, path, source in
+            guard path.name?.bytes == Array("f".utf8) else { return }
+            switch moment {
+            case .beforeDeletion: if left.begin() { try source.rename("d", "away") }
+            case .afterDeletion: if back.begin() { try source.rename("away", "d") }
+            case .afterMove: break
+            }
+        } _: { account in
+            if isWhole { #expect(try account.text("d/f") == "this is f") }
+            try account.tree.unlink("d/f")
+            try account.expect("it is deleted") { there in
+                there.keys.sorted() == ["d", "d/a", "d/b", "d/c"]
+            }
+            #expect(left.hasRun && back.hasRun)
+            #expect(try account.tree.list("d").keys.sorted() == ["a", "b", "c"])
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a deletion follows a folder that another device has renamed`(_ isWhole: Bool) async throws {
+        try await account(.apache) { account in
+            if isWhole { #expect(try account.text("d/f") == "this is f") }
+            try account.source.rename("d", "e")
+            try account.tree.unlink("d/f")
+            try account.expect("it is deleted") { $0.keys.sorted() == ["e", "e/a", "e/b", "e/c"] }
+            #expect(try account.tree.list("e").keys.sorted() == ["a", "b", "c"])
+        }
+    }
+
+    @Test func `what was hidden in a folder that another device has replaced is found there`() async throws {
+        let moved = Once()
+        try await account(.apache) { moment, path, source in
+            guard moment == .afterMove, path.name?.isPassing == true, moved.begin() else { return }
+            try source.rename("d", "e")
+            try source.makeDirectory("d")
+        } _: { account in
+            await account.engine.pause()
+            try account.tree.rename("d/a", "d/t")
+            try account.tree.rename("d/b", "d/a")
+            try account.tree.rename("d/t", "d/b")
+            await account.engine.resume()
+            // Nobody opens the folder in which it is now.
+            try account.expect("nothing is hidden", opening: false) { there in
+                moved.hasRun && !there.keys.contains { $0.contains(".cove") }
+                    && there["d/a"] == "this is b" && there["d/b"] == "this is a"
+            }
+        }
+    }
+
+    @Test func `what was hidden, deleted here and changed there comes back under a name`() async throws {
+        let hidden = Once()
+        let device = Mutex<EngineTree?>(nil)
+        try await account(.apache) { moment, path, source in
+            guard moment == .afterMove, path.name?.isPassing == true, hidden.begin() else { return }
+            try source.save("\(path)", Array("newer than it was".utf8))
+            let tree = device.withLock { $0 }
+            for name in ["a", "b"] { try tree?.unlink("d/\(name)") }
+        } _: { account in
+            device.withLock { $0 = account.tree }
+            await account.engine.pause()
+            try account.tree.rename("d/a", "d/t")
+            try account.tree.rename("d/b", "d/a")
+            try account.tree.rename("d/t", "d/b")
+            await account.engine.resume()
+            try account.expect("it came back") { there in
+                hidden.hasRun && !there.keys.contains { $0.contains(".cove") }
+                    && there.values.contains("newer than it was")
+            }
+        }
+    }
+
+    @Test func `a file that took the name of a folder at the source is not hidden in its stead`() async throws {
+        try await account(.apache) { account in
+            await account.engine.pause()
+            try account.tree.makeDirectory("d.new")
+            try account.tree.rename("d/a", "d.new/a")
+            for name in ["b", "c", "f"] { try account.tree.unlink("d/\(name)") }
+            try account.tree.removeDirectory("d")
+            try account.tree.rename("d.new", "d")
+            try account.source.rename("d", "x")
+            try account.source.save("d", Array("a file".utf8))
+            // The folder is to make room for the one that has its name here.
+            let engine = account.engine
+            let deletion = try #require(
+                try engine.catalog.read { database throws(Errno) in try database.trash(pending: true) }
+                    .first { $0.kind == .directory }
+            )
+            _ = try? await engine.sync?.clear(.trash(deletion.id))
+            #expect(try account.there()["d"] == "a file")
+            await engine.resume()
+            try account.expect("all is there") { there in
+                !there.keys.contains { $0.contains(".cove") } && there.values.contains("a file")
+                    && there.values.contains("this is a")
+            }
+        }
+    }
+
+    @Test func `a file that took the name of a folder at the source is not moved in its stead`() async throws {
+        try await account(.apache) { account in
+            try account.source.rename("d", "x")
+            try account.source.save("d", Array("a file".utf8))
+            try account.tree.rename("d", "mine")
+            try account.expect("both are there") { there in
+                there["d"] == "a file" && (there["x/a"] ?? there["mine/a"]) == "this is a"
+            }
+            #expect(try account.text("d") == "a file")
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import CoveCore
+
+/// A provider beside which another device does something at a certain moment.
+final class MeddledProvider: Provider {
+    enum Moment: Sendable { case beforeDeletion, afterDeletion, afterMove }
+
+    private let base: any Provider
+    private let meddle: @Sendable (Moment, RemotePath) -> Void
+
+    /// `meddle` is called with what is deleted, or with the new place of what was moved.
+    init(_ base: any Provider, _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void) {
+        self.base = base
+        self.meddle = meddle
+    }
+
+    var capabilities: ProviderCapabilities { base.capabilities }
+    var changeSignal: AsyncStream<Void>? { base.changeSignal }
+
+    func sourceIdentity() async -> [UInt8]? { await base.sourceIdentity() }
+    func start() async throws(ProviderError) { try await base.start() }
+    func stop() async { await base.stop() }
+    func quota() async throws(ProviderError) -> ProviderQuota? { try await base.quota() }
+
+    func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {
+        try await base.list(directory, page: page)
+    }
+
+    func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
+        try await base.lookup(name, in: directory)
+    }
+
+    func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes { try await base.changes(since: anchor) }
+
+    func fetch(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        range: Range<Int64>,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
+        try await base.fetch(item, version: version, range: range, into: sink)
+    }
+
+    func create(
+        _ template: ItemTemplate,
+        name: FileName,
+        in directory: RemoteReference,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        try await base.create(template, name: name, in: directory, content: content)
+    }
+
+    func modify(
+        _ item: RemoteReference,
+        base version: ContentVersion,
+        metadata: ItemMetadata,
+        content: (any ContentSource)?
+    ) async throws(ProviderError) -> RemoteItem {
+        try await base.modify(item, base: version, metadata: metadata, content: content)
+    }
+
+    func move(
+        _ item: RemoteReference,
+        base version: ContentVersion?,
+        to directory: RemoteReference,
+        name: FileName
+    ) async throws(ProviderError) -> RemoteItem {
+        let moved = try await base.move(item, base: version, to: directory, name: name)
+        meddle(.afterMove, directory.path.appending(name))
+        return moved
+    }
+
+    func copy(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        to directory: RemoteReference,
+        name: FileName
+    ) async throws(ProviderError) -> RemoteItem {
+        try await base.copy(item, version: version, to: directory, name: name)
+    }
+
+    func delete(_ item: RemoteReference, base version: ContentVersion?) async throws(ProviderError) {
+        meddle(.beforeDeletion, item.path)
+        defer { meddle(.afterDeletion, item.path) }
+        try await base.delete(item, base: version)
+    }
+
+    func trash(
+        _ item: RemoteReference,
+        base version: ContentVersion?,
+        as token: String
+    ) async throws(ProviderError) -> RemoteItem? {
+        meddle(.beforeDeletion, item.path)
+        defer { meddle(.afterDeletion, item.path) }
+        return try await base.trash(item, base: version, as: token)
+    }
+}

@@ -1,0 +1,159 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+@testable import CoveProviders
+
+/// Servers that write the same thing in several ways, and those that change what they are told.
+@Suite(.timeLimit(.minutes(10)))
+struct WebDAVOddServerTests {
+    private func provider(_ cloud: ScriptedCloud) async throws -> any Provider {
+        let provider = try ProviderFactory.make(source: cloud.source, access: testAccess)
+        try await provider.start()
+        return provider
+    }
+
+    /// How a tag is written in listings, and in headers.
+    struct Spelling: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let listed: @Sendable (String) -> String
+        let told: @Sendable (String) -> String
+
+        static let all = [
+            Spelling(testDescription: "no quotes in listings", listed: { $0 }, told: { "\"\($0)\"" }),
+            Spelling(testDescription: "no quotes in headers", listed: { "\"\($0)\"" }, told: { $0 }),
+            Spelling(testDescription: "weak in listings", listed: { "W/\"\($0)\"" }, told: { "\"\($0)\"" }),
+            Spelling(
+                testDescription: "weak in headers, in lower case",
+                listed: { "\"\($0)\"" },
+                told: { "w/\"\($0)\"" }
+            ),
+            Spelling(
+                testDescription: "quotes that are encoded twice",
+                listed: { "&amp;quot;\($0)&amp;quot;" },
+                told: { "\"\($0)\"" }
+            ),
+        ]
+    }
+
+    @Test(arguments: Spelling.all)
+    func `a tag is the same however it is written`(spelling: Spelling) async throws {
+        let cloud = try ScriptedCloud()
+        cloud.rewrite { _, reply in
+            for name in ["ETag", "OC-ETag"] {
+                guard let line = reply.headers.first(where: { $0.hasPrefix("\(name): ") }) else { continue }
+                reply.set(name, spelling.told(line.dropFirst(name.count + 2).filter { $0 != "\"" }))
+            }
+            guard reply.statusLine.contains(" 207 ") else { return }
+            reply.rewriteText { text in
+                text.replacing(#/<d:getetag>([^<]*)</d:getetag>/#) { match in
+                    let tag = String(match.1).replacingOccurrences(of: "&quot;", with: "").filter { $0 != "\"" }
+                    return "<d:getetag>\(spelling.listed(tag))</d:getetag>"
+                }
+            }
+        }
+        let provider = try await provider(cloud)
+        let made = try await provider.make("file", "one")
+        let listed = try #require(try await provider.everything().first { $0.name == Array("file".utf8) })
+        #expect(made.contentVersion == listed.contentVersion)
+        #expect(try await provider.text("file", listed.contentVersion) == "one")
+        let replaced = try await provider.modify(
+            provider.reference("file", listed),
+            base: listed.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("two")
+        )
+        #expect(replaced.contentVersion != listed.contentVersion)
+        #expect(try await provider.find("file").contentVersion == replaced.contentVersion)
+        #expect(try await provider.text("file", replaced.contentVersion) == "two")
+        try await provider.delete(provider.reference("file", replaced), base: replaced.contentVersion)
+        #expect(cloud.bytes("file") == nil)
+    }
+
+    /// What a server does to names, one that it does it to, and what is said of that one.
+    struct Change: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        var change: @Sendable (String) -> String = { $0 }
+        /// What is refused, or breaks the line.
+        var answer: (@Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?)?
+        let name: String
+        let words: String
+
+        private static func cut(at mark: Character) -> @Sendable (String) -> String {
+            { path in
+                path.split(separator: "/").map { $0.prefix { $0 != mark } }.joined(separator: "/")
+            }
+        }
+
+        private static func asked(_ text: String, _ answer: ScriptedServer.Answer)
+            -> @Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?
+        {
+            { request in
+                let isAsked = request.target.contains(text) || request.value("destination")?.contains(text) == true
+                return isAsked ? answer : nil
+            }
+        }
+
+        static let all = [
+            Change(testDescription: "cuts at ;", change: cut(at: ";"), name: "a;b", words: "a semicolon"),
+            Change(testDescription: "cuts at ?", change: cut(at: "?"), name: "what?", words: "a question mark"),
+            Change(
+                testDescription: "encodes again",
+                change: { $0.replacingOccurrences(of: "%", with: "%25") },
+                name: "100%",
+                words: "a percent sign"
+            ),
+            Change(
+                testDescription: "composes letters",
+                change: { $0.precomposedStringWithCanonicalMapping },
+                name: "Bru\u{308}cke",
+                words: "letters with their marks in several characters"
+            ),
+            Change(
+                testDescription: "refuses control characters",
+                answer: asked("%0A", ScriptedServer.answer(400)),
+                name: "a\nb",
+                words: "a control character"
+            ),
+            Change(
+                testDescription: "breaks off at number signs",
+                answer: asked("%23", .hangUp),
+                name: "#1",
+                words: "a number sign"
+            ),
+        ]
+    }
+
+    @Test(arguments: Change.all)
+    func `a name that the server would change is refused here, and others are not`(change: Change) async throws {
+        let cloud = try ScriptedCloud()
+        cloud.changeNames(change.change)
+        cloud.answer(change.answer)
+        let provider = try await provider(cloud)
+        _ = try await provider.make("plain", "plain")
+        let error = await #expect(throws: ProviderError.self) { _ = try await provider.make(change.name, "text") }
+        let words = "the server does not keep names with \(change.words)"
+        #expect(error.map { "\($0)".contains(words) } == true, "\(String(describing: error))")
+        let plain = try await provider.find("plain")
+        let failure = await #expect(throws: ProviderError.self) {
+            _ = try await provider.move(
+                provider.reference("plain", plain),
+                base: nil,
+                to: .root,
+                name: #require(FileName(change.name))
+            )
+        }
+        #expect(failure.map { "\($0)".contains(words) } == true, "\(String(describing: failure))")
+        #expect(cloud.names() == ["plain"] && cloud.bytes("plain") == Array("plain".utf8))
+    }
+
+    @Test func `of names that are one to the server the second is refused`() async throws {
+        let cloud = try ScriptedCloud()
+        cloud.changeNames { $0.lowercased() }
+        let provider = try await provider(cloud)
+        _ = try await provider.make("name", "one")
+        await #expect(throws: ProviderError.self) { _ = try await provider.make("NAME", "two") }
+        #expect(cloud.names() == ["name"] && cloud.bytes("name") == Array("one".utf8))
+    }
+}

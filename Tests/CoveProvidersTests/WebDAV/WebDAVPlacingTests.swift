@@ -1,0 +1,133 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+@testable import CoveProviders
+
+/// Files that come to their names by a MOVE, beside other devices and what they left.
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct WebDAVPlacingTests {
+    private static let apache = Result { try TestServer.apache() }
+    private static let rclone = Result { try TestServer.rcloneWebDAV() }
+
+    /// A folder of a server, also as it lies on the disk.
+    struct Source: Sendable {
+        let server: TestServer
+        let name = "\(DocumentID.random())"
+        var folder: String { "\(server.files)/\(name)" }
+
+        init(_ server: Result<TestServer, any Error>) throws {
+            self.server = try server.get()
+            try self.server.makeCollection(name)
+        }
+
+        func device(patience: TimeSpan = .seconds(15), uploads: String? = nil) async throws -> WebDAVProvider {
+            let dav = try WebDAVProvider(
+                try #require(SourceAddress("webdav://127.0.0.1:\(server.port)/\(name)")),
+                HTTPOptions(),
+                uploads: uploads,
+                patience: patience,
+                credentials: { testCredentials }
+            )
+            try await dav.start()
+            return dav
+        }
+
+        func left(_ path: String = "") throws -> [String] {
+            try rawNames("\(folder)/\(path)").filter { $0.hasPrefix(".cove") || $0.hasPrefix("cove-") }
+        }
+    }
+
+    @Test func `many in one folder share a listing, and each knows its own version`() async throws {
+        let source = try Source(Self.apache)
+        let dav = try await source.device()
+        let made = try await withThrowingTaskGroup(of: RemoteItem.self) { group in
+            for number in 0..<64 { group.addTask { try await dav.make("file \(number)", "text \(number)") } }
+            return try await group.reduce(into: [:]) { $0[String(decoding: $1.name, as: UTF8.self)] = $1 }
+        }
+        for item in try await dav.everything() {
+            let name = String(decoding: item.name, as: UTF8.self)
+            #expect(made[name] == item)
+            #expect(try await dav.text(name, item.contentVersion) == name.replacing("file", with: "text"))
+        }
+        #expect(try source.left() == [])
+    }
+
+    @Test(arguments: [0, 1])
+    func `what a device that was killed tried the server out with goes at its next start`(which: Int) async throws {
+        let source = try Source([Self.apache, Self.rclone][which])
+        let state = try TemporaryDirectory("uploads")
+        let killed = try await source.device(uploads: state.path)
+        let folder = "\(source.folder)/\(try #require(killed.probeFolder.name))"
+        try FileManager.default.createDirectory(atPath: folder + "/n", withIntermediateDirectories: true)
+        try put("x", folder + "/n/m")
+        let next = try await source.device(uploads: state.path)
+        #expect(try source.left() == [] && !next.capabilities.readOnly)
+        _ = try await next.make("file", "text")
+    }
+
+    @Test(arguments: [0, 1])
+    func `a folder of many items is not listed for each new one`(which: Int) async throws {
+        let source = try Source([Self.apache, Self.rclone][which])
+        for number in 0..<1100 { try put("x", "\(source.folder)/item \(number)") }
+        let (here, there) = (try await source.device(), try await source.device())
+        let first = try await here.make("first", "one")
+        #expect(try source.left() == [])
+        let second = try await here.make("second", "two")
+        #expect(try source.left() == [".cove-uploads"])
+        for (name, item) in [("first", first), ("second", second)] { #expect(try await there.find(name) == item) }
+        let changed = try await here.modify(
+            here.reference("second", second),
+            base: second.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("three")
+        )
+        #expect(try await there.text("second", changed.contentVersion) == "three")
+        // One that does not know of it yet, against one that does.
+        for number in 0..<20 {
+            let fresh = number.isMultiple(of: 5) ? try await source.device() : there
+            let made = await withTaskGroup(of: (String, RemoteItem)?.self) { group in
+                for (text, provider) in [("here", here), ("there", fresh)] {
+                    group.addTask { (try? await provider.make("both \(number)", text)).map { (text, $0) } }
+                }
+                var made: [(String, RemoteItem)] = []
+                for await item in group { if let item { made.append(item) } }
+                return made
+            }
+            #expect(made.count == 1)
+            if let (text, item) = made.first {
+                #expect(try await here.text("both \(number)", item.contentVersion) == text)
+            }
+        }
+        #expect(try source.left(".cove-uploads") == [])
+        #expect(try await there.names().count == 1122)
+    }
+
+    @Test func `what a device left that never comes back is in nobody's way for long`() async throws {
+        let source = try Source(Self.apache)
+        let name = try #require(FileName("file"))
+        let flag = StagedName(for: name, owner: "00000000").name
+        try put("left", "\(source.folder)/\(flag)")
+        let patient = try await source.device()
+        await #expect(throws: ProviderError.busy) { try await patient.make("file", "text") }
+        // Others' names are not its.
+        _ = try await patient.make("other", "text")
+        let hasty = try await source.device(patience: .milliseconds(300))
+        let made = try await hasty.make("file", "text")
+        #expect(try await hasty.text("file", made.contentVersion) == "text")
+        #expect(try source.left() == ["\(flag)"])
+    }
+
+    @Test func `a folder for hidden names that somebody deleted is made again`() async throws {
+        let source = try Source(Self.apache)
+        for number in 0..<1001 { try put("x", "\(source.folder)/item \(number)") }
+        let dav = try await source.device()
+        for name in ["first", "second"] { _ = try await dav.make(name, name) }
+        try FileManager.default.removeItem(atPath: "\(source.folder)/.cove-uploads")
+        let made = try await dav.make("third", "third")
+        #expect(try await dav.text("third", made.contentVersion) == "third")
+        try FileManager.default.removeItem(atPath: source.folder)
+        await #expect(throws: ProviderError.noSuchItem) { try await dav.make("fourth", "fourth") }
+    }
+}

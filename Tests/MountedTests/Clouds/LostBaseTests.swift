@@ -1,0 +1,112 @@
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Files whose bytes are only at a source, where another device puts others in their place.
+    struct LostBaseTests {
+        static let changes = [
+            "truncate -s 5 f", "truncate -s 30000 f", "fallocate -l 30000 f",
+            "head -c 4096 /dev/zero | tr '\\0' b | dd of=f bs=4096 seek=1 conv=notrunc status=none", "echo more >> f",
+            "echo other > g; mv g f", "python3 -c 'import os; os.truncate(\"f\", 5)'",
+        ]
+
+        @Test(arguments: changes)
+        func `a change of a file whose bytes are gone at the source ends, and all that is left can be read`(
+            change: String
+        ) async throws {
+            try await devices(.apache) { here, there, proxy in
+                try here.shell("head -c 20000 /dev/zero | tr '\\0' a > f")
+                try here.settle()
+                try there.settle()
+                #expect(try there.shell("ls; stat -c '%s %b' f") == "f\n20000 1\n")
+                proxy.set { $0.isSilent = true }
+                proxy.dropAll()
+                try here.shell("echo rewritten > f")
+                try here.settle()
+                try there.shell("(\(change)) 2>&1 || true")
+                proxy.set { $0.isSilent = false }
+                proxy.dropAll()
+                try expectSame(here, there)
+                let texts = try there.shell("for f in *; do echo \"$f: $(tr -d '\\0' < \"$f\" | head -c 9)\"; done")
+                #expect(texts.contains("rewritten"), "\(texts)")
+                if change.contains("dd of=f") { #expect(texts.contains("bbbbbbbbb"), "\(texts)") }
+                if change.contains("mv g f") { #expect(texts.contains("other"), "\(texts)") }
+                let status = try there.shell("$COVE status --state $STATE")
+                #expect(!status.contains("error"), "\(status)")
+            }
+        }
+
+        @Test(arguments: SharedSource.all.dropLast())
+        func `a file that another device has just replaced is opened, cut and read as it is now`(
+            source: SharedSource
+        ) async throws {
+            try await source.devices(options: "poll=1h,settle=50ms,log=debug") { here, there, _ in
+                try here.shell("for f in a b c; do echo old > $f; done")
+                try here.settle()
+                try there.settle()
+                #expect(try there.shell("stat -c %s a b c") == "4\n4\n4\n")
+                try here.shell("for f in a b; do echo much newer > $f; done; rm c")
+                try here.settle()
+                #expect(try there.shell("cat a 2>&1 || true") == "much newer\n")
+                try there.shell("truncate -s 4 b; ! cat c 2> $tmp/error")
+                let error = try there.shell("cat $tmp/error")
+                #expect(error.contains("No such file"), "\(error)")
+                try expectSame(here, there)
+                #expect(try here.shell("cat b; ls") == "mucha\nb\n")
+            }
+        }
+
+        @Test(arguments: SharedSource.all.prefix(2))
+        func `calls by name find what is there, whatever another device does with it`(
+            source: SharedSource
+        ) async throws {
+            let seed = UInt64.random(in: 0..<1_000_000)
+            print("calls by name, \(source): seed \(seed)")
+            try await source.devices { here, there, _ in
+                try here.shell("mkdir d; for f in a b c d/a d/b; do echo first > $f; done")
+                try here.settle()
+                try there.settle()
+                let changing = try here.start("python3 -c '\(Self.randomly)' \(seed) forever || echo failed")
+                let calls = try there.start("python3 -c '\(Self.randomly)' \(seed + 1) 400").wait(deadline: 120)
+                try here.shell("touch $tmp/end")
+                let changes = try changing.wait(deadline: 60)
+                #expect(calls.status == 0 && calls.output == "done\n", "seed \(seed): \(calls)")
+                #expect(changes.status == 0 && changes.output == "done\n", "seed \(seed): \(changes)")
+            }
+        }
+
+        /// Calls by name at random, until there were so many, or somebody says that it is enough; prints which are `ESTALE`.
+        private static let randomly = """
+            import errno, os, random, sys
+            r = random.Random(int(sys.argv[1]))
+            names = ["a", "b", "c", "d/a", "d/b", "e/a", "e/b"]
+            def write(f, flags):
+                fd = os.open(f, os.O_WRONLY | flags, 0o644)
+                try: os.write(fd, r.choice([b"x", b"longer text"]))
+                except OSError as e:
+                    if e.errno != errno.ESTALE: raise
+                finally: os.close(fd)
+            def read(f):
+                fd = os.open(f, os.O_RDONLY)
+                os.close(fd)
+            def move(f):
+                os.rename(f, r.choice(names))
+            def save(f):
+                write(f + ".new", os.O_CREAT | os.O_EXCL)
+                os.rename(f + ".new", f)
+            def rename(f):
+                os.rename(*r.choice([("d", "e"), ("e", "d")]))
+            calls = {"stat": os.stat, "read": read, "append": lambda f: write(f, os.O_APPEND), "create": lambda f:
+                write(f, os.O_CREAT | os.O_TRUNC), "save": save, "unlink": os.unlink, "move": move, "rename": rename}
+            count = 0
+            while count != 400 if sys.argv[2] != "forever" else not os.path.exists(os.environ["tmp"] + "/end"):
+                count += 1
+                call, f = r.choice(sorted(calls)), r.choice(names)
+                try: calls[call](f)
+                except OSError as e:
+                    if e.errno == errno.ESTALE: print("ESTALE", call, f)
+            print("done")
+            """
+    }
+}

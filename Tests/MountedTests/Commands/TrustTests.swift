@@ -1,0 +1,140 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Who may do what, and who is believed.
+    struct TrustTests {
+        /// Runs the rest of a shell's line as another user, who is nobody here.
+        private static let stranger = "setpriv --reuid 33 --regid 33 --clear-groups"
+
+        @Test func `root believes no daemon but that of the mount's owner`() async throws {
+            try await mounted { account in
+                // Another user's state directory leads to the daemon of root's own account.
+                try account.shell("mkdir $tmp/led; ln -s $STATE/cove.sock $tmp/led/cove.sock; chown 33 $tmp/led")
+                for words in ["stats", "pause", "upgrade"] {
+                    try account.expectRefusal(
+                        "cd /; exec $COVE \(words) --state $tmp/led",
+                        "$tmp/led: a service of user 0 answers at $tmp/led/cove.sock, who is not the mount's owner; "
+                            + "ask who made that mount"
+                    )
+                }
+                #expect(try account.cove("status").contains("state:      idle"))
+            }
+        }
+
+        @Test func `root uses another user's daemon`() async throws {
+            try await mounted { account in
+                // A service counts as whose it was when it began to listen.
+                let service = try account.start(
+                    """
+                    mkdir $tmp/theirs; chown 33 $tmp/theirs
+                    exec python3 -c '
+                    import json, os, socket
+                    s = socket.socket(socket.AF_UNIX)
+                    s.bind(os.environ["tmp"] + "/theirs/cove.sock")
+                    os.setuid(33)
+                    s.listen()
+                    line = s.accept()[0]
+                    line.recv(4096)
+                    failure = {"error": "io.cove.Account.Failed", "parameters": {"message": "it is believed"}}
+                    line.sendall(json.dumps(failure).encode() + bytes(1))
+                    line.recv(1)
+                    '
+                    """
+                )
+                try waitUntil("it listens") {
+                    try account.shell("ss -xlH src $tmp/theirs/cove.sock | wc -l") == "1\n"
+                }
+                try account.expectRefusal("cd /; exec $COVE pause --state $tmp/theirs", "$tmp/theirs: it is believed")
+                #expect(try service.wait(deadline: 30).status == 0)
+            }
+        }
+
+        @Test func `the socket for coordination gives nothing else away`() async throws {
+            try await mounted { account in
+                let script = """
+                    python3 - <<'END'
+                    import json, os, socket
+                    def ask(line_path, method, **parameters):
+                        line = socket.socket(socket.AF_UNIX); line.connect(line_path)
+                        line.sendall(json.dumps({"method": method, "parameters": parameters}).encode() + bytes(1))
+                        reply = b""
+                        while not reply.endswith(bytes(1)): reply += line.recv(65536)
+                        reply = json.loads(reply[:-1])
+                        return reply.get("error") or reply["parameters"].get("interfaces") or "done"
+                    for name in "user.cove.coordination-socket", "user.cove.socket":
+                        path = os.getxattr(".", name).decode()
+                        print(ask(path, "org.varlink.service.GetInfo"))
+                        print(ask(path, "io.cove.Account.Upgrade", program="/nowhere"))
+                        print(ask(path, "io.cove.Item.Info", path=""))
+                        print(ask(path, "io.cove.Coordination.List"))
+                    END
+                    """
+                let answers = try account.shell(script).split(separator: "\n")
+                let missing = "org.varlink.service.InterfaceNotFound"
+                #expect(
+                    answers.prefix(4) == [
+                        "['org.varlink.service', 'io.cove.Coordination']", missing[...], missing[...], "done",
+                    ]
+                )
+                #expect(
+                    answers.dropFirst(4) == [
+                        "['org.varlink.service', 'io.cove.Account', 'io.cove.Item']", "io.cove.Account.Failed", "done",
+                        missing[...],
+                    ]
+                )
+            }
+        }
+
+        @Test func `a sandbox that has that socket coordinates, and can do no more`() async throws {
+            try await mounted { source in
+                try source.save("f", Array("text\n".utf8))
+            } _: { account in
+                let script = """
+                    mkdir $tmp/kept; mount --bind $STATE/coordination $tmp/kept; mount -t tmpfs none $STATE
+                    mkdir $STATE/coordination; mount --bind $tmp/kept $STATE/coordination
+                    exec unshare --user --map-user=$user bash -euc '
+                        $COVE coordinate --reading f -- cat f
+                        $driver "read $mnt/f"
+                        $COVE stats 2>&1 || true
+                    '
+                    """
+                try script.write(toFile: account.scratch.appending("script"), atomically: true, encoding: .utf8)
+                // As root of the sandbox, and as some user of it.
+                for user in ["0", "1000"] {
+                    let result = try account.start(
+                        """
+                        export user=\(user) driver=\(try Command.built("CoveKitDriver"))
+                        exec unshare --mount bash -eu $tmp/script
+                        """
+                    ).wait(deadline: 60)
+                    #expect(result.status == 0, "\(result.error)")
+                    let lines = result.output.split(separator: "\n")
+                    try #require(lines.count == 3, "\(result.output)")
+                    #expect(lines[0] == "text" && lines[1].hasSuffix("text"), "\(result.output)")
+                    #expect(lines[2].hasPrefix("cove: .: no daemon answers at"))
+                    try account.shell("rmdir $tmp/kept")
+                }
+            }
+        }
+
+        @Test func `an item is pinned by its owner, not by whoever may write to it`() async throws {
+            try await mounted(options: "allow_other") { account in
+                try account.shell("mkdir -m 777 open; mkdir theirs; chown 33 theirs; touch file; chmod 666 file")
+                for name in ["open", "file"] {
+                    let refused = try account.start(
+                        "exec \(Self.stranger) setfattr -n user.cove.pinned -v 1 \(name)"
+                    ).wait(deadline: 10)
+                    #expect(refused.status == 1 && refused.error.contains("Operation not permitted"))
+                    #expect(try account.info(name).isPinned == false)
+                }
+                try account.shell("\(Self.stranger) setfattr -n user.cove.tags -v red open")
+                try account.shell("\(Self.stranger) setfattr -n user.cove.pinned -v 1 theirs")
+                try account.shell("setfattr -n user.cove.pinned -v 1 open")
+                for name in ["theirs", "open"] { #expect(try account.info(name).isPinned) }
+            }
+        }
+    }
+}

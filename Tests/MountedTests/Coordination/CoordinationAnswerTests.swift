@@ -1,0 +1,114 @@
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Presenters that are stopped, slow, or save as any program does.
+    struct CoordinationAnswerTests {
+        private static func presented(
+            _ options: String,
+            _ body: @escaping @Sendable (MountedAccount) throws -> Void
+        ) async throws {
+            try await mounted(options: options) { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("echo old > F; echo beside > G")
+                try body(account)
+                try account.shell("touch $tmp/stop")
+            }
+        }
+
+        @Test func `a stopped presenter holds opens up once, and makes no call fail for ever`() async throws {
+            try await Self.presented("presenter-timeout=3,open-timeout=60") { account in
+                let (presenter, _) = try account.startPresenter("F", unsaved: "edited")
+                presenter.signal(SIGSTOP)
+                #expect(try account.shell("cat F") == "old\n")
+                // The next ones do not wait for it again.
+                try account.shell("chmod 600 F; sed -i s/old/new/ F; mv F H; mv H F; echo more >> F; ln F L; rm L")
+                try account.shell("$COVE coordinate --writing F -- cat F > /dev/null")
+                presenter.signal(SIGCONT)
+                try waitUntil("it answers again") { try account.shell("cat F") == "edited" }
+                presenter.signal(SIGKILL)
+            }
+        }
+
+        @Test(arguments: ["rm F", "chmod 600 F", "sed -i s/old/new/ F", "mv G F"]) func `no call fails for ever`(
+            call: String
+        ) async throws {
+            try await Self.presented("presenter-timeout=3,open-timeout=60") { account in
+                let (presenter, _) = try account.startPresenter("F")
+                presenter.signal(SIGSTOP)
+                try account.shell("until \(call) 2> /dev/null; do echo again; done")
+                presenter.signal(SIGKILL)
+            }
+        }
+
+        /// Presents F, needs time to agree, and says what it heard.
+        private static let slow = """
+            heard = []
+            def answer(message):
+                heard.append(message["kind"])
+                if message["wantsReply"]:
+                    time.sleep(1.5)
+            session = Session(socket_path, answer)
+            presenter = session.calls.call("AddPresenter", session=session.token, path="F", messages=KINDS,
+                                           observes=[])["presenter"]
+            done("ready")
+            until("stop")
+            print(" ".join(heard))
+            """
+
+        @Test func `a call that was refused goes on with what a slow presenter answered meanwhile`() async throws {
+            try await Self.presented("presenter-timeout=60,open-timeout=120") { account in
+                let presenter = try account.startPython(Self.slow)
+                try account.waitForMark("ready")
+                try account.expectBusy("rm F")
+                try account.shell("until rm F 2> /dev/null; do sleep 0.1; done; test ! -e F; touch $tmp/stop")
+                let heard = try presenter.wait(deadline: 60).output
+                #expect(heard.hasPrefix("relinquishToWriter accommodateDeletion"), "\(heard)")
+                #expect(heard.components(separatedBy: "relinquishToWriter").count == 2, "\(heard)")
+            }
+        }
+
+        /// Presents F, looks at it whenever it is asked for anything, and saves by plain calls.
+        private static let plain = """
+            unsaved = ["edited"]
+            path = os.environ["mnt"] + "/F"
+            def answer(message):
+                if message["wantsReply"]:
+                    open(path).read()
+                if message["kind"] == "saveChanges" and unsaved:
+                    SAVE
+                    unsaved.clear()
+            session = Session(socket_path, answer)
+            presenter = session.calls.call("AddPresenter", session=session.token, path="F", messages=KINDS,
+                                           observes=[])["presenter"]
+            done("ready")
+            until("stop")
+            """
+
+        @Test(arguments: [
+            "open(path, 'w').write('edited')",
+            "open(path + '-', 'w').write('edited'); os.rename(path + '-', path)",
+            "os.rename(path, path + '.bak'); open(path, 'w').write('edited')",
+            "os.unlink(path); open(path, 'w').write('edited')",
+            "file = open(path, 'r+'); file.write('edited'); file.truncate(); os.fsync(file.fileno()); file.close()",
+        ]) func `a presenter that is asked to save may save and read as any program does`(save: String) async throws {
+            try await Self.presented("presenter-timeout=30,open-timeout=60") { account in
+                for asking in [
+                    "cat F", "$COVE coordinate --reading F -- cat F",
+                    #"$COVE coordinate --reading F --for-uploading -- sh -c 'cat "$COVE_SNAPSHOT"'"#,
+                ] {
+                    try account.shell("rm -f $tmp/stop $tmp/ready")
+                    let script = Self.plain.replacingOccurrences(of: "SAVE", with: save)
+                    let presenter = try account.startPython(script)
+                    try account.waitForMark("ready")
+                    #expect(try account.shell(asking) == "edited", "\(asking)")
+                    try account.shell("touch $tmp/stop")
+                    let end = try presenter.wait(deadline: 60)
+                    #expect(end.status == 0, "\(end.error)")
+                    try account.shell("echo old > F")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Programs that rename a file to a backup and put another one in its place: the document is what has the name.
+    struct CoordinationBackupTests {
+        enum Save: String, CaseIterable {
+            case sed = "sed -i.orig s/old/new/ F"
+            case copy = "cp -b -S .orig $tmp/new F"
+            case install = "install -b -S .orig $tmp/new F"
+            case patch = "patch -s -b -z .orig F $tmp/patch"
+            case rotation = "mv F F.1; touch F; cat $tmp/new >> F"
+            case link = "mv F F.1; cp $tmp/new T; mv T F"
+
+            var script: String { rawValue }
+        }
+
+        private static func saving(
+            _ save: Save,
+            _ body: @escaping @Sendable (MountedAccount) throws -> Void
+        ) async throws {
+            try await mounted(options: "settle=200ms,open-timeout=60") { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("echo old > F; echo new > $tmp/new; diff -u F $tmp/new > $tmp/patch || true")
+                try account.settle()
+                try body(account)
+                try account.shell("touch $tmp/stop")
+            }
+        }
+
+        @Test(arguments: Save.allCases) func `a backup leaves claims and those who wait at the name`(
+            save: Save
+        ) async throws {
+            try await Self.saving(save) { account in
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing F -- bash -c 'touch $tmp/held; until [ -e $tmp/go ]; do sleep 0.01; done
+                        \(save.script); touch $tmp/saved; until [ -e $tmp/end ]; do sleep 0.01; done; echo whole >> F'
+                    """
+                )
+                try account.waitForMark("held")
+                let early = try account.start("cat F")
+                try account.waitForWaiting(1)
+                try account.shell("touch $tmp/go")
+                try account.waitForMark("saved")
+                let late = try account.start("cat F")
+                let writer = try account.start("$COVE coordinate --writing F -- sh -c 'cat F; echo more >> F'")
+                try account.waitForWaiting(3)
+                let claims = try account.cove("claims --state $STATE").split(separator: "\n")
+                #expect(claims.allSatisfy { $0.contains("ing F") }, "\(claims)")
+                try account.shell("touch $tmp/end")
+                for command in [early, late, writer] {
+                    let result = try command.wait(deadline: 60)
+                    #expect(result.output.hasPrefix("new\nwhole\n"), "\(result.error)")
+                }
+                #expect(try holder.wait(deadline: 60).status == 0)
+                #expect(try account.shell("cat F; cat F.orig F.1 2> /dev/null || true") == "new\nwhole\nmore\nold\n")
+            }
+        }
+
+        @Test func `a backup to the name that the source has for the document leaves claims at the name`() async throws
+        {
+            try await Self.saving(.rotation) { account in
+                // The first backup gets to the source, what takes the name afterwards does not.
+                try account.shell("mv F F.1")
+                try account.settle()
+                try account.shell("$COVE pause --state $STATE; echo newer > F")
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing F -- bash -c 'mv F F.1; touch $tmp/held
+                        until [ -e $tmp/go ]; do sleep 0.01; done; cat $tmp/new > F'
+                    """
+                )
+                try account.waitForMark("held")
+                let late = try account.start("$COVE coordinate --writing F -- sh -c 'cat F; echo more >> F'")
+                try account.waitForWaiting(1)
+                let claims = try account.cove("claims --state $STATE").split(separator: "\n")
+                #expect(claims.contains { $0.contains("waiting") }, "\(claims)")
+                try account.shell("touch $tmp/go")
+                let result = try late.wait(deadline: 60)
+                #expect(result.output == "new\n", "\(result.error)")
+                #expect(try holder.wait(deadline: 60).status == 0)
+                #expect(try account.shell("cat F F.1; $COVE resume --state $STATE") == "new\nmore\nnewer\n")
+                try account.settle()
+                try account.expectSame()
+            }
+        }
+
+        @Test func `a claim stays with a file that is moved away and leaves a link to itself`() async throws {
+            try await Self.saving(.rotation) { account in
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing F -- bash -c 'mkdir store; mv F store/F; ln -s store/F F; echo part > F
+                        touch $tmp/held; until [ -e $tmp/go ]; do sleep 0.01; done; cat $tmp/new > F'
+                    """
+                )
+                try account.waitForMark("held")
+                let late = try account.start("$COVE coordinate --writing F -- sh -c 'cat F; echo more >> F'")
+                let reader = try account.start("cat F")
+                try account.waitForWaiting(2)
+                try account.shell("touch $tmp/go")
+                #expect(try reader.wait(deadline: 60).output.hasPrefix("new\n"))
+                let result = try late.wait(deadline: 60)
+                #expect(result.output == "new\n", "\(result.error)")
+                #expect(try holder.wait(deadline: 60).status == 0)
+                #expect(try account.shell("readlink F; cat store/F") == "store/F\nnew\nmore\n")
+            }
+        }
+
+        @Test(arguments: ["P.rtfd"]) func `a backup of a package leaves claims and presenters at the name`(
+            name: String
+        ) async throws {
+            try await Self.saving(.rotation) { account in
+                try account.shell("mkdir \(name); echo old > \(name)/part")
+                try account.settle()
+                let (presenter, log) = try account.startPresenter(name)
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing \(name) -- bash -c 'touch $tmp/held; until [ -e $tmp/go ]; do sleep 0.01; done
+                        mv \(name) backup; mkdir \(name); echo new > \(name)/part; touch $tmp/saved
+                        until [ -e $tmp/end ]; do sleep 0.01; done; echo whole >> \(name)/part'
+                    """
+                )
+                try account.waitForMark("held")
+                let early = try account.start("$COVE coordinate --writing \(name) -- cat \(name)/part")
+                try account.waitForWaiting(1)
+                try account.shell("touch $tmp/go")
+                try account.waitForMark("saved")
+                let late = try account.start("$COVE coordinate --writing \(name) -- cat \(name)/part")
+                try account.waitForWaiting(2)
+                let claims = try account.cove("claims --state $STATE").split(separator: "\n")
+                #expect(claims.allSatisfy { !$0.contains("backup") }, "\(claims)")
+                try account.shell("touch $tmp/end")
+                for command in [early, late] {
+                    let result = try command.wait(deadline: 60)
+                    #expect(result.output == "new\nwhole\n", "\(result.error)")
+                }
+                #expect(try holder.wait(deadline: 60).status == 0)
+                let told = try log().count
+                try account.shell("echo more > \(name)/other")
+                try waitUntil("it is still presented: \(try log())") {
+                    try log().dropFirst(told).contains { $0.contains(name) && !$0.contains("backup") }
+                }
+                presenter.signal(SIGTERM)
+            }
+        }
+
+        @Test func `nobody takes a name that the holder of its claim has left for a moment`() async throws {
+            try await Self.saving(.rotation) { account in
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing F -- bash -c 'mv F F.1; touch $tmp/held
+                        until [ -e $tmp/go ]; do sleep 0.01; done; cat $tmp/new > F'
+                    """
+                )
+                try account.waitForMark("held")
+                for call in ["touch F", "ln -s x F", "mkdir F", "cp $tmp/new F", "rm F.1"] {
+                    try account.expectBusy(call)
+                }
+                try account.shell("touch $tmp/go")
+                #expect(try holder.wait(deadline: 60).status == 0)
+                #expect(try account.shell("cat F F.1; rm F.1") == "new\nold\n")
+            }
+        }
+
+        @Test(arguments: Save.allCases) func `a backup leaves presenters at the name`(save: Save) async throws {
+            try await Self.saving(save) { account in
+                let (presenter, log) = try account.startPresenter("F")
+                try account.shell(save.script)
+                try waitUntil("the save is told") { try log().contains("didChange F") }
+                let told = try log().count
+                try account.shell("echo more >> F")
+                try waitUntil("it is still there") { try log().dropFirst(told).contains("didChange F") }
+                let lines = try log()
+                #expect(!lines.contains { $0.contains("didMove") }, "\(lines)")
+                try account.shell("mv F H")
+                try waitUntil("a move is told") { try log().contains("didMove F H") }
+                presenter.signal(SIGTERM)
+            }
+        }
+    }
+}
