@@ -213,7 +213,7 @@ extension Engine {
 
     private func invalidate(_ place: TransitionPlace) {
         guard let kernel = kernel.withLock({ $0 }) else { return }
-        kernel.invalidateEntry(place.parent, place.name)
+        if case .metadata = place.change {} else { kernel.invalidateEntry(place.parent, place.name) }
         if let target = place.target { kernel.invalidateEntry(target.parent, target.name) }
         kernel.invalidateAttributes(of: place.item)
     }

@@ -7,7 +7,7 @@ enum KernelNotice: Hashable {
     case attributes(ItemID)
     /// So are its pages; of a directory, its cached listing.
     case content(ItemID)
-    /// The name is looked up again.
+    /// The name is looked up again; a directory that proves to be the same stays, for the programs in it.
     case entry(ItemID, [UInt8])
     /// What was read and not answered is sent again (Linux 6.9).
     case resend
@@ -37,7 +37,8 @@ enum KernelNotice: Hashable {
         case .entry(let parent, let name):
             add(parent.rawValue)
             add(UInt32(name.count))
-            add(UInt32(0))
+            // FUSE_EXPIRE_ONLY (Linux 6.2): else getcwd fails in the directory. An older kernel takes it for padding.
+            add(UInt32(1))
             body += name + [0]
         case .resend: break
         }

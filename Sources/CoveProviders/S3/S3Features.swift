@@ -36,6 +36,7 @@ struct S3Probe {
     /// All keys begin so.
     private let folder: [UInt8]
     private let plain: [UInt8]
+    private let taken: [UInt8]
     private let deleted: [UInt8]
     private let summed: [UInt8]
     private let backslash: [UInt8]
@@ -45,7 +46,8 @@ struct S3Probe {
         self.client = client
         let folder = client.address.prefix + Array(".cove/probe/\(DocumentID.random())/".utf8)
         self.folder = folder
-        (plain, deleted) = (folder + Array("plain".utf8), folder + Array("deleted".utf8))
+        (plain, taken) = (folder + Array("plain".utf8), folder + Array("taken".utf8))
+        deleted = folder + Array("deleted".utf8)
         (summed, backslash) = (folder + Array("summed".utf8), folder + Array("back\\slash".utf8))
         slash = folder + Array("directory/".utf8)
     }
@@ -74,7 +76,7 @@ struct S3Probe {
             _ = try? await ask(page.rows.map { S3Call("DELETE", $0.key, query: [("versionId", $0.id)]) })
             return
         }
-        var keys = [plain, deleted, summed, backslash, slash]
+        var keys = [plain, taken, deleted, summed, backslash, slash]
         for _ in 0..<3 {
             _ = try? await ask(keys.map { S3Call("DELETE", $0) })
             // A server may say that it has deleted what it is about to finish.
@@ -89,7 +91,7 @@ struct S3Probe {
         let sum = Digest.hash(Array("first".utf8), .sha256).base64
         let made = try await ask([
             put(plain, "first", [("If-None-Match", "*")]), put(deleted, ""), put(backslash, ""), put(slash, ""),
-            put(summed, "first", [("x-amz-checksum-sha256", sum)]),
+            put(summed, "first", [("x-amz-checksum-sha256", sum)]), put(taken, "first"),
         ])
         var first = made[0]
         // Some servers answer a condition with an error of its own.
@@ -130,8 +132,9 @@ struct S3Probe {
         var delete = S3Call("DELETE", deleted)
         delete.headers = Self.wrong
         let sum = Digest.hash(Array("other".utf8), .sha256).base64
+        // No two write the same key: rclone can be done with the later one after it has answered both.
         let calls = [
-            put(plain, "second", [("If-None-Match", "*")]), put(plain, "second", Self.wrong), copy, delete,
+            put(taken, "second", [("If-None-Match", "*")]), put(plain, "second", Self.wrong), copy, delete,
             put(summed, "first", [("x-amz-checksum-sha256", sum)]),
         ]
         async let listing = Self.outcome { () throws(ProviderError) in

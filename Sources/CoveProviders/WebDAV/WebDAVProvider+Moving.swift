@@ -306,9 +306,8 @@ extension WebDAVProvider {
         do throws(ProviderError) {
             return try await relocate(item.path, source, to: target)
         } catch {
-            // What a server says of a folder that is missing differs.
+            // What a server says of a folder that is missing differs, and another call may have made it meanwhile.
             if error.isUnanswered { throw error }
-            guard try await lookIfPresent(Self.trashPath) == nil else { throw error }
             try await makeTrashFolder()
             return try await relocate(item.path, source, to: target)
         }
@@ -316,12 +315,17 @@ extension WebDAVProvider {
 
     private static let trashPath = RemotePath(unchecked: Array(".cove/trash".utf8))
 
+    /// Makes the trash; of many that need it at once one does.
     private func makeTrashFolder() async throws(ProviderError) {
-        for path in [Self.trashPath.parent, Self.trashPath] where try await lookIfPresent(path) == nil {
-            let made = try await send("MKCOL", path, isDirectory: true)
-            if made.head.isSuccess || made.status == 405 { continue }
-            // Apache forbids it when somebody else makes it at the same moment.
-            if try await lookIfPresent(path) == nil { throw refusal(made, "\(path)") }
+        _ = try await folderMaking.look(at: Self.trashPath, for: []) { [weak self] _ throws(ProviderError) in
+            guard let self else { throw .cancelled }
+            for path in [Self.trashPath.parent, Self.trashPath] where try await lookIfPresent(path) == nil {
+                let made = try await send("MKCOL", path, isDirectory: true)
+                if made.head.isSuccess || made.status == 405 { continue }
+                // Apache forbids it when somebody else makes it at the same moment.
+                if try await lookIfPresent(path) == nil { throw refusal(made, "\(path)") }
+            }
+            return true
         }
     }
 

@@ -11,7 +11,7 @@ public final class WebDAVProvider: Provider {
     let listings = CursorTable<DAVListing>()
     let looks = SharedLooks<RemotePath, FileName, DAVFolderView>()
     /// True for a folder of hidden names that was not there before.
-    let stageMaking = SharedLooks<RemotePath, FileName, Bool>()
+    let folderMaking = SharedLooks<RemotePath, FileName, Bool>()
     let stages: StageTable
     /// What this device's hidden names tell of it.
     let owner: String

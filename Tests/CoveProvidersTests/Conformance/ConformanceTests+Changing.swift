@@ -213,6 +213,23 @@ extension ConformanceTests {
     }
 
     @Test(arguments: SourceKind.all)
+    func `the first files go to the trash at the same time`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        guard devices.here.capabilities.trash else { return }
+        var files: [(name: String, item: RemoteItem)] = []
+        for number in 0..<12 { files.append(("f\(number)", try await devices.here.make("f\(number)", "\(number)"))) }
+        try await withThrowingTaskGroup { group in
+            for (number, file) in files.enumerated() {
+                let reference = devices.here.reference(file.name, file.item)
+                let base = file.item.contentVersion
+                group.addTask { try await devices.here.trash(reference, base: base, as: "token\(number)") }
+            }
+            for try await kept in group { #expect(kept != nil) }
+        }
+        #expect(try await devices.there.names() == [])
+    }
+
+    @Test(arguments: SourceKind.all)
     func `what is in the trash is not listed, and comes back`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         guard devices.here.capabilities.trash else { return }

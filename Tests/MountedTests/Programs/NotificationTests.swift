@@ -48,5 +48,27 @@ extension Mounted {
                 #expect(try account.shell("cat doc") == String(repeating: "B", count: 200_000))
             }
         }
+
+        /// getcwd(2) of a program fails for ever once the kernel has dropped the name of the directory it is in.
+        @Test(arguments: ["", "ls"]) func `who is in a directory stays in it when that is changed elsewhere`(
+            first: String
+        ) async throws {
+            try await mounted { source in
+                try source.makeDirectory("folder")
+                try source.save("folder/doc", Array("1".utf8))
+            } _: { account in
+                try account.shell(first)
+                let program = try account.start(
+                    "cd folder; mkfifo $tmp/go; echo in; read -r < $tmp/go; /bin/pwd -P; cat doc"
+                )
+                try waitUntil("it is there") { program.output == "in\n" || program.hasEnded(within: 0) }
+                try account.shell("chmod 751 $src/folder; $COVE sync")
+                try waitUntil("its mode") { try account.shell("stat -c %a folder") == "751\n" }
+                try account.shell("echo > $tmp/go")
+                let result = try program.wait(deadline: 30)
+                #expect(result.status == 0, "\(result.error)")
+                #expect(result.output == "in\n\(account.mount)/folder\n1", "\(result.output)")
+            }
+        }
     }
 }

@@ -95,7 +95,7 @@ extension WebDAVProvider {
 
     /// Makes a folder for hidden names; true when it was not there yet.
     private func makeStage(_ stage: RemotePath) async throws(ProviderError) -> Bool {
-        try await stageMaking.look(at: stage, for: []) { [weak self] _ throws(ProviderError) in
+        try await folderMaking.look(at: stage, for: []) { [weak self] _ throws(ProviderError) in
             guard let self else { throw .cancelled }
             if stages.isMade(stage) { return false }
             let made = try await send("MKCOL", stage, isDirectory: true)
