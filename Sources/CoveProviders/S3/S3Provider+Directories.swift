@@ -144,16 +144,31 @@ extension S3Provider {
         guard isAny.withLock({ $0 }) else { return false }
         forgetMarked(from)
         let markers = Mutex<[S3Object]>([])
+        let directories = Mutex<Set<[UInt8]>>([])
         try await each(below: from) { object throws(ProviderError) in
             // What has come since the first pass is copied now.
             guard try await self.copyBelow(object, to: to + object.key.dropFirst(from.count), move) else { return }
             if S3Names.isMarker(object.key) { return markers.withLock { $0.append(object) } }
             _ = try await self.deleteObject(object)
+            let ends = object.key.indices.dropFirst(from.count - 1).filter { object.key[$0] == 0x2F }
+            directories.withLock { $0.formUnion(ends.map { Array(object.key[...$0]) }) }
         }
         // To some servers these are directories, which go when they are empty.
         let deepestFirst = markers.withLock { $0 }.sorted { $1.key.lexicographicallyPrecedes($0.key) }
         for marker in deepestFirst { _ = try await deleteClaimed(marker) }
+        let unmarked = directories.withLock { $0 }.subtracting(deepestFirst.map(\.key))
+        try await sweep(unmarked.sorted { $1.lexicographicallyPrecedes($0) })
         return true
+    }
+
+    /// Deletes the keys of folders that hold nothing any more, deepest first: SeaweedFS lists them for ever.
+    ///
+    /// Where versions are kept it would leave one for nothing.
+    func sweep(_ directories: [[UInt8]]) async throws(ProviderError) {
+        guard !features.keepsVersions else { return }
+        for key in directories where try await client.list(key, delimiter: false, limit: 1).objects.isEmpty {
+            _ = try await client.ask(S3Call("DELETE", key)).get { $0.status == 404 }
+        }
     }
 
     /// Makes sure that a copy of an object is there; false when something else is.

@@ -172,7 +172,10 @@ extension S3Provider {
     private func deleteDirectory(_ path: RemotePath) async throws(ProviderError) {
         let key = directoryKey(path)
         let listing = try await client.list(key, delimiter: false, limit: 2)
-        if listing.objects.isEmpty { throw .noSuchItem }
+        if listing.objects.isEmpty {
+            try await sweep([key])
+            throw .noSuchItem
+        }
         let marker = listing.objects[0].key
         guard listing.objects.count == 1, marker == key || marker == markerKey(path) else { throw .directoryNotEmpty }
         try await keepStanding(path.parent)

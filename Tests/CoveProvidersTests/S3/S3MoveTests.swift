@@ -348,4 +348,34 @@ struct S3MoveTests {
         // None that was made is made again.
         if kind == .seaweedFS { #expect(parts.count == 3) }
     }
+
+    @Test(arguments: kinds)
+    func `a folder that other programs filled leaves nothing where it was`(kind: S3ServerKind) async throws {
+        let source = try S3Source(kind.server())
+        let provider = try source.provider()
+        try await provider.start()
+        try await source.source.put("deep", "from/inner/deep")
+        try await source.source.put("file", "from/file")
+        let name = try #require(FileName("to"))
+        _ = try await provider.move(provider.reference("from"), base: nil, to: .root, name: name)
+        #expect(try await provider.names() == ["to"])
+        #expect(try await provider.names("to") == ["file", "inner"])
+        #expect(try await provider.text("to/inner/deep") == "deep")
+    }
+
+    @Test(arguments: kinds)
+    func `a folder that another program emptied can be deleted`(kind: S3ServerKind) async throws {
+        let source = try S3Source(kind.server())
+        let provider = try source.provider()
+        try await provider.start()
+        try await source.source.put("deep", "gone/inner/deep")
+        let key = source.client.address.prefix + Array("gone/inner/deep".utf8)
+        _ = try await source.client.send(S3Call("DELETE", key))
+        for path in ["gone/inner", "gone"] {
+            do throws(ProviderError) {
+                try await provider.delete(provider.reference(path), base: nil)
+            } catch .noSuchItem {}
+        }
+        #expect(try await provider.names() == [])
+    }
 }
