@@ -265,13 +265,15 @@ extension S3Provider {
             hold(own)
             do throws(ProviderError) {
                 try await write(own)
-                let others = try await client.list(place, delimiter: false).objects.filter { other in
+                let listed = try await client.list(place, delimiter: false).objects
+                let others = listed.filter { other in
                     let rest = other.key.dropFirst(place.count + owner.utf8.count + 1)
                     return other.key != own && (shared.isEmpty || !rest.starts(with: Array(shared.utf8)))
                 }
                 let live = others.filter(isLive)
                 for old in others where !live.contains(old) { _ = try? await client.ask(S3Call("DELETE", old.key)) }
-                if live.isEmpty { return own }
+                // One that a listing does not show would hold nobody back: the folder may have vanished below it.
+                if live.isEmpty, listed.contains(where: { $0.key == own }) { return own }
             } catch {
                 await takeBack(own)
                 throw error

@@ -386,8 +386,24 @@ struct S3LieTests {
         }
     }
 
+    /// The listing of the claims that were put.
+    private final class Claims: Sendable {
+        private let rows = Mutex("")
+
+        var listing: String { rows.withLock { "<ListBucketResult>\($0)</ListBucketResult>" } }
+        func add(_ target: String) {
+            let row = "<Contents><Key>\(target.dropFirst("/bucket/".count))</Key><Size>0</Size></Contents>"
+            rows.withLock { $0 += row }
+        }
+    }
+
     @Test func `bytes that the server did not keep are an error`() async throws {
+        let claims = Claims()
         let (server, provider) = try await server { request in
+            if request.method == "PUT", request.target.hasPrefix("/bucket/.cove/claims/") { claims.add(request.target) }
+            if request.target.contains("prefix=.cove%2Fclaims") {
+                return ScriptedServer.answer(200, [], claims.listing)
+            }
             switch (request.method, request.target) {
             case ("PUT", "/bucket/file"): return ScriptedServer.answer(200, ["ETag: \"\(Self.tag)\""])
             case ("HEAD", "/bucket/file"): return ScriptedServer.answer(404)

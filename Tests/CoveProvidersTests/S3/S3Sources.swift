@@ -27,12 +27,20 @@ enum S3ServerKind: String, CaseIterable, CustomTestStringConvertible {
 
 extension SourceKind {
     static let s3 = S3ServerKind.allCases.map { kind in
-        SourceKind(testDescription: kind.rawValue) { try S3Source(kind.server()).source }
+        SourceKind(testDescription: kind.rawValue) {
+            let source = try S3Source(kind.server()).source
+            // rclone removes a folder with its last object, at times below a new one.
+            try await source.put("", S3Source.standing)
+            return source
+        }
     }
 }
 
 /// An empty prefix of a bucket.
 struct S3Source: Sendable {
+    /// What tests put beside all else, lest the prefix vanish.
+    static let standing = ".cove/standing"
+
     let address: String
     let client: S3Client
 
@@ -61,7 +69,7 @@ struct S3Source: Sendable {
                 let prefix = client.address.prefix
                 return try await client.list(prefix, delimiter: false).objects.map {
                     String(decoding: $0.key.dropFirst(prefix.count), as: UTF8.self)
-                }
+                }.filter { $0 != Self.standing }
             }
         )
     }
