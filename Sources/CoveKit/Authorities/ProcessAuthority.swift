@@ -74,8 +74,8 @@ final class ProcessAuthority: Authority {
             }
             return Grant(claim: id, paths: paths)
         } catch {
-            withdraw(id)
             giveBack(id, request.presenter)
+            withdraw(id)
             throw error
         }
     }
@@ -106,8 +106,8 @@ final class ProcessAuthority: Authority {
             state.claims[id] = entry
         }
         defer {
-            withdraw(id)
             giveBack(id, request.presenter)
+            withdraw(id)
         }
         let deadline = request.timeout.map { Date() + $0 / .seconds(1) }
         try request.cancellation.whileWaking(by: { [state] in state.withLock { _ in } }) { () throws(CoveError) in
@@ -117,9 +117,10 @@ final class ProcessAuthority: Authority {
 
     func release(_ claim: String) throws(CoveError) {
         guard let entry = state.withLock({ $0.claims[claim] }) else { return }
-        withdraw(claim)
         let others = state.withLock { $0.presenters.filter { $0 !== entry.presenter } }
+        // Before whoever waits can ask them: a presenter saves nothing before it knows what has changed.
         for mailbox in others { tellEnd(of: entry, to: mailbox) }
+        withdraw(claim)
     }
 
     func moved(_ claim: String, from: Location, to: Location) throws(CoveError) {

@@ -75,9 +75,10 @@ private final class TwoMounts: AccountUnderTest {
     func settle() async throws {
         try misbehave()
         for mount in [mounts[0], mounts[1], mounts[0], mounts[1], mounts[0]] {
+            // A claim whose request got no answer holds a bucket's key for a minute.
             try mount.shell(
-                "$COVE sync --wait --timeout 60 --accept-deletions --accept-local-deletions --state $STATE",
-                deadline: 130
+                "$COVE sync --wait --timeout 150 --accept-deletions --accept-local-deletions --state $STATE",
+                deadline: 200
             )
         }
     }
