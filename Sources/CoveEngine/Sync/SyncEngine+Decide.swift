@@ -100,10 +100,10 @@ extension SyncEngine {
             }
             return .show(Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen))
         }
-        if entry.hasUnsentContent(generation: row.generation),
-            try database.journalRow(entry.id)?.wasSent == true
+        if entry.hasUnsentContent(generation: row.generation), let journal = try database.journalRow(entry.id),
+            journal.wasSent || row.residency == .whole && row.size == remote.size
         {
-            // An attempt to send it may have arrived: the push finds out whether this is it.
+            // An attempt to send it may have arrived, or both sides have made the same of it: the push compares the bytes.
             try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(entry.id))
             engine.wakeSync()
             return .nothing

@@ -77,6 +77,47 @@ extension Mounted {
             }
         }
 
+        @Test(arguments: sources)
+        func `36. devices that are apart and decide a conflict alike, or write the same, make no new one`(
+            source: SharedSource
+        ) async throws {
+            try await source.devices { here, there, _ in
+                let devices = [here, there]
+                try here.shell("printf base > doc")
+                for device in devices { try device.settle() }
+                for device in devices { try device.shell("ls") }
+                try Self.clash(here, there, "1")
+                try Self.expectConflict(here, there, round: "1")
+                let sample = try Command.built("ResolveConflict")
+                /// Both do it without a connection.
+                func apart(_ script: String) throws {
+                    for device in devices { try device.shell("$COVE pause --state $STATE; \(script)") }
+                    for device in devices {
+                        try device.shell("$COVE resume --state $STATE")
+                        try device.settle()
+                    }
+                    for device in devices { try device.settle() }
+                }
+                try apart("echo 1 | \(sample) doc")
+                for device in devices {
+                    #expect(try device.shell("ls; cat doc; $COVE conflicts") == "doc\nthere 1")
+                }
+                try apart("printf 'same on both' > doc; touch -d @1700000000 doc")
+                for device in devices {
+                    #expect(try device.shell("ls; cat doc; $COVE conflicts") == "doc\nsame on both")
+                }
+                // Of one length, and not the same.
+                try here.shell("$COVE pause --state $STATE; printf 'more on both' > doc")
+                try there.shell("printf 'less on both' > doc")
+                try there.settle()
+                try here.shell("$COVE resume --state $STATE")
+                for device in [here, there] { try device.settle() }
+                for device in devices {
+                    #expect(try device.shell("cat doc*; ls | wc -l") == "less on bothmore on both2\n")
+                }
+            }
+        }
+
         @Test func `36. the sample asks which side is to stay, and ends the conflict for all`() async throws {
             let source = try #require(Self.sources.first)
             try await source.devices { here, there, _ in
