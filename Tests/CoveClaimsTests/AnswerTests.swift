@@ -49,6 +49,23 @@ import Testing
         #expect(driver.isGranted(third))
     }
 
+    @Test func `a name that was left is free once its time is over, and keeps others off until then`() {
+        let (owner, other) = (driver.session(), driver.session())
+        let held = driver.claim(owner, [("f", write)])
+        driver.act { $0.left(TableDriver.path("f"), to: TableDriver.steps("f.bak"), now: driver.now) }
+        #expect(driver.paths(of: held) == ["f.bak"])
+        let waiting = driver.claim(other, [("f", write)])
+        tick(14)
+        #expect(driver.waits(of: waiting) == [held])
+        tick(15)
+        #expect(driver.isGranted(waiting))
+        // What comes there later is another document.
+        driver.act { $0.taken(TableDriver.path("f"), now: driver.now) }
+        #expect(driver.paths(of: held) == ["f.bak"])
+        let backup = driver.claim(other, [("f.bak", write)])
+        #expect(driver.waits(of: backup) == [held])
+    }
+
     private func remove(_ session: Int) -> Int {
         let deadline = driver.now + .seconds(1)
         return driver.claim(

@@ -28,6 +28,8 @@ import Synchronization
         case "say": say(words.joined(separator: " "))
         case "gate": await gate(words[0])
         case "coordinator": try newCoordinator(words)
+        case "policy":
+            if let policy = FileCoordinator.OpenFilePolicy(rawValue: words[0]) { coordinator.openFilePolicy = policy }
         case "present", "unpresent", "unsaved", "refuse", "presented": try await present(verb, words)
         case "read", "write", "delete", "move", "hold", "nested", "race", "prepare", "upload", "cancel", "keep", "zip",
             "measure",
@@ -142,6 +144,7 @@ import Synchronization
             words.dropFirst(2).first.flatMap { options[$0] } ?? []
         try await coordinator.coordinate(writingItemAt: URL(fileURLWithPath: words[0]), options: option) { url in
             say("holding \(url.path)")
+            for file in coordinator.openFiles { say("open: \(file.program) \(file.process) \(file.url.path)") }
             passGate(gate)
         }
         say("released")

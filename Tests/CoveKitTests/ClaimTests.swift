@@ -72,6 +72,47 @@ struct ClaimTests {
         }
     }
 
+    @Test func `9. who becomes a presenter inside an access goes on with its coordinator, whose purpose stays`()
+        async throws
+    {
+        try await blocking {
+            let file = try folder.make("f")
+            let presenter = NotingPresenter(file)
+            let coordinator = FileCoordinator(filePresenter: presenter)
+            try await coordinator.coordinate(readingItemAt: file) { url in
+                try await FileCoordinator.addFilePresenter(presenter)
+                try await coordinator.coordinate(writingItemAt: url, timeout: .seconds(10)) { _ in }
+            }
+            await FileCoordinator.removeFilePresenter(presenter)
+            #expect(presenter.events.all.isEmpty)
+            let plain = FileCoordinator()
+            try await plain.coordinate(readingItemAt: file) { url in
+                let error = #expect(throws: CoveError.self) { try plain.setPurposeIdentifier("io.cove.test") }
+                #expect(error?.code == .invalidArgument)
+                try await plain.coordinate(writingItemAt: url, timeout: .seconds(10)) { _ in }
+            }
+            try plain.setPurposeIdentifier("io.cove.test")
+        }
+    }
+
+    @Test func `the blocking forms run their accessors`() async throws {
+        let (file, other) = (try folder.make("f", "one"), try folder.make("g", "other"))
+        try await FileThreads.run { Result { try Self.runBlockingForms(file, other) } }.get()
+    }
+
+    private static func runBlockingForms(_ file: URL, _ other: URL) throws {
+        let coordinator = FileCoordinator()
+        let both = try coordinator.coordinate(readingItemAt: file, writingItemAt: other) { try text($0) + text($1) }
+        let written = try coordinator.coordinate(writingItemAt: other, writingItemAt: file) {
+            #expect(Authorities.process.isHeld($0.path) && Authorities.process.isHeld($1.path))
+            return try text($0) + text($1)
+        }
+        let prepared = try coordinator.prepare(forReadingItemsAt: [file], writingItemsAt: [other]) {
+            try coordinator.coordinate(readingItemAt: file) { try text($0) }
+        }
+        #expect(both == "oneother" && written == "otherone" && prepared == "one")
+    }
+
     @Test func `10. a waiting writer follows a moved file, unless it replaces what is there`() async throws {
         try await blocking {
             let (old, new) = (try folder.make("old"), folder.url("new"))

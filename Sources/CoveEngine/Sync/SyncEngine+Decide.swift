@@ -101,7 +101,7 @@ extension SyncEngine {
             return .show(Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen))
         }
         if entry.hasUnsentContent(generation: row.generation), let journal = try database.journalRow(entry.id),
-            journal.wasSent || row.residency == .whole && row.size == remote.size
+            journal.wasSent || mayBeSame(row, remote, journal)
         {
             // An attempt to send it may have arrived, or both sides have made the same of it: the push compares the bytes.
             try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(entry.id))
@@ -109,6 +109,11 @@ extension SyncEngine {
             return .nothing
         }
         return .show(Transition(kind: .replace(entry: entry.id), remote: remote, seen: seen))
+    }
+
+    /// True where the bytes of both sides can be compared, soon and once, and may be the same.
+    private nonisolated func mayBeSame(_ row: ItemRow, _ remote: RemoteItem, _ journal: JournalRow) -> Bool {
+        row.residency == .whole && row.size == remote.size && journal.attempts == 0 && !engine.live.isWritable(row.id)
     }
 
     private nonisolated func decideMoved(

@@ -85,6 +85,8 @@ struct ClaimRequest: Sendable {
     var timeout: Duration?
     /// Claims of the authority in whose accessors this is asked for.
     var within: [String] = []
+    /// What is done about files that programs have open for writing.
+    var openFiles = FileCoordinator.OpenFilePolicy.wait
     /// Gives the wait up.
     var cancellation = Cancellation()
 }
@@ -95,4 +97,6 @@ struct Grant: Sendable {
     var claim: String
     /// Where the items are, in the order of the intents; a snapshot's path where one was made.
     var paths: [String]
+    /// Files that other programs have open for writing.
+    var openFiles: [FileCoordinator.OpenFile] = []
 }

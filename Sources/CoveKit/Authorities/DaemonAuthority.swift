@@ -20,6 +20,9 @@ final class DaemonAuthority: Authority {
                 if let snapshot = item.snapshot { return snapshot }
                 guard let remote = (try? item.path.remotePath()) ?? nil else { return intent.location.path }
                 return intent.location.sibling(at: remote).path
+            },
+            openFiles: (reply.openFiles ?? []).flatMap { file in
+                request.intents.prefix(1).map { FileCoordinator.OpenFile(file, in: $0.location) }
             }
         )
     }
@@ -98,7 +101,8 @@ final class DaemonAuthority: Authority {
                 }
             },
             timeout: request.timeout.map { $0 / .seconds(1) },
-            within: request.within
+            within: request.within,
+            openFiles: request.openFiles.rawValue
         )
     }
 }

@@ -15,6 +15,7 @@ public final class FileCoordinator: Sendable {
         /// Requests that wait.
         var waiting: [Cancellation] = []
         var held: [Holding] = []
+        var openFilePolicy = OpenFilePolicy.wait
     }
 
     let identity = CoordinatorIdentity()
@@ -24,22 +25,35 @@ public final class FileCoordinator: Sendable {
     /// Makes a coordinator; its presenter gets no messages for what is done with it.
     public init(filePresenter: (any FilePresenter)? = nil) {
         presenter = filePresenter
-        let mailbox = filePresenter.flatMap(PresenterRegistry.mailbox)
-        state = Mutex(State(purpose: mailbox?.purpose ?? UUID().uuidString, isPurposeFixed: filePresenter != nil))
+        let purpose = filePresenter.map { PresenterMailbox.purpose(of: $0) } ?? UUID().uuidString
+        state = Mutex(State(purpose: purpose, isPurposeFixed: filePresenter != nil))
     }
 
     /// Coordinators of one purpose, in any process, never wait for each other.
     public var purposeIdentifier: String { state.withLock { $0.purpose } }
 
-    /// Sets the purpose, once; throws EINVAL for an empty one, a second time, and for a presenter's coordinator.
+    /// Sets the purpose, once; throws EINVAL for an empty one, a second time, for a presenter's coordinator, and while the
+    /// coordinator has or waits for access.
     public func setPurposeIdentifier(_ identifier: String) throws(CoveError) {
         try state.withLock { state throws(CoveError) in
             guard !identifier.isEmpty else { throw CoveError(.invalidArgument, "a purpose can't be empty") }
             guard !state.isPurposeFixed else { throw CoveError(.invalidArgument, "the purpose is set already") }
+            guard state.held.isEmpty, state.waiting.isEmpty else {
+                throw CoveError(.invalidArgument, "the purpose can't change while the coordinator is in use")
+            }
             state.purpose = identifier
             state.isPurposeFixed = true
         }
     }
+
+    /// What later accesses do about programs that have their files open for writing; by default they wait.
+    public var openFilePolicy: OpenFilePolicy {
+        get { state.withLock { $0.openFilePolicy } }
+        set { state.withLock { $0.openFilePolicy = newValue } }
+    }
+
+    /// Files of the accesses under way that other programs had open for writing when those began.
+    public var openFiles: [OpenFile] { state.withLock { $0.held.flatMap(\.openFiles) } }
 
     /// Ends all waiting with ECANCELED, and refuses all from now on; running accessors finish.
     ///
@@ -59,6 +73,7 @@ public final class FileCoordinator: Sendable {
     struct Holding: Sendable {
         var authority: any Authority
         var claim: String
+        var openFiles: [OpenFile] = []
 
         /// The claims in whose accessors the task or thread is.
         @TaskLocal static var enclosing: [Holding] = []
@@ -110,7 +125,7 @@ public final class FileCoordinator: Sendable {
                 let grant = try NestedWaits.during(request, at: authority, holding: outer) { () throws(CoveError) in
                     try claim(request, from: authority, isFirst: outer.isEmpty)
                 }
-                held.append(Holding(authority: authority, claim: grant.claim))
+                held.append(Holding(authority: authority, claim: grant.claim, openFiles: grant.openFiles))
                 for (index, (intent, path)) in zip(indexes, zip(request.intents, grant.paths))
                 where path != intent.location.path || intent.reading.contains(.resolvesSymbolicLink) {
                     intents[index].url = URL(fileURLWithPath: path)
@@ -187,10 +202,11 @@ public final class FileCoordinator: Sendable {
                     authority,
                     ClaimRequest(
                         coordinator: identity,
-                        purpose: mailbox?.purpose ?? purposeIdentifier,
+                        purpose: purposeIdentifier,
                         presenter: mailbox,
                         intents: [],
                         within: Holding.enclosing.filter { $0.authority === authority }.map(\.claim),
+                        openFiles: openFilePolicy,
                         cancellation: cancellation
                     ), []
                 )

@@ -29,7 +29,7 @@ final class PresenterMailbox: Sendable {
 
     let presenter: any FilePresenter
     /// One purpose for all coordinators of the presenter.
-    let purpose = UUID().uuidString
+    let purpose: String
     let messages: Set<FilePresenterMessage>
     let observedAttributes: [String]
     private let state: Mutex<State>
@@ -50,6 +50,7 @@ final class PresenterMailbox: Sendable {
 
     init(_ presenter: any FilePresenter, at location: Location?) {
         self.presenter = presenter
+        purpose = Self.purpose(of: presenter)
         messages = presenter.implementedMessages
         observedAttributes = presenter.observedPresentedItemUbiquityAttributes.sorted()
         state = Mutex(State(location: location))
@@ -71,10 +72,18 @@ final class PresenterMailbox: Sendable {
 
     deinit { stream.finish() }
 
+    /// The purpose of all coordinators of a presenter, also of those that were made before it was registered.
+    static func purpose(of presenter: any FilePresenter) -> String {
+        "\(process) \(UInt(bitPattern: ObjectIdentifier(presenter)))"
+    }
+
+    private static let process = UUID().uuidString
+
     /// Hands a message over after those before it; then calls the reply with the presenter's error.
     func post(_ delivery: Delivery, reply: @escaping @Sendable (CoveError?) -> Void = { _ in }) {
         if delivery.kind == .didMove, let newLocation = delivery.newLocation { location = newLocation }
-        if case .terminated = stream.yield((delivery, reply)) { reply(nil) }
+        // Whoever posts may hold what the reply needs.
+        if case .terminated = stream.yield((delivery, reply)) { Task { reply(nil) } }
     }
 
     private func handle(_ delivery: Delivery) async -> CoveError? {

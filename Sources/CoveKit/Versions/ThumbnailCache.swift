@@ -14,9 +14,7 @@ enum ThumbnailCache {
     /// The PNG picture of a file as it was at a time; nil when nobody has made one.
     ///
     /// Blocks.
-    static func picture(of path: String, modified: Timestamp) -> Data? {
-        let variable = ProcessInfo.processInfo.environment["XDG_CACHE_HOME"] ?? ""
-        let folder = variable.hasPrefix("/") ? variable : NSHomeDirectory() + "/.cache"
+    static func picture(of path: String, modified: Timestamp, in folder: String = folder) -> Data? {
         let name = MD5.hex(Array(uri(of: path).utf8)) + ".png"
         for size in sizes {
             let file = "\(folder)/thumbnails/\(size)/\(name)"
@@ -27,6 +25,12 @@ enum ThumbnailCache {
             return data
         }
         return nil
+    }
+
+    /// The user's cache folder.
+    static var folder: String {
+        let variable = ProcessInfo.processInfo.environment["XDG_CACHE_HOME"] ?? ""
+        return variable.hasPrefix("/") ? variable : NSHomeDirectory() + "/.cache"
     }
 
     /// A path as a URI, as the desktop's libraries write it.

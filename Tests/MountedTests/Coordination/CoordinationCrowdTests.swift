@@ -101,10 +101,12 @@ extension Mounted {
                     try account.startPython("ITEMS = \(files + links + ["P.rtfd", "P.rtfd/a"])\n" + Self.checking)
                 }
                 let loop = "until [ -e $tmp/enough ]; do n=$((RANDOM % 4))"
+                // A call that claims nothing may fail at its moment, and not for ever: the presenter is stopped to the end.
+                let plain = "works=; until [ -e $tmp/enough -a -n \"$works\" ]; do n=$((RANDOM % 4))"
                 for script in [
-                    "\(loop); cat f? s? P.rtfd/? > /dev/null 2>&1 || true; done",
+                    "\(plain); cat f? s? P.rtfd/? > /dev/null 2>&1 && works=1 || true; done",
                     "\(loop); $COVE coordinate --reading s$n --for-uploading -- sh -c 'grep -q end \"$COVE_SNAPSHOT\"'; done",
-                    "\(loop); ln f$n l$$; rm l$$; done 2> /dev/null || true",
+                    "\(plain); ln f$n l$$ && rm l$$ && works=1 || rm -f l$$ || true; done 2> /dev/null",
                 ] {
                     others.append(try account.start(script))
                     others.append(try account.start(script))

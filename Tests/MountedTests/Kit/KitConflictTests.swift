@@ -118,6 +118,39 @@ extension Mounted {
             }
         }
 
+        @Test func `36. a program that goes on writing keeps no version of the same length from the others`()
+            async throws
+        {
+            let source = try #require(Self.sources.first)
+            try await source.devices { here, there, _ in
+                try here.shell("printf base > doc")
+                for device in [here, there] { try device.settle() }
+                for device in [here, there] { try device.shell("ls; cat doc") }
+                let writer = try there.start(
+                    """
+                    exec python3 -c "
+                    import os, time
+                    with open('doc', 'r+') as file:
+                        while not os.path.exists(os.environ['tmp'] + '/enough'):
+                            file.seek(0); file.write('ours'); file.flush()
+                            open(os.environ['tmp'] + '/writes', 'w').close()
+                            time.sleep(0.05)
+                    "
+                    """
+                )
+                try waitUntil("it writes") { try there.shell("ls $tmp").contains("writes\n") }
+                try here.shell("printf them > doc")
+                try here.settle()
+                try waitUntil("the other version is shown") {
+                    try there.shell("$COVE sync --state $STATE; cat doc") == "them"
+                }
+                try there.shell("touch $tmp/enough")
+                #expect(try writer.wait(deadline: 60).status == 0)
+                for device in [there, here, there] { try device.settle() }
+                for device in [there, here] { #expect(try device.shell("cat doc*") == "themours") }
+            }
+        }
+
         @Test func `36. the sample asks which side is to stay, and ends the conflict for all`() async throws {
             let source = try #require(Self.sources.first)
             try await source.devices { here, there, _ in

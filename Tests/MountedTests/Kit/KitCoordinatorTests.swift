@@ -24,6 +24,38 @@ extension Mounted {
             }
         }
 
+        @Test func `who has a file open is waited for, passed over or refused`() async throws {
+            try await mounted { account in
+                try account.shell("mkdir P.rtfd; echo old > P.rtfd/log")
+                let (package, gates) = (account.path("P.rtfd"), try ["one", "two"].map { try account.gate($0) })
+                // It never rests.
+                let logger = try account.start(
+                    """
+                    exec bash -c 'exec 3>> P.rtfd/log; touch $tmp/opened
+                        until [ -e $tmp/stop ]; do echo line >&3; sleep 0.2; done'
+                    """
+                )
+                try waitUntil("it is open") { try account.shell("ls $tmp").contains("opened") }
+                let refused = try account.driver("policy fail", "hold \(package) \(gates[0])").finish()
+                #expect(refused.count == 1 && refused[0].hasPrefix("failed: \(EBUSY) "), "\(refused)")
+                let ignoring = try account.driver("policy ignore", "hold \(package) \(gates[0])")
+                try ignoring.says("holding \(package)")
+                try ignoring.says("open: bash \(logger.process) \(account.path("P.rtfd/log"))")
+                try gates[0].open(for: ignoring)
+                #expect(try ignoring.finish().last == "released")
+                let waiter = try account.driver("hold \(package) \(gates[1])")
+                try waitUntil("it waits for the logger") {
+                    try account.cove("claims --state $STATE").contains(
+                        "while bash (\(logger.process)) writes P.rtfd/log"
+                    )
+                }
+                try account.shell("touch $tmp/stop")
+                try waiter.says("holding \(package)")
+                try gates[1].open(for: waiter)
+                #expect(try waiter.finish() == ["holding \(package)", "released"])
+            }
+        }
+
         @Test func `10. a waiting writer follows a moved file, unless it replaces what is there`() async throws {
             try await mounted { source in
                 try source.save("old", Array("text".utf8))
