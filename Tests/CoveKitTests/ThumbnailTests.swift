@@ -1,8 +1,8 @@
+import CoveCore
 import CoveTestSupport
 import Foundation
 import Testing
 
-@testable import CoveCore
 @testable import CoveKit
 
 /// Pictures that programs of the desktop have made of files.

@@ -102,7 +102,7 @@ final class DaemonAuthority: Authority {
             },
             timeout: request.timeout.map { $0 / .seconds(1) },
             within: request.within,
-            openFiles: request.openFiles.rawValue
+            openFiles: request.openFiles == .wait ? nil : request.openFiles.rawValue
         )
     }
 }
