@@ -8,6 +8,8 @@ package final class ClaimIntent {
     package internal(set) var node: PathNode
     /// True while it may concern items that no node is at.
     var isWide = false
+    /// True while it is at its node, where it keeps others from the item.
+    var isPlaced = false
     /// Whether the item was there when the claim was granted.
     var existed = true
 

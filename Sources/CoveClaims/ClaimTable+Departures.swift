@@ -109,7 +109,7 @@ extension ClaimTable {
             }
         }
         prune(node)
-        findWaitsAgain(of: sessions.values.flatMap(\.waiting), now: now)
+        findWaitsAgain(of: pending, now: now)
     }
 
     /// Whoever moved a file says that it is another place it went to.
@@ -125,20 +125,20 @@ extension ClaimTable {
         guard let departure = departures[path], number == nil || departure.number == number else { return }
         departures[path] = nil
         let affected = dropShades(of: departure)
-        if !affected.isEmpty { findWaitsAgain(of: affected, now: now) }
+        if !affected.isEmpty { findWaitsAgain(of: claimsBehind(affected), now: now) }
     }
 
     /// Takes the claims off that only kept a name; the claims that may have waited for that.
     @discardableResult
-    private mutating func dropShades(of departure: Departure) -> [Int] {
-        var affected: [Int] = []
+    private mutating func dropShades(of departure: Departure) -> [Claim] {
+        var affected: [Claim] = []
         for (number, _) in departure.intents {
             guard let claim = claims[number] else { continue }
             let dropped = claim.shades.filter { $0.departure == departure.number }
             guard !dropped.isEmpty else { continue }
             claim.shades.removeAll { $0.departure == departure.number }
             for shade in dropped { unplace(shade.intent) }
-            affected += claim.blocks.map(\.number)
+            affected += claim.blocks
         }
         return affected
     }

@@ -218,7 +218,7 @@ extension ClaimTable {
             guard let new = presenter.node?.path else { continue }
             tell(presenter, .didMove, old, to: new)
         }
-        findWaitsAgain(of: sessions.values.flatMap(\.waiting), now: now)
+        findWaitsAgain(of: pending, now: now)
     }
 
     private mutating func tellSubitemMoved(_ path: RemotePath, _ newPath: RemotePath, except own: Int?) {

@@ -29,18 +29,24 @@ extension ClaimTable {
     /// An earlier claim that itself waits for something the new one's own side holds, or for what a presenter on that side
     /// is to save, is overtaken: it waits for the new one instead, or neither would ever go on.
     ///
-    /// Only the nearest are kept: what one of them waits for has ended when it ends.
+    /// Only the nearest are kept: what one of them waits for has ended when it ends. Later claims are not asked for that:
+    /// what they wait for may be found again after this.
     mutating func findWaits(of claim: Claim, mayOvertake: Bool = true) {
         var free: Set<Int> = []
         for intent in claim.intents {
             var near: [ClaimIntent] = []
-            eachNeighbour(of: intent) { if $0.claim.number < claim.number { near.append($0) } }
+            // A later one is granted already where a move has brought the two together.
+            eachNeighbour(of: intent) { other in
+                if other.claim.number < claim.number || other.claim.isGranted && other.claim !== claim {
+                    near.append(other)
+                }
+            }
             for other in near.sorted(by: { $0.claim.number > $1.claim.number }) {
                 let earlier = other.claim
                 guard !Self.passes(claim, earlier),
                     !claim.isExempt(from: earlier), Self.conflict(earlier: other, later: intent),
                     !claim.waitsFor.suffix(Self.looked).contains(where: {
-                        $0 === earlier || Self.waits($0, for: earlier)
+                        $0 === earlier || $0.number < claim.number && Self.waits($0, for: earlier)
                     }),
                     !claim.waitsFor.contains(where: { $0 === earlier }),
                     !earlier.waitsFor.contains(where: { $0 === claim })
@@ -70,7 +76,7 @@ extension ClaimTable {
         claim.state == .waiting && !claim.waitsFor.isEmpty && earlier.number < claim.number
             && !passes(claim, earlier)
             && !claim.isExempt(from: earlier) && !earlier.waitsFor.contains { $0 === claim }
-            && earlier.intents.contains { one in claim.intents.contains { conflict(earlier: one, later: $0) } }
+            && conflict(claim, earlier)
     }
 
     private func addWait(of claim: Claim, for other: Claim) {
@@ -186,6 +192,11 @@ extension ClaimTable {
     /// A directory has become a package, or is one no more.
     package mutating func setPackage(_ isPackage: Bool, at path: RemotePath, now: MonotonicTime) {
         guard let node = existingNode(at: path), node.isPackage != isPackage else { return }
+        mark(node, isPackage: isPackage)
+        findWaitsAgain(of: pending, now: now)
+    }
+
+    mutating func mark(_ node: PathNode, isPackage: Bool) {
         node.isPackage = isPackage
         node.eachNode { node in
             for intent in node.intents {
@@ -195,7 +206,6 @@ extension ClaimTable {
             }
             for presenter in node.presenters { setWide(presenter, node.isPackage) }
         }
-        findWaitsAgain(of: sessions.values.flatMap(\.waiting), now: now)
     }
 
     /// A claim waits for no other one any more.
@@ -206,7 +216,7 @@ extension ClaimTable {
     }
 
     /// After items moved, or a claim gave some up: waits are found again.
-    mutating func findWaitsAgain(of numbers: [Int], mayOvertake: Bool = true, now: MonotonicTime) {
+    mutating func findWaitsAgain(of numbers: some Sequence<Int>, mayOvertake: Bool = true, now: MonotonicTime) {
         let affected = numbers.sorted().compactMap { claims[$0] }.filter { !$0.isGranted && $0.state != .ended }
         for claim in affected {
             let overtakers = claim.waitsFor.filter { $0.number > claim.number }
@@ -224,7 +234,20 @@ extension ClaimTable {
     }
 
     private static func conflict(_ one: Claim, _ two: Claim) -> Bool {
-        one.intents.contains { first in two.intents.contains { conflict(earlier: first, later: $0) } }
+        one.intents.contains { first in
+            first.isPlaced && two.intents.contains { $0.isPlaced && conflict(earlier: first, later: $0) }
+        }
+    }
+
+    /// Claims that wait, and those that wait for them: one that overtakes another is no longer behind it, nor are those
+    /// that waited for it alone.
+    func claimsBehind(_ claims: [Claim]) -> Set<Int> {
+        var found: Set<Int> = []
+        var stack = claims
+        while let claim = stack.popLast() {
+            if found.insert(claim.number).inserted { stack += claim.blocks }
+        }
+        return found
     }
 }
 

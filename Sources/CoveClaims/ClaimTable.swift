@@ -30,6 +30,8 @@ package struct ClaimTable: ~Copyable {
     package internal(set) var claims: [Int: Claim] = [:]
     package internal(set) var presenters: [Int: Presenter] = [:]
     package internal(set) var sessions: [Int: ClaimSession] = [:]
+    /// Claims that were not granted at once, and are not yet.
+    var pending: Set<Int> = []
     var questions: [QuestionKey: Question] = [:]
     /// Messages that were not answered in time, and whose.
     var late: [QuestionKey: Int] = [:]
@@ -40,6 +42,8 @@ package struct ClaimTable: ~Copyable {
     /// Nodes that have become empty: programs come back to the same items, so a few stay.
     private var idle: [PathNode] = []
     var departures: [RemotePath: Departure] = [:]
+    /// A directory is a package now, which those that wait have not heard of.
+    private var hasNewPackages = false
     var wideIntents = 0
     private var widePresenters = 0
     private(set) var lastNumber = 0
@@ -98,6 +102,10 @@ package struct ClaimTable: ~Copyable {
         let session = sessions[request.session]
         session?.claims.insert(claim.number)
         for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
+        if hasNewPackages {
+            hasNewPackages = false
+            findWaitsAgain(of: pending, now: now)
+        }
         if request.manner == .plain { claim.request.purposes = coveringPurposes(of: claim) }
         if let coordinator = request.coordinator, let session, !session.cancelled.isEmpty,
             session.cancelled.contains(coordinator)
@@ -126,10 +134,12 @@ package struct ClaimTable: ~Copyable {
                 }
                 if let deadline = request.deadline { schedule(.claim(claim.number), at: deadline) }
                 for other in claim.waitsFor where other.isGranted { watch(other.session, now: now) }
+                pending.insert(claim.number)
                 return claim.number
             }
         }
         advance(claim, now: now)
+        if !claim.isGranted, claim.state != .ended { pending.insert(claim.number) }
         if let deadline = request.deadline, claim.mayWait, claim.state != .granted, claim.state != .ended {
             schedule(.claim(claim.number), at: deadline)
         }
@@ -195,7 +205,7 @@ package struct ClaimTable: ~Copyable {
             guard case .read(let options) = intent.use, options.contains(.forUploading) else { continue }
             unplace(intent)
         }
-        findWaitsAgain(of: claim.blocks.map(\.number), now: now)
+        findWaitsAgain(of: claimsBehind(claim.blocks), now: now)
     }
 
     /// Takes a claim further, as far as it gets.
@@ -222,6 +232,7 @@ package struct ClaimTable: ~Copyable {
                 return
             }
             claim.state = .granted
+            pending.remove(claim.number)
             claim.grantedAfter = lastNumber
             effects.append(.granted(claim: claim.number))
             if !claim.blocks.isEmpty { watch(claim.session, now: now) }
@@ -247,6 +258,7 @@ package struct ClaimTable: ~Copyable {
         if waited { forgetWaits(of: claim) }
         claim.state = .ended
         claims[claim.number] = nil
+        pending.remove(claim.number)
         itemCount -= claim.request.items.count
         sessions[claim.session]?.claims.remove(claim.number)
         if let coordinator = claim.request.coordinator, let purpose = claim.request.purpose {
@@ -278,9 +290,15 @@ package struct ClaimTable: ~Copyable {
     // MARK: Paths
 
     /// The node of a path, made where there is none; to be pruned when nothing is put there.
-    func node(at path: [PathStep]) -> PathNode {
+    mutating func node(at path: [PathStep]) -> PathNode {
         var node = root
-        for step in path { node = node.child(step) }
+        for step in path {
+            node = node.child(step)
+            guard step.isPackage, !node.isPackage else { continue }
+            // Whoever tells of it was faster than the word that it has become one.
+            mark(node, isPackage: true)
+            hasNewPackages = true
+        }
         return node
     }
 
@@ -329,6 +347,7 @@ package struct ClaimTable: ~Copyable {
     }
 
     mutating func place(_ intent: ClaimIntent) {
+        intent.isPlaced = true
         intent.node.intents.append(intent)
         intent.node.countIntent(1)
         markWide(intent)
@@ -352,6 +371,7 @@ package struct ClaimTable: ~Copyable {
         let node = intent.node
         if let index = node.intents.firstIndex(where: { $0 === intent }) {
             node.intents.remove(at: index)
+            intent.isPlaced = false
             node.countIntent(-1)
             if intent.isWide { wideIntents -= 1 }
             intent.isWide = false

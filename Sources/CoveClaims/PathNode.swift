@@ -33,8 +33,8 @@ package final class PathNode {
 
     package func child(_ step: PathStep) -> PathNode {
         if let child = children[step.name] {
-            // What is at the place of an unused node may be a package no more: its changes are told to used ones only.
-            if step.isPackage || !child.isUsed { child.isPackage = step.isPackage }
+            // What is at the place of an unused node may be something else by now: the changes of used ones are told.
+            if !child.isUsed { child.isPackage = step.isPackage }
             return child
         }
         let child = PathNode(name: step.name, parent: self, isPackage: step.isPackage)
