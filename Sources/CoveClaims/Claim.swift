@@ -62,6 +62,8 @@ package final class Claim {
     var isCounted = false
     /// What changed inside while it was held.
     var changes: [RemotePath: ItemChange] = [:]
+    /// Where it moved items, of which presenters have heard.
+    var targets: Set<RemotePath> = []
 
     /// Names that its items left a moment ago.
     var shades: [Shade] = []

@@ -120,7 +120,7 @@ extension ClaimTable {
             switch (intent.existed, exists) {
             case (true, true): if option != .forMoving, known == nil { claim.changes[path] = .changed }
             case (true, false): if option != .forMoving { claim.changes[path] = .removed }
-            case (false, true): claim.changes[path] = .appeared
+            case (false, true): if !claim.targets.contains(path) { claim.changes[path] = .appeared }
             case (false, false): claim.changes[path] = nil
             }
         }
@@ -178,11 +178,13 @@ extension ClaimTable {
     package mutating func moved(_ path: RemotePath, to target: [PathStep], by claim: Int? = nil, now: MonotonicTime) {
         let newPath = RemotePath(target.map(\.name))
         guard let last = target.last, path != newPath, !newPath.isInside(path), !path.isRoot else { return }
+        let named = claim.flatMap { claims[$0] }
+        named?.targets.insert(newPath)
         guard let node = existingNode(at: path) else {
-            tellSubitemMoved(path, newPath, except: claim.flatMap { claims[$0]?.request.presenter })
+            tellSubitemMoved(path, newPath, except: named?.request.presenter)
             return
         }
-        let mover = claim.flatMap { claims[$0] } ?? writer(of: path)
+        let mover = named ?? writer(of: path)
         let own = mover?.request.presenter
         tellSubitemMoved(path, newPath, except: own)
         var told: [(Presenter, RemotePath)] = []

@@ -72,6 +72,8 @@ extension CoveError {
         switch error {
         case let error as CoveError: self = error
         case let error as Errno: self.init(Code(rawValue: error.rawValue), url: url, cause: error)
+        case let error as ClaimFailure:
+            self.init(Code(rawValue: error.errno.rawValue), error.message, url: url)
         case let error as POSIXError: self.init(Code(rawValue: error.code.rawValue), url: url, cause: error)
         case is CancellationError: self.init(.cancelled, url: url, cause: error)
         case let error as CocoaError:

@@ -239,7 +239,7 @@ struct DaemonTests {
             try server.start(at: folder.appending("sock"))
             defer { server.stop(grace: .zero) }
             let daemon = DaemonAuthority(DaemonAddress(socket: folder.appending("sock")), patience: 60)
-            let error = #expect(throws: CoveError.self) { try daemon.claim(request(Location(path: "/f"))) }
+            let error = #expect(throws: CoveError.self) { try daemon.claim(request(Location(outside: "/f"))) }
             #expect(error?.message.contains("InterfaceNotFound") == true)
         }
     }

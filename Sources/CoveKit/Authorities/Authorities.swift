@@ -14,7 +14,7 @@ enum Authorities {
         let path = try bytes(url, followsLink: followsLink)
         if let (address, location) = try locate(path, url, .coordination) { return (daemon(at: address), location) }
         let resolved = try? ItemLocation.resolve(path)
-        return (process, Location(path: resolved.map { String(decoding: $0, as: UTF8.self) } ?? url.path))
+        return (process, Location(outside: resolved.map { String(decoding: $0, as: UTF8.self) } ?? url.path))
     }
 
     /// The daemon that shows a path, or what a symbolic link there points at, with one of its sockets; nil outside of Cove's

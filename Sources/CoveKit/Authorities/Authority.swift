@@ -1,3 +1,4 @@
+internal import CoveClaims
 internal import CoveCore
 internal import Foundation
 
@@ -31,14 +32,30 @@ struct Location: Sendable, Hashable {
     var path: String
     /// The mount; nil on any other file system.
     var mount: Mount?
-    /// The path from the account's root, on a mount.
-    var remote = RemotePath.root
+    /// The path from the account's root, or that of the system.
+    var remote: RemotePath
+
+    /// An item on a mount.
+    init(path: String, mount: Mount?, remote: RemotePath) {
+        (self.path, self.mount, self.remote) = (path, mount, remote)
+    }
+
+    /// An item that no mount of Cove's shows.
+    init(outside path: String) { self.init(outside: RemotePath(unchecked: Array(path.utf8.drop { $0 == 0x2F }))) }
+
+    /// The same, from the system's root.
+    init(outside remote: RemotePath) {
+        self.init(path: remote.isRoot ? "/" : "/\(remote)", mount: nil, remote: remote)
+    }
 
     var url: URL { URL(fileURLWithPath: path) }
 
-    /// Another item of the same account, as this location's mount shows it.
+    /// The names that a claim table knows it by; packages are marked by daemons alone.
+    var steps: [PathStep] { remote.names.map { PathStep(name: $0) } }
+
+    /// Another item of the same account, as this location's mount shows it, or of the system.
     func sibling(at remote: RemotePath) -> Location {
-        guard let mount else { return self }
+        guard let mount else { return Location(outside: remote) }
         let root = mount.root == "/" ? "" : String(mount.root.dropFirst()) + "/"
         var inside = remote.description
         if remote.isRoot { inside = "" }
@@ -53,8 +70,13 @@ struct Intent: Sendable {
     var purpose: FileAccessIntent.Purpose
     var location: Location
 
-    var isWriting: Bool {
-        if case .writing = purpose { true } else { false }
+    /// The intent as it travels.
+    var wire: CoordinationInterface.Intent {
+        let path = PathParameter(location.remote)
+        return switch purpose {
+        case .reading(let options): CoordinationInterface.Intent(reading: path, options.wire)
+        case .writing(let options): CoordinationInterface.Intent(writing: path, options.wire.first)
+        }
     }
 
     /// The options of a writer; none for a reader.

@@ -93,13 +93,7 @@ final class DaemonAuthority: Authority {
             // The daemon knows a presenter's.
             purpose: presenter == nil ? request.purpose : nil,
             presenter: presenter,
-            intents: request.intents.map { intent in
-                let path = PathParameter(intent.location.remote)
-                return switch intent.purpose {
-                case .reading(let options): CoordinationInterface.Intent(reading: path, options.wire)
-                case .writing(let options): CoordinationInterface.Intent(writing: path, options.wire.first)
-                }
-            },
+            intents: request.intents.map(\.wire),
             timeout: request.timeout.map { $0 / .seconds(1) },
             within: request.within,
             openFiles: request.openFiles == .wait ? nil : request.openFiles.rawValue

@@ -1,12 +1,12 @@
 internal import Foundation
 
 /// A value behind a lock whose changes threads wait for.
-final class Monitor<State>: @unchecked Sendable {
+final class Monitor<State: ~Copyable>: @unchecked Sendable {
     private let condition = NSCondition()
     // Touched only while the condition is locked.
     private var state: State
 
-    init(_ state: sending State) { self.state = state }
+    init(_ state: consuming sending State) { self.state = state }
 
     /// Reads or changes the value; those who wait look again.
     func withLock<Value, Failure: Error>(_ body: (inout State) throws(Failure) -> Value) throws(Failure) -> Value {

@@ -1,15 +1,34 @@
+internal import CoveClaims
 internal import CoveCore
 internal import Foundation
 
 /// Coordinates the coordinators and presenters of this process, for items that no mount of Cove's shows.
+///
+/// Claims are decided by the same table as in a daemon, with the paths of the whole system in it and one session for all of
+/// this process. Nobody but those who wait sees to what is due.
 final class ProcessAuthority: Authority {
-    /// How long a presenter may take to answer.
-    private static let presenterPatience: TimeInterval = 30
+    typealias Message = CoordinationInterface.Message
 
-    private struct State {
-        var claims = ProcessClaims()
-        var presenters: [PresenterMailbox] = []
-        var snapshots: [String: [String]] = [:]
+    /// Touched only under the monitor.
+    private struct State: ~Copyable {
+        var table: ClaimTable
+        let session: Int
+        var presenters: [Int: PresenterMailbox] = [:]
+        /// What became of claims, until those who asked for them see it.
+        var outcomes: [Int: Result<Void, CoveError>] = [:]
+        /// What presenters said went wrong: the table keeps no more of it than a daemon's clients are told.
+        var refusals: [Int: CoveError] = [:]
+        var snapshots: [Int: [String]] = [:]
+
+        init() {
+            var table = ClaimTable()
+            session = table.beginSession(.isTrusted)
+            self.table = table
+        }
+
+        func number(of mailbox: PresenterMailbox?) -> Int? {
+            mailbox.flatMap { mailbox in presenters.first { $0.value === mailbox }?.key }
+        }
     }
 
     // Asked last: every other authority's name is a path.
@@ -18,238 +37,223 @@ final class ProcessAuthority: Authority {
 
     /// True while a claim of the coordinator waits for others.
     func isWaiting(_ coordinator: CoordinatorIdentity) -> Bool {
-        state.withLock { $0.claims.entries.contains { $0.coordinator === coordinator && !$0.isAdmitted } }
+        state.withLock { state in
+            state.table.claims.values.contains { $0.request.coordinator == coordinator.name && $0.state == .waiting }
+        }
     }
 
     /// True while somebody has a claim on an item.
     func isHeld(_ path: String) -> Bool {
-        state.withLock { state in
-            state.claims.entries.contains { $0.isGranted && $0.intents.contains { $0.location.path == path } }
+        let path = Location(outside: path).remote
+        return state.withLock { state in
+            state.table.claims.values.contains { $0.isGranted && $0.intents.contains { $0.node.path == path } }
         }
     }
+
+    // MARK: Claims
 
     func claim(_ request: ClaimRequest) throws(CoveError) -> Grant {
-        try request.cancellation.whileWaking(by: { [state] in state.withLock { _ in } }) { () throws(CoveError) in
-            try claimWaking(request)
-        }
-    }
-
-    private func claimWaking(_ request: ClaimRequest) throws(CoveError) -> Grant {
-        let id = UUID().uuidString
-        let deadline = request.timeout.map { Date() + $0 / .seconds(1) }
-        // A claim without any time takes what presenters take, where nobody holds it up.
-        let patience = request.timeout == .zero ? nil : deadline
-        try state.withLock { state throws(CoveError) in
-            let entry = ProcessClaims.Entry(
-                id: id,
-                coordinator: request.coordinator,
-                purpose: request.purpose,
-                presenter: request.presenter,
-                intents: request.intents,
-                within: request.within
-            )
-            state.claims[id] = entry
-            guard state.claims.isCircle(from: entry) else { return }
-            state.claims[id] = nil
-            throw CoveError(.deadlock, "claims wait for each other")
-        }
+        let number = try begin(request, .explicit)
         do throws(CoveError) {
-            let intents = try state.wait(until: deadline) { state throws(CoveError) -> [Intent]? in
-                try request.cancellation.check()
-                guard let entry = state.claims[id], state.claims.blockers(of: entry).isEmpty else { return nil }
-                state.claims[id]?.isAdmitted = true
-                return entry.intents
-            }
-            try ask(id, intents, request, patience)
-            // A claim that a presenter made before its answer may have overtaken this one.
-            try state.wait(until: deadline) { state throws(CoveError) -> Bool? in
-                try request.cancellation.check()
-                guard let entry = state.claims[id], state.claims.blockers(of: entry).isEmpty else { return nil }
-                state.claims[id]?.isGranted = true
-                return true
-            }
-            let paths = try supply(intents, id)
-            state.withLock { state in
-                state.claims[id]?.existed = Set(intents.map(\.location.path).filter(Self.isThere))
-            }
-            return Grant(claim: id, paths: paths)
+            try wait(for: number, request.cancellation)
+            return Grant(claim: Self.name(number), paths: try supply(request.intents, number))
         } catch {
-            giveBack(id, request.presenter)
-            withdraw(id)
+            end(number)
             throw error
         }
     }
 
+    func prepare(_ request: ClaimRequest) throws(CoveError) {
+        let number = try begin(request, .preparing)
+        defer { end(number) }
+        try wait(for: number, request.cancellation)
+    }
+
+    /// Asks the table; what becomes of it comes to `outcomes`.
+    private func begin(_ request: ClaimRequest, _ manner: ClaimManner) throws(CoveError) -> Int {
+        let items: [WantedItem]
+        do {
+            items = try request.intents.map { intent in
+                WantedItem(path: intent.location.steps, use: try ItemUse(intent.wire))
+            }
+        } catch {
+            throw CoveError(error)
+        }
+        return act { state, now in
+            var asked = CoveClaims.ClaimRequest(
+                session: state.session,
+                coordinator: request.coordinator.name,
+                purpose: request.purpose,
+                presenter: state.number(of: request.presenter),
+                manner: manner,
+                items: items,
+                deadline: request.timeout.map { now + .seconds($0 / .seconds(1)) }
+            )
+            asked.within = request.within.compactMap(Self.number).filter { state.table.claims[$0]?.isGranted == true }
+            return state.table.request(asked, now: now)
+        }
+    }
+
+    /// Waits until a claim is granted, and does what is due meanwhile.
+    private func wait(for number: Int, _ cancellation: Cancellation) throws(CoveError) {
+        enum Look {
+            case over(Result<Void, CoveError>)
+            /// Something else is due first now.
+            case again
+        }
+        try cancellation.whileWaking(by: { [state] in state.withLock { _ in } }) { () throws(CoveError) in
+            while true {
+                let due = act { state, now in
+                    state.table.tick(now: now)
+                    return state.table.nextDeadline
+                }
+                let date = due.map { Date() + ($0 - System.monotonic()).seconds }
+                // It throws when the time has come.
+                let look = try? state.wait(until: date) { state -> Look? in
+                    if cancellation.isCancelled { return .over(.failure(cancellation.reason ?? CoveError(.cancelled))) }
+                    if let outcome = state.outcomes[number] { return .over(outcome) }
+                    return state.table.nextDeadline == due ? nil : .again
+                }
+                if case .over(let outcome) = look { return try outcome.get() }
+            }
+        }
+    }
+
+    func release(_ claim: String) throws(CoveError) {
+        if let number = Self.number(claim) { end(number) }
+    }
+
+    /// Ends a claim, whatever became of it.
+    private func end(_ number: Int) {
+        let paths = state.withLock { $0.table.paths(of: number) }
+        let exists = paths.map(Self.isThere)
+        let snapshots = act { state, now in
+            if state.table.claims[number]?.isGranted == true {
+                state.table.release(number, exists: exists, now: now)
+            } else {
+                state.table.withdraw(number, ClaimFailure(.cancelled), now: now)
+            }
+            return state.snapshots.removeValue(forKey: number) ?? []
+        }
+        state.withLock { state in
+            state.outcomes[number] = nil
+            state.refusals[number] = nil
+        }
+        for folder in snapshots { try? FileManager.default.removeItem(atPath: folder) }
+    }
+
     func blockers(of coordinator: CoordinatorIdentity) -> Set<String> {
         state.withLock { state in
-            var next = state.claims.entries.filter { $0.coordinator === coordinator && !$0.isGranted }
+            var next = state.table.claims.values.filter {
+                $0.request.coordinator == coordinator.name && !$0.isGranted
+            }.flatMap(\.waitsFor)
             var found: Set<String> = []
-            while let entry = next.popLast() {
-                for blocker in state.claims.blockers(of: entry) where found.insert(blocker.id).inserted {
-                    if !blocker.isGranted { next.append(blocker) }
-                }
+            while let claim = next.popLast() {
+                if found.insert(Self.name(claim.number)).inserted { next += claim.waitsFor }
             }
             return found
         }
     }
 
-    func prepare(_ request: ClaimRequest) throws(CoveError) {
-        let id = UUID().uuidString
-        state.withLock { state in
-            var entry = ProcessClaims.Entry(
-                id: id,
-                coordinator: request.coordinator,
-                purpose: request.purpose,
-                intents: []
-            )
-            entry.isAdmitted = true
-            state.claims[id] = entry
-        }
-        defer {
-            giveBack(id, request.presenter)
-            withdraw(id)
-        }
-        let deadline = request.timeout.map { Date() + $0 / .seconds(1) }
-        try request.cancellation.whileWaking(by: { [state] in state.withLock { _ in } }) { () throws(CoveError) in
-            try ask(id, request.intents, request, deadline, isBatch: true)
-        }
-    }
-
-    func release(_ claim: String) throws(CoveError) {
-        guard let entry = state.withLock({ $0.claims[claim] }) else { return }
-        let others = state.withLock { $0.presenters.filter { $0 !== entry.presenter } }
-        // Before whoever waits can ask them: a presenter saves nothing before it knows what has changed.
-        for mailbox in others { tellEnd(of: entry, to: mailbox) }
-        withdraw(claim)
-    }
-
     func moved(_ claim: String, from: Location, to: Location) throws(CoveError) {
-        let (presenters, own) = state.withLock { state in
-            state.claims.follow(from.path, to.path)
-            state.claims[claim]?.moved.formUnion([from.path, to.path])
-            return (state.presenters, state.claims[claim]?.presenter)
-        }
-        for mailbox in presenters {
-            guard let place = mailbox.location else { continue }
-            if let path = ProcessClaims.moved(place.path, from.path, to.path) {
-                let new = Location(path: path)
-                if mailbox === own { mailbox.location = new; continue }
-                mailbox.post(.init(kind: .didMove, location: place, newLocation: new))
-            } else if mailbox !== own,
-                [from, to].contains(where: { ProcessClaims.isInside($0.path, place.path) })
-            {
-                mailbox.post(.init(kind: .subitemDidMove, location: from, newLocation: to))
+        guard let number = Self.number(claim) else { return }
+        try act { state, now throws(CoveError) in
+            guard let claim = state.table.claims[number], claim.isGranted else { throw CoveError(.stale) }
+            guard claim.writes(at: from.remote) || claim.writes(at: to.remote) else {
+                throw CoveError(.invalidArgument, "the claim does not write there", url: from.url)
             }
-        }
-    }
-
-    func add(_ presenter: PresenterMailbox) throws(CoveError) { state.withLock { $0.presenters.append(presenter) } }
-
-    func move(_ presenter: PresenterMailbox) throws(CoveError) {}
-
-    func remove(_ presenter: PresenterMailbox) {
-        state.withLock { state in
-            state.presenters.removeAll { $0 === presenter }
-            // What it was asked counts as answered.
-            for entry in state.claims.entries { state.claims[entry.id]?.asked[ObjectIdentifier(presenter)] = nil }
+            state.table.moved(from.remote, to: to.steps, by: number, now: now)
+            // The mover's own presenter knows; the others are told.
+            guard let own = claim.request.presenter, let node = state.table.presenters[own]?.node else { return }
+            state.presenters[own]?.location = Location(outside: node.path)
         }
     }
 
     // MARK: Presenters
 
-    /// Asks all presenters that an entry's items concern, and waits for their answers.
-    private func ask(
-        _ id: String,
-        _ intents: [Intent],
-        _ request: ClaimRequest,
-        _ deadline: Date?,
-        isBatch: Bool = false
-    ) throws(CoveError) {
-        let own = request.presenter
-        let asked: [(mailbox: PresenterMailbox, questions: [PresenterMailbox.Delivery])] = state.withLock { state in
-            let asked = state.presenters.filter { $0 !== own }.map { mailbox in
-                (mailbox, intents.flatMap { Self.questions($0, to: mailbox, isBatch: isBatch) })
-            }.filter { !$0.1.isEmpty }
-            for (mailbox, questions) in asked { state.claims[id]?.asked[ObjectIdentifier(mailbox)] = questions.count }
-            return asked
+    func add(_ presenter: PresenterMailbox) throws(CoveError) {
+        act { state, _ in
+            let number = state.table.addPresenter(
+                session: state.session,
+                at: presenter.location?.steps,
+                implements: Set(presenter.wireMessages.compactMap { CoordinationInterface.MessageKind(rawValue: $0) }),
+                observes: Set(presenter.observedAttributes),
+                purpose: presenter.purpose
+            )
+            if let number { state.presenters[number] = presenter }
         }
-        guard !asked.isEmpty else { return }
-        for (mailbox, questions) in asked { put(questions[...], to: mailbox, for: id) }
-        let patience = Date() + Self.presenterPatience
-        do throws(CoveError) {
-            try state.wait(until: deadline.map { min($0, patience) } ?? patience) { state throws(CoveError) -> Bool? in
-                if let failure = state.claims[id]?.failure { throw failure }
-                try request.cancellation.check()
-                return state.claims[id]?.asked.isEmpty ?? true ? true : nil
+    }
+
+    func move(_ presenter: PresenterMailbox) throws(CoveError) {
+        act { state, _ in
+            guard let number = state.number(of: presenter) else { return }
+            state.table.movePresenter(number, to: presenter.location?.steps)
+        }
+    }
+
+    func remove(_ presenter: PresenterMailbox) {
+        act { state, now in
+            guard let number = state.number(of: presenter) else { return }
+            state.presenters[number] = nil
+            state.table.removePresenter(number, now: now)
+        }
+    }
+
+    // MARK: The table
+
+    /// Gives the table an input, and does what follows from it, in order, before anybody else has a turn.
+    private func act<Value, Failure: Error>(
+        _ input: (inout State, MonotonicTime) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try state.withLock { state throws(Failure) in
+            defer { carryOut(&state) }
+            return try input(&state, System.monotonic())
+        }
+    }
+
+    private func carryOut(_ state: inout State) {
+        while true {
+            let effects = state.table.takeEffects()
+            if effects.isEmpty { return }
+            for effect in effects {
+                switch effect {
+                case .tell(_, let message): deliver(message, &state)
+                case .settle(let claim):
+                    let existed = state.table.paths(of: claim).map(Self.isThere)
+                    state.table.settled(claim, existed: existed, now: System.monotonic())
+                case .granted(let claim): state.outcomes[claim] = .success(())
+                case .failed(let claim, let failure):
+                    let told = state.refusals[claim].flatMap { $0.message == failure.message ? $0 : nil }
+                    state.outcomes[claim] = .failure(told ?? CoveError(failure))
+                // Nobody asks whether this process lives.
+                case .lost, .probe: break
+                }
             }
-        } catch {
-            // Who says nothing agrees, but has not saved.
-            let mustSave = asked.contains { $0.questions.contains { $0.kind == .saveChanges } }
-            guard error.code == .timedOut, Date() >= patience, !mustSave else { throw error }
-            state.withLock { $0.claims[id]?.asked = [:] }
         }
     }
 
-    /// Asks a presenter one question after the other.
-    private func put(_ questions: ArraySlice<PresenterMailbox.Delivery>, to mailbox: PresenterMailbox, for id: String) {
-        guard var question = questions.first else { return }
-        question.claim = id
-        mailbox.post(question) { [self] error in
-            let mayGoOn = state.withLock { state in
-                let key = ObjectIdentifier(mailbox)
-                guard let left = state.claims[id]?.asked[key] else { return false }
-                if let error, state.claims[id]?.failure == nil { state.claims[id]?.failure = error }
-                state.claims[id]?.asked[key] = left > 1 && error == nil ? left - 1 : nil
-                return error == nil
-            }
-            if mayGoOn { put(questions.dropFirst(), to: mailbox, for: id) }
+    private func deliver(_ message: Message, _ state: inout State) {
+        let mailbox = message.presenter.flatMap { Token.number($0, "p") }.flatMap { state.presenters[$0] }
+        let kind = CoordinationInterface.MessageKind(rawValue: message.kind)
+        guard let mailbox, let kind, var delivery = PresenterMailbox.Delivery(message, kind, in: mailbox.location),
+            !kind.isOfEnd || Self.isThere(delivery.location.remote)
+        else {
+            guard message.wantsReply else { return }
+            return state.table.reply(
+                session: state.session,
+                message: message.number,
+                failure: nil,
+                now: System.monotonic()
+            )
         }
-    }
-
-    private static func questions(
-        _ intent: Intent,
-        to mailbox: PresenterMailbox,
-        isBatch: Bool
-    ) -> [PresenterMailbox.Delivery] {
-        guard let place = mailbox.location?.path else { return [] }
-        let path = intent.location.path
-        let isOn = place == path
-        let isBelow = ProcessClaims.isInside(place, path) && (intent.isExclusive || isBatch)
-        let takesPlace = !intent.writing.isDisjoint(with: [.forDeleting, .forReplacing])
-        var kinds: [CoordinationInterface.MessageKind] = []
-        if isOn || isBelow {
-            kinds.append(intent.isWriting ? .relinquishToWriter : .relinquishToReader)
-            let isQuiet =
-                intent.isWriting ? !intent.writing.contains(.forMerging) : intent.reading.contains(.withoutChanges)
-            if !isQuiet { kinds.append(.saveChanges) }
-            if takesPlace, isThere(path) { kinds.append(.accommodateDeletion) }
-        } else if takesPlace, ProcessClaims.isInside(path, place), isThere(path) {
-            kinds.append(.accommodateSubitemDeletion)
-        }
-        return kinds.filter { kind in
-            FilePresenterMessage(rawValue: kind.rawValue).map { mailbox.messages.contains($0) } ?? false
-        }.map { .init(kind: $0, location: isOn || isBelow ? Location(path: place) : intent.location) }
-    }
-
-    /// Presenters have their items again after a claim that was not granted; those that were not asked make nothing of it.
-    private func giveBack(_ id: String, _ own: PresenterMailbox?) {
-        for mailbox in state.withLock({ $0.presenters }) where mailbox !== own {
-            mailbox.post(.init(kind: .reacquire, location: Location(path: ""), claim: id))
-        }
-    }
-
-    /// What a presenter hears when a claim has ended: first that it has the item again, then what has changed.
-    private func tellEnd(of entry: ProcessClaims.Entry, to mailbox: PresenterMailbox) {
-        mailbox.post(.init(kind: .reacquire, location: Location(path: ""), claim: entry.id))
-        guard let place = mailbox.location?.path else { return }
-        for intent in entry.intents where intent.isWriting {
-            let path = intent.location.path
-            guard !entry.moved.contains(path), Self.isThere(path) else { continue }
-            if path == place {
-                mailbox.post(.init(kind: .didChange, location: intent.location))
-            } else if ProcessClaims.isInside(path, place) {
-                let isNew = !entry.existed.contains(path)
-                mailbox.post(.init(kind: isNew ? .subitemDidAppear : .subitemDidChange, location: intent.location))
+        let claim = message.claim.flatMap { Token.number($0, "c") }
+        delivery.claim = claim.map(Self.name)
+        guard message.wantsReply else { return mailbox.post(delivery) }
+        mailbox.post(delivery) { [self] error in
+            act { state, now in
+                if let claim, let error, state.table.claims[claim] != nil { state.refusals[claim] = error }
+                let failure = error.map { ClaimFailure(Errno($0.code.rawValue), $0.message) }
+                state.table.reply(session: state.session, message: message.number, failure: failure, now: now)
             }
         }
     }
@@ -257,21 +261,20 @@ final class ProcessAuthority: Authority {
     // MARK: Contents
 
     /// Makes the snapshots that readers want; the paths to be used.
-    private func supply(_ intents: [Intent], _ id: String) throws(CoveError) -> [String] {
+    private func supply(_ intents: [Intent], _ number: Int) throws(CoveError) -> [String] {
         var paths: [String] = []
-        for intent in intents {
+        let items = state.withLock { $0.table.paths(of: number) }.map { Location(outside: $0) }
+        for (intent, item) in zip(intents, items) {
             guard intent.reading.contains(.forUploading) else {
-                paths.append(intent.location.path)
+                paths.append(item.path)
                 continue
             }
-            let snapshot = try Self.snapshot(of: intent.location)
-            state.withLock { $0.snapshots[id, default: []].append(snapshot.folder) }
+            let snapshot = try Self.snapshot(of: item)
+            state.withLock { $0.snapshots[number, default: []].append(snapshot.folder) }
             paths.append(snapshot.path)
         }
-        // Those who read snapshots alone hold up nobody.
-        if intents.allSatisfy({ $0.reading.contains(.forUploading) }) {
-            state.withLock { $0.claims[id]?.intents = [] }
-        }
+        // What is read for a snapshot alone holds up nobody.
+        act { state, now in state.table.dropSnapshots(of: number, now: now) }
         return paths
     }
 
@@ -296,14 +299,17 @@ final class ProcessAuthority: Authority {
         }
     }
 
-    /// Takes a claim out of the queue.
-    private func withdraw(_ id: String) {
-        let snapshots = state.withLock { state in
-            state.claims[id] = nil
-            return state.snapshots.removeValue(forKey: id) ?? []
-        }
-        for folder in snapshots { try? FileManager.default.removeItem(atPath: folder) }
-    }
+    private static func isThere(_ path: RemotePath) -> Bool { (try? System.lstat(Location(outside: path).path)) != nil }
 
-    private static func isThere(_ path: String) -> Bool { (try? System.lstat(path)) != nil }
+    // MARK: Names
+
+    /// Names a claim; a presenter may know one of a daemon's by the same number.
+    private static func name(_ claim: Int) -> String { "~\(Token.claim(claim))" }
+
+    private static func number(_ name: String) -> Int? { Token.number(String(name.dropFirst()), "c") }
+}
+
+extension CoordinationInterface.MessageKind {
+    /// True for what is asked before an item goes, which nobody is where there is none.
+    fileprivate var isOfEnd: Bool { self == .accommodateDeletion || self == .accommodateSubitemDeletion }
 }
