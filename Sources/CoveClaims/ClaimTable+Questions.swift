@@ -133,7 +133,8 @@ extension ClaimTable {
     mutating func expireQuestion(_ key: QuestionKey, now: MonotonicTime) {
         guard let question = questions[key], let presenter = presenters[question.presenter] else { return }
         presenter.isSilent = true
-        sessions[presenter.session]?.isSlow = true
+        // One that hangs in a process of its own says more of its others than one of many in this.
+        if let session = sessions[presenter.session], session.liveness != .isTrusted { session.isSlow = true }
         late[key] = presenter.number
         let kind = claims[question.claim]?.script[question.presenter]?.last?.kind
         let failure: ClaimFailure? =

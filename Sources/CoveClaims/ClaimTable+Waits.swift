@@ -96,12 +96,22 @@ extension ClaimTable {
             if current.isGranted, new.isExempt(from: current) || new.request.within.contains(current.number) {
                 return true
             }
-            if let presenter = new.request.presenter, current.isSaved(by: presenter) { return true }
+            if let presenter = new.request.presenter, isAsking(current, presenter) { return true }
             if new.request.manner == .plain, isAsking(current, new.request.inside) { return true }
             stack.append(contentsOf: dependencies(of: current))
         }
         free.formUnion(visited)
         return false
+    }
+
+    /// True while a claim waits for a presenter to save; within this process, for any answer.
+    ///
+    /// Another process may have asked for something before it heard the question, and would be taken for doing it for that.
+    private func isAsking(_ claim: Claim, _ number: Int) -> Bool {
+        guard let presenter = presenters[number], sessions[presenter.session]?.liveness == .isTrusted else {
+            return claim.isSaved(by: number)
+        }
+        return claim.script[number] != nil
     }
 
     /// True while a claim waits for the answer of a presenter of these sessions: what their programs do meanwhile, they do

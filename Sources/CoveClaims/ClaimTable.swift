@@ -180,6 +180,11 @@ package struct ClaimTable: ~Copyable {
         end(claim, now: now)
     }
 
+    /// Ends a claim whose holder has done nothing with it.
+    package mutating func giveBack(_ number: Int, now: MonotonicTime) {
+        if let claim = claims[number] { end(claim, now: now) }
+    }
+
     /// Ends a claim whose wait ends without a grant, or one that is granted.
     package mutating func withdraw(_ number: Int, _ failure: ClaimFailure, now: MonotonicTime) {
         guard let claim = claims[number] else { return }

@@ -49,6 +49,41 @@ import Testing
         #expect(driver.isGranted(third))
     }
 
+    @Test(arguments: [ClaimSession.Liveness.isTrusted, .answers])
+    func `one that hangs takes no time from the others of this process, and some from those of its own`(
+        liveness: ClaimSession.Liveness
+    ) {
+        let (owners, other) = (driver.session(liveness), driver.session())
+        _ = driver.present(owners, "f")
+        let slow = driver.present(owners, "g")
+        driver.claim(other, [("f", write)])
+        tick(30)
+        let reader = driver.claim(other, [("g", read)])
+        tick(34)
+        #expect((driver.failed[reader] == nil) == (liveness == .isTrusted))
+        driver.reply(slow, .relinquishToReader)
+        driver.reply(slow, .saveChanges)
+        #expect(driver.isGranted(reader) == (liveness == .isTrusted))
+    }
+
+    @Test func `a presenter of this process that claims before it answers overtakes the claim that asks`() {
+        let (owner, other) = (driver.session(.isTrusted), driver.session(.isTrusted))
+        let presenter = driver.present(owner, "f")
+        let writer = driver.claim(other, [("f", .write(.forDeleting))])
+        for question in [TableDriver.Kind.relinquishToWriter, .accommodateDeletion] {
+            let own = driver.claim(owner, [("f", write)], presenter: presenter)
+            #expect(driver.isGranted(own) && !driver.isGranted(writer))
+            // Others have no part in that.
+            let stranger = driver.claim(owner, [("f", write)])
+            #expect(driver.waits(of: stranger).contains(writer))
+            driver.act { $0.withdraw(stranger, ClaimFailure(.cancelled), now: driver.now) }
+            driver.reply(presenter, question)
+            #expect(!driver.isGranted(writer))
+            driver.release(own)
+        }
+        #expect(driver.isGranted(writer))
+    }
+
     @Test func `a name that was left is free once its time is over, and keeps others off until then`() {
         let (owner, other) = (driver.session(), driver.session())
         let held = driver.claim(owner, [("f", write)])

@@ -95,6 +95,29 @@ struct ClaimTests {
         }
     }
 
+    @Test func `10. a move is believed only if it is so`() async throws {
+        try await blocking {
+            let (file, copy) = (try folder.make("f"), try folder.make("copy"))
+            let presenter = NotingPresenter(file)
+            try await presenter.present {
+                let coordinator = FileCoordinator()
+                let held = try Held([.writingIntent(with: file)], by: coordinator).begun()
+                try coordinator.item(at: file, didMoveTo: folder.url("nowhere"))
+                try FileManager.default.linkItem(at: file, to: folder.url("link"))
+                try coordinator.item(at: file, didMoveTo: folder.url("link"))
+                let error = #expect(throws: CoveError.self) {
+                    try coordinator.item(at: copy, didMoveTo: folder.url("link"))
+                }
+                #expect(error?.code == .invalidArgument)
+                try held.end()
+                try presenter.events.wait(for: "changed")
+                #expect(
+                    presenter.presentedItemURL == file && presenter.events.all == ["writer", "reacquired", "changed"]
+                )
+            }
+        }
+    }
+
     @Test func `the blocking forms run their accessors`() async throws {
         let (file, other) = (try folder.make("f", "one"), try folder.make("g", "other"))
         try await FileThreads.run { Result { try Self.runBlockingForms(file, other) } }.get()

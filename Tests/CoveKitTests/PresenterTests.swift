@@ -144,6 +144,48 @@ struct PresenterTests {
         }
     }
 
+    @Test func `one that writes before it lets a writer in does so before that writer`() async throws {
+        try await blocking {
+            let file = try folder.make("f", "old")
+            let presenter = NotingPresenter(
+                file,
+                onRelinquish: { presenter in
+                    try? await FileCoordinator(filePresenter: presenter).coordinate(writingItemAt: file) {
+                        presenter.events.add("own")
+                        try "own".write(to: $0, atomically: true, encoding: .utf8)
+                    }
+                }
+            )
+            try await presenter.present {
+                // Sooner than presenters that say nothing are passed over.
+                try await FileCoordinator().coordinate(writingItemAt: file, timeout: .seconds(20)) {
+                    #expect(try text($0) == "own")
+                    try "new".write(to: $0, atomically: true, encoding: .utf8)
+                }
+                try presenter.events.wait(for: "changed")
+            }
+            #expect(try text(file) == "new" && presenter.events.all == ["writer", "own", "reacquired", "changed"])
+        }
+    }
+
+    @Test func `a claim whose accessor never ran has changed nothing`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            try FileManager.default.createDirectory(at: folder.url("d"), withIntermediateDirectories: false)
+            let presenter = NotingPresenter(file)
+            try await presenter.present {
+                let snapshot = FileAccessIntent.readingIntent(with: folder.url("d"), options: .forUploading)
+                let error = await #expect(throws: CoveError.self) {
+                    try await FileCoordinator().coordinate(with: [snapshot, .writingIntent(with: file)]) {}
+                }
+                #expect(error?.code == .notSupported)
+                try await FileCoordinator().coordinate(readingItemAt: file, options: .withoutChanges) { _ in }
+                try waitUntil("it has the file again") { presenter.events.all.count == 4 }
+                #expect(presenter.events.all == ["writer", "reacquired", "reader", "reacquired"])
+            }
+        }
+    }
+
     @Test func `15. presenters hear of a deletion before it`() async throws {
         try await blocking {
             let file = try folder.make("d/f")

@@ -16,6 +16,8 @@ final class ProcessAuthority: Authority {
         var presenters: [Int: PresenterMailbox] = [:]
         /// What became of claims, until those who asked for them see it.
         var outcomes: [Int: Result<Void, CoveError>] = [:]
+        /// Claims whose items are to be looked at by those who asked for them.
+        var settling: Set<Int> = []
         /// What presenters said went wrong: the table keeps no more of it than a daemon's clients are told.
         var refusals: [Int: CoveError] = [:]
         var snapshots: [Int: [String]] = [:]
@@ -58,14 +60,14 @@ final class ProcessAuthority: Authority {
             try wait(for: number, request.cancellation)
             return Grant(claim: Self.name(number), paths: try supply(request.intents, number))
         } catch {
-            end(number)
+            giveBack(number)
             throw error
         }
     }
 
     func prepare(_ request: ClaimRequest) throws(CoveError) {
         let number = try begin(request, .preparing)
-        defer { end(number) }
+        defer { giveBack(number) }
         try wait(for: number, request.cancellation)
     }
 
@@ -98,6 +100,8 @@ final class ProcessAuthority: Authority {
     private func wait(for number: Int, _ cancellation: Cancellation) throws(CoveError) {
         enum Look {
             case over(Result<Void, CoveError>)
+            /// What its items are is to be looked at.
+            case settle
             /// Something else is due first now.
             case again
         }
@@ -112,34 +116,47 @@ final class ProcessAuthority: Authority {
                 let look = try? state.wait(until: date) { state -> Look? in
                     if cancellation.isCancelled { return .over(.failure(cancellation.reason ?? CoveError(.cancelled))) }
                     if let outcome = state.outcomes[number] { return .over(outcome) }
+                    if state.settling.remove(number) != nil { return .settle }
                     return state.table.nextDeadline == due ? nil : .again
                 }
-                if case .over(let outcome) = look { return try outcome.get() }
+                switch look {
+                case .over(let outcome): return try outcome.get()
+                case .settle:
+                    let existed = isThere(number)
+                    act { state, now in state.table.settled(number, existed: existed, now: now) }
+                case .again, nil: break
+                }
             }
         }
     }
 
     func release(_ claim: String) throws(CoveError) {
-        if let number = Self.number(claim) { end(number) }
+        guard let number = Self.number(claim) else { return }
+        let exists = isThere(number)
+        act { state, now in state.table.release(number, exists: exists, now: now) }
+        forget(number)
     }
 
-    /// Ends a claim, whatever became of it.
-    private func end(_ number: Int) {
-        let paths = state.withLock { $0.table.paths(of: number) }
-        let exists = paths.map(Self.isThere)
-        let snapshots = act { state, now in
-            if state.table.claims[number]?.isGranted == true {
-                state.table.release(number, exists: exists, now: now)
-            } else {
-                state.table.withdraw(number, ClaimFailure(.cancelled), now: now)
-            }
-            return state.snapshots.removeValue(forKey: number) ?? []
-        }
-        state.withLock { state in
+    /// Ends a claim whose accessor has not run, whatever became of it.
+    private func giveBack(_ number: Int) {
+        act { state, now in state.table.giveBack(number, now: now) }
+        forget(number)
+    }
+
+    private func forget(_ number: Int) {
+        let snapshots = state.withLock { state in
             state.outcomes[number] = nil
             state.refusals[number] = nil
+            state.settling.remove(number)
+            return state.snapshots.removeValue(forKey: number) ?? []
         }
         for folder in snapshots { try? FileManager.default.removeItem(atPath: folder) }
+    }
+
+    /// Which items of a claim are there.
+    private func isThere(_ number: Int) -> [Bool] {
+        let paths = state.withLock { $0.table.paths(of: number) }
+        return paths.map { (try? System.lstat(Location(outside: $0).path)) != nil }
     }
 
     func blockers(of coordinator: CoordinatorIdentity) -> Set<String> {
@@ -156,7 +173,11 @@ final class ProcessAuthority: Authority {
     }
 
     func moved(_ claim: String, from: Location, to: Location) throws(CoveError) {
-        guard let number = Self.number(claim) else { return }
+        // What did not happen is not believed: nothing is there, or what is said to have gone.
+        guard let number = Self.number(claim), let there = try? System.lstat(to.path) else { return }
+        if let still = try? System.lstat(from.path), still.st_ino == there.st_ino, still.st_dev == there.st_dev {
+            return
+        }
         try act { state, now throws(CoveError) in
             guard let claim = state.table.claims[number], claim.isGranted else { throw CoveError(.stale) }
             guard claim.writes(at: from.remote) || claim.writes(at: to.remote) else {
@@ -218,9 +239,7 @@ final class ProcessAuthority: Authority {
             for effect in effects {
                 switch effect {
                 case .tell(_, let message): deliver(message, &state)
-                case .settle(let claim):
-                    let existed = state.table.paths(of: claim).map(Self.isThere)
-                    state.table.settled(claim, existed: existed, now: System.monotonic())
+                case .settle(let claim): state.settling.insert(claim)
                 case .granted(let claim): state.outcomes[claim] = .success(())
                 case .failed(let claim, let failure):
                     let told = state.refusals[claim].flatMap { $0.message == failure.message ? $0 : nil }
@@ -235,8 +254,7 @@ final class ProcessAuthority: Authority {
     private func deliver(_ message: Message, _ state: inout State) {
         let mailbox = message.presenter.flatMap { Token.number($0, "p") }.flatMap { state.presenters[$0] }
         let kind = CoordinationInterface.MessageKind(rawValue: message.kind)
-        guard let mailbox, let kind, var delivery = PresenterMailbox.Delivery(message, kind, in: mailbox.location),
-            !kind.isOfEnd || Self.isThere(delivery.location.remote)
+        guard let mailbox, let kind, var delivery = PresenterMailbox.Delivery(message, kind, in: mailbox.location)
         else {
             guard message.wantsReply else { return }
             return state.table.reply(
@@ -262,6 +280,9 @@ final class ProcessAuthority: Authority {
 
     /// Makes the snapshots that readers want; the paths to be used.
     private func supply(_ intents: [Intent], _ number: Int) throws(CoveError) -> [String] {
+        guard intents.contains(where: { $0.reading.contains(.forUploading) }) else {
+            return state.withLock { $0.table.paths(of: number) }.map { Location(outside: $0).path }
+        }
         var paths: [String] = []
         let items = state.withLock { $0.table.paths(of: number) }.map { Location(outside: $0) }
         for (intent, item) in zip(intents, items) {
@@ -299,17 +320,10 @@ final class ProcessAuthority: Authority {
         }
     }
 
-    private static func isThere(_ path: RemotePath) -> Bool { (try? System.lstat(Location(outside: path).path)) != nil }
-
     // MARK: Names
 
     /// Names a claim; a presenter may know one of a daemon's by the same number.
     private static func name(_ claim: Int) -> String { "~\(Token.claim(claim))" }
 
     private static func number(_ name: String) -> Int? { Token.number(String(name.dropFirst()), "c") }
-}
-
-extension CoordinationInterface.MessageKind {
-    /// True for what is asked before an item goes, which nobody is where there is none.
-    fileprivate var isOfEnd: Bool { self == .accommodateDeletion || self == .accommodateSubitemDeletion }
 }

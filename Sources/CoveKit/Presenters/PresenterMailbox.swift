@@ -100,6 +100,11 @@ final class PresenterMailbox: Sendable {
         guard let message = FilePresenterMessage(rawValue: delivery.kind.rawValue), messages.contains(message) else {
             return nil
         }
+        // Nobody makes room for the end of what is not there; on a mount the daemon does not ask for it.
+        if message == .accommodateDeletion || message == .accommodateSubitemDeletion, delivery.location.mount == nil {
+            let path = delivery.location.path
+            guard await FileThreads.run({ (try? System.lstat(path)) != nil }) else { return nil }
+        }
         do {
             try await send(message, delivery)
             return nil
