@@ -41,11 +41,16 @@ extension ClaimTable {
             claim.replyBy[number] = replyBy
         }
         guard !presenter.isSilent, replyBy > now else { return passOver(presenter, claim, now: now) }
-        ask(presenter, step, Question(claim: claim.number, presenter: number), by: replyBy)
+        ask(presenter, step, Question(claim: claim.number, presenter: number), by: replyBy, now: now)
     }
 
-    private mutating func ask(_ presenter: Presenter, _ step: Claim.Step, _ question: Question, by time: MonotonicTime)
-    {
+    private mutating func ask(
+        _ presenter: Presenter,
+        _ step: Claim.Step,
+        _ question: Question,
+        by time: MonotonicTime,
+        now: MonotonicTime
+    ) {
         let named = claims[question.claim]?.askedAs[presenter.number] ?? question.claim
         guard let message = tell(presenter, step.kind, step.path, claim: named) else { return }
         presenter.questions.insert(message)
@@ -53,6 +58,15 @@ extension ClaimTable {
         let key = QuestionKey(session: presenter.session, message: message)
         questions[key] = question
         schedule(.question(key), at: time)
+        overtake(for: presenter, now: now)
+    }
+
+    /// What a presenter of this process waits for when it is asked goes ahead of whoever asks: others ask anew.
+    private mutating func overtake(for presenter: Presenter, now: MonotonicTime) {
+        guard let session = sessions[presenter.session], session.liveness == .isTrusted else { return }
+        guard session.waiting.contains(where: { claims[$0]?.request.presenter == presenter.number }) else { return }
+        // Those behind it waited for whom it overtakes only through it.
+        findWaitsAgain(of: Array(session.waiting), now: now)
     }
 
     /// Goes on without a presenter that is silent: it counts as having agreed, but what it has not saved nobody can read.
@@ -211,7 +225,7 @@ extension ClaimTable {
         schedule(.standing(key), at: standing.expires)
         guard let step = standing.script.last else { return }
         let question = Question(claim: standing.claim, presenter: key.presenter, standing: key)
-        ask(presenter, step, question, by: standing.replyBy)
+        ask(presenter, step, question, by: standing.replyBy, now: now)
     }
 
     /// The call did not come again.

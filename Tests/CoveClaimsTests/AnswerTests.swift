@@ -84,6 +84,28 @@ import Testing
         #expect(driver.isGranted(writer))
     }
 
+    @Test func `what a presenter of this process waits for when it is asked overtakes the claim that asks`() {
+        let (owner, other) = (driver.session(.isTrusted), driver.session(.isTrusted))
+        let presenter = driver.present(owner, "f")
+        let holder = driver.claim(other, [("f", write)], coordinator: "holder")
+        driver.replyAll(presenter)
+        let reader = driver.claim(other, [("f", read)], coordinator: "reader")
+        let writer = driver.claim(other, [("f", write)], coordinator: "writer")
+        let own = driver.claim(owner, [("f", write)], coordinator: "own", presenter: presenter)
+        let last = driver.claim(other, [("f", write)], coordinator: "last")
+        #expect(driver.granted == [holder])
+        driver.release(holder)
+        #expect(driver.granted == [holder, own])
+        driver.reply(presenter, .relinquishToReader)
+        driver.reply(presenter, .saveChanges)
+        #expect(!driver.isGranted(reader))
+        driver.release(own)
+        #expect(driver.granted == [holder, own, reader])
+        driver.release(reader)
+        driver.reply(presenter, .relinquishToWriter)
+        #expect(driver.isGranted(writer) && !driver.isGranted(last))
+    }
+
     @Test func `a name that was left is free once its time is over, and keeps others off until then`() {
         let (owner, other) = (driver.session(), driver.session())
         let held = driver.claim(owner, [("f", write)])
