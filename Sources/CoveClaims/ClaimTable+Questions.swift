@@ -64,9 +64,8 @@ extension ClaimTable {
     /// What a presenter of this process waits for when it is asked goes ahead of whoever asks: others ask anew.
     private mutating func overtake(for presenter: Presenter, now: MonotonicTime) {
         guard let session = sessions[presenter.session], session.liveness == .isTrusted else { return }
-        guard session.waiting.contains(where: { claims[$0]?.request.presenter == presenter.number }) else { return }
-        // Those behind it waited for whom it overtakes only through it.
-        findWaitsAgain(of: Array(session.waiting), now: now)
+        let own = session.waiting.compactMap { claims[$0] }.filter { $0.request.presenter == presenter.number }
+        if !own.isEmpty { findWaitsAgain(of: claimsBehind(own), now: now) }
     }
 
     /// Goes on without a presenter that is silent: it counts as having agreed, but what it has not saved nobody can read.

@@ -36,7 +36,7 @@ import Testing
         init(_ random: SeededGenerator) {
             self.random = random
             driver.settlesAtOnce = false
-            sessions = (0..<4).map { index in driver.session(index == 3 ? .isTrusted : .answers) }
+            sessions = (0..<4).map { _ in driver.session(self.random.oneIn(3) ? .isTrusted : .answers) }
             for index in 0..<Int.random(in: 0...3, using: &self.random) {
                 let path = MovingClaimTests.paths.randomElement(using: &self.random)
                 presenters.append(driver.present(sessions[index], path))
