@@ -66,7 +66,7 @@ struct S3Probe {
     }
 
     private func isVersioned() async throws(ProviderError) -> Bool {
-        guard case .success(let response) = try await client.ask(S3Call("GET", query: [("versioning", "")])),
+        guard case .success(let response) = try await ask(S3Call("GET", query: [("versioning", "")])),
             let document = try? S3Document.read(response.body), document.root == "VersioningConfiguration"
         else { return false }
         return ["Enabled", "Suspended"].contains(document["Status"])
@@ -91,11 +91,11 @@ struct S3Probe {
         var features = S3Features()
         let sum = Digest.hash(Array("first".utf8), .sha256).base64
         // The first object alone: of several that make one folder at once, rclone shows some later and deletes none.
-        let created = try await client.ask(put(plain, "first", [("If-None-Match", "*")]))
+        let created = try await ask(put(plain, "first", [("If-None-Match", "*")]))
         var first = created
         // Some servers answer a condition with an error of its own.
         if case .failure(let failure) = first, !failure.isForbidden {
-            first = try await client.ask(put(plain, "first"))
+            first = try await ask(put(plain, "first"))
         }
         let response: HTTPResponse
         switch first {
@@ -109,6 +109,10 @@ struct S3Probe {
             put(taken, "first"), put(changed, "first"), put(deleted, ""), put(backslash, ""), put(slash, ""),
             put(summed, "first", [("x-amz-checksum-sha256", sum)]),
         ])
+        // What is not there because it was never stored tells nothing of the server.
+        for case .failure(let failure) in stored where !failure.isFinal {
+            throw .failed("trying out what the server can do failed: \(failure.text)", nil)
+        }
         let version = S3Object.version(response.head["etag"], size: 5, Timestamp(0))
         features.tagIsDigest = version.description == Digest.hash(Array("first".utf8), .md5).hexadecimal
         let (refusals, names) = try await refusals()
@@ -158,7 +162,7 @@ struct S3Probe {
         for wantsBareTags in [false, true] {
             features.wantsBareTags = wantsBareTags
             let call = put(plain, "first", [("If-Match", features.tag(version))])
-            guard case .success = try await client.ask(call) else { continue }
+            guard case .success = try await ask(call) else { continue }
             features.putsConditionally = true
             return
         }
@@ -168,7 +172,7 @@ struct S3Probe {
     private func gives(_ sum: String) async throws(ProviderError) -> Bool {
         var call = S3Call("HEAD", summed)
         call.headers = [S3Call.wantsChecksum]
-        guard case .success(let response) = try await client.ask(call) else { return false }
+        guard case .success(let response) = try await ask(call) else { return false }
         return response.head["x-amz-checksum-sha256"] == sum
     }
 
@@ -185,12 +189,24 @@ struct S3Probe {
         return call
     }
 
+    /// Asks once more, and then once more, where the answer may be of this moment only.
+    private func ask(_ call: S3Call) async throws(ProviderError) -> Answer {
+        let isConditional = call.headers.contains { $0.name.hasPrefix("If-") }
+        var attempt = 1
+        while true {
+            let answer = try await client.ask(call)
+            guard case .failure(let failure) = answer, !failure.isFinal, !(isConditional && failure.isPrecondition),
+                attempt < 3
+            else { return answer }
+            attempt += 1
+        }
+    }
+
     /// Asks several things at once.
     private func ask(_ calls: [S3Call]) async throws(ProviderError) -> [Answer] {
-        let client = client
         let answers = await withTaskGroup(of: (index: Int, answer: Result<Answer, ProviderError>).self) { group in
             for (index, call) in calls.enumerated() {
-                group.addTask { (index, await Self.outcome { () throws(ProviderError) in try await client.ask(call) }) }
+                group.addTask { (index, await Self.outcome { () throws(ProviderError) in try await ask(call) }) }
             }
             var all: [(index: Int, answer: Result<Answer, ProviderError>)] = []
             for await one in group { all.append(one) }
@@ -209,6 +225,13 @@ struct S3Probe {
 }
 
 extension S3Failure {
+    /// True for a refusal that comes again whenever the same is asked: it says what the server can't do.
+    fileprivate var isFinal: Bool {
+        if code == .notImplemented { return true }
+        return (400..<500).contains(status) && !passes && !isPrecondition
+            && ![401, 403, 407, 408, 409, 425].contains(status)
+    }
+
     /// True when it is not for whoever asks.
     fileprivate var isForbidden: Bool { if case .notPermitted = error { true } else { false } }
 }

@@ -171,16 +171,17 @@ extension S3Provider {
 
     private func deleteDirectory(_ path: RemotePath) async throws(ProviderError) {
         let key = directoryKey(path)
-        let listing = try await client.list(key, delimiter: false, limit: 2)
-        if listing.objects.isEmpty {
+        let markers = S3Names.markers(of: key)
+        let listed = try await client.list(key, delimiter: false, limit: markers.count + 1).objects.map(\.key)
+        if listed.isEmpty {
             try await sweep([key])
             throw .noSuchItem
         }
-        let marker = listing.objects[0].key
-        guard listing.objects.count == 1, marker == key || marker == markerKey(path) else { throw .directoryNotEmpty }
+        guard listed.allSatisfy(markers.contains) else { throw .directoryNotEmpty }
         try await keepStanding(path.parent)
         forgetMarked(key)
-        _ = try await client.ask(S3Call("DELETE", marker)).get { $0.status == 404 }
+        for marker in listed.reversed() { _ = try await client.ask(S3Call("DELETE", marker)).get { $0.status == 404 } }
+        if features.names.keepsSlashes, !listed.contains(key) { try await sweep([key]) }
     }
 }
 

@@ -18,7 +18,21 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> HTTPResponse {
         var request = HTTPRequest(method, address.url(path, isDirectory: isDirectory))
         request.headers = headers
-        return try await client.send(request)
+        return try await ask(request)
+    }
+
+    /// Sends a request, and notes an answer that may be of this moment only.
+    func ask(_ request: HTTPRequest) async throws(ProviderError) -> HTTPResponse {
+        do throws(ProviderError) {
+            let response = try await client.send(request)
+            let mayPass = [401, 407, 408, 425, 429].contains(response.status) || response.status >= 500
+            let isUnasked = response.status == 412 && !request.isConditional
+            if mayPass && response.status != 501 || isUnasked { noteDoubt() }
+            return response
+        } catch {
+            noteDoubt()
+            throw error
+        }
     }
 
     /// Puts bytes; for what must not be done twice.
@@ -30,7 +44,7 @@ extension WebDAVProvider {
         var request = HTTPRequest("PUT", address.url(path))
         request.headers = headers
         request.body = .bytes(bytes)
-        return try await client.send(request)
+        return try await ask(request)
     }
 
     func put(
@@ -91,4 +105,9 @@ extension WebDAVProvider {
         distrustConditions()
         throw .busy
     }
+}
+
+extension HTTPRequest {
+    /// True where a header says what must be so for it to be done.
+    fileprivate var isConditional: Bool { headers.contains { $0.name.hasPrefix("If") || $0.name == "Overwrite" } }
 }

@@ -32,6 +32,8 @@ public final class WebDAVProvider: Provider {
     private struct State {
         var capabilities = ProviderCapabilities()
         var server: DAVServer?
+        /// How many answers there were that may be of their moment only.
+        var doubts = 0
     }
 
     /// Takes the address of a `webdav://` or `webdavs://` source; nothing is asked before `start()`.
@@ -73,7 +75,7 @@ public final class WebDAVProvider: Provider {
             throw Self.withoutRoot
         }
         if state.withLock({ $0.server != nil }) { return }
-        let server = try await DAVServer.probe(self)
+        let server = try await DAVServer.find(self)
         state.withLock { state in
             state.server = server
             state.capabilities = server.capabilities(root: root)
@@ -81,6 +83,10 @@ public final class WebDAVProvider: Provider {
         log("the server: \(server)")
         if server.takesChunks { Task { await dropOldChunks() } }
     }
+
+    var doubts: Int { state.withLock { $0.doubts } }
+
+    func noteDoubt() { state.withLock { $0.doubts += 1 } }
 
     static let withoutRoot = ProviderError.serverUnreachable(
         "the server has no such folder; create it, or mount another"

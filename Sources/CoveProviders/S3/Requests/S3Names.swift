@@ -20,6 +20,10 @@ struct S3Names: Sendable, Equatable {
         key.last == 0x2F || key.suffix(ownName.count + 1).elementsEqual([0x2F] + ownName)
     }
 
+    /// The keys of the objects that may stand for a directory, by the key that its items begin with: programs differ in which
+    /// they write.
+    static func markers(of directory: [UInt8]) -> [[UInt8]] { [directory, directory + ownName] }
+
     func encode(_ path: [UInt8]) -> [UInt8] {
         if keepsBackslashes || !path.contains(where: { $0 == 0x5C || $0 == 0xEF }) { return path }
         var key: [UInt8] = []

@@ -36,7 +36,7 @@ extension WebDAVProvider {
             ("Timeout", "Second-30"), ("Depth", "0"), ("Content-Type", "application/xml; charset=utf-8"),
         ]
         request.body = .bytes(DAVLock.request)
-        let response = try await client.send(request)
+        let response = try await ask(request)
         switch response.status {
         case 200, 201:
             guard let token = response.head["lock-token"], token.hasPrefix("<"), token.hasSuffix(">") else {
@@ -92,9 +92,12 @@ extension WebDAVProvider {
         return try outcome.get()
     }
 
-    /// Gives a lock back; one that stays ends by itself.
+    /// Gives a lock back, with a second try where the first met a bad moment; one that stays ends by itself.
     func unlock(_ lock: DAVLock) async {
-        _ = try? await send("UNLOCK", lock.path, [("Lock-Token", lock.token)])
+        for _ in 0..<2 {
+            let answer = try? await send("UNLOCK", lock.path, [("Lock-Token", lock.token)])
+            if let answer, answer.status < 500, answer.status != 401 { return }
+        }
     }
 
     /// The header that shows a server that its lock is ours.

@@ -1,7 +1,7 @@
 internal import CoveCore
 
 /// What one server was found to do, by trying it in a hidden folder.
-struct DAVServer: Sendable, CustomStringConvertible {
+struct DAVServer: Sendable, Equatable, CustomStringConvertible {
     /// Nothing can be made.
     var isReadOnly = false
     /// PUT heeds `If-Match` and `If-None-Match`.
@@ -101,12 +101,29 @@ struct DAVServer: Sendable, CustomStringConvertible {
 extension DAVServer {
     static let wrongTag = "\"cove-no-such-tag\""
 
-    static func probe(_ provider: WebDAVProvider) async throws(ProviderError) -> DAVServer {
+    /// Finds out what a server does.
+    ///
+    /// What it answers in a bad moment tells nothing of it: after such an answer it is tried out again, until two times agree.
+    static func find(_ provider: WebDAVProvider) async throws(ProviderError) -> DAVServer {
+        var former: DAVServer?
+        for _ in 0..<3 {
+            let doubts = provider.doubts
+            let server = try await probe(provider)
+            if provider.doubts == doubts || server == former { return server }
+            former = server
+        }
+        throw .serverUnreachable("it answers otherwise each time that it is tried out")
+    }
+
+    private static func probe(_ provider: WebDAVProvider) async throws(ProviderError) -> DAVServer {
         let folder = provider.probeFolder
         var made = try await provider.send("MKCOL", folder, isDirectory: true)
         if made.status == 405 {
             // A daemon of this device may have been killed in the middle of this.
-            _ = try await provider.send("DELETE", folder, isDirectory: true)
+            let cleared = try await provider.send("DELETE", folder, isDirectory: true)
+            guard cleared.head.isSuccess || [403, 404, 405].contains(cleared.status) else {
+                throw provider.refusal(cleared, "trying out the server")
+            }
             made = try await provider.send("MKCOL", folder, isDirectory: true)
         }
         if [403, 405].contains(made.status) { return DAVServer(isReadOnly: true) }
@@ -261,7 +278,8 @@ extension DAVServer {
         _ folder: RemotePath,
         _ file: RemotePath
     ) async throws(ProviderError) -> Bool {
-        let name = folder.appending(FileName(unchecked: [0x6C]))
+        // Another name each time: a lock whose end got lost stays for a while, and some servers keep it when its folder is gone.
+        let name = folder.appending(FileName(unchecked: Array("l\(DocumentID.random())".utf8)))
         let lock: DAVLock
         do throws(ProviderError) {
             guard let made = try await provider.lockOnce(name) else { return false }
