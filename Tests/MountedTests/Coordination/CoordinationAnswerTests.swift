@@ -31,6 +31,17 @@ extension Mounted {
             }
         }
 
+        @Test(arguments: ["presenter-timeout=60,open-timeout=6", "presenter-timeout=6,open-timeout=6"])
+        func `a stopped presenter makes no open fail, whichever time is the longer`(options: String) async throws {
+            try await Self.presented(options) { account in
+                let (presenter, _) = try account.startPresenter("F", unsaved: "edited")
+                presenter.signal(SIGSTOP)
+                #expect(try account.shell("cat F") == "old\n")
+                #expect(try account.shell("echo more >> F; cat F") == "old\nmore\n")
+                presenter.signal(SIGKILL)
+            }
+        }
+
         @Test(arguments: ["rm F", "chmod 600 F", "sed -i s/old/new/ F", "mv G F"]) func `no call fails for ever`(
             call: String
         ) async throws {

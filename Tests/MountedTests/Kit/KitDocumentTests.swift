@@ -56,6 +56,38 @@ extension Mounted {
             }
         }
 
+        @Test(arguments: [
+            "sed -i.orig s/old/new/ F", "cp -b -S .orig $tmp/new F", "install -b -S .orig $tmp/new F",
+            "mv F F.orig; touch F; cat $tmp/new >> F", "mv F F.orig; cp $tmp/new T; mv T F",
+        ]) func `a document keeps its name through a backup, and saves there`(save: String) async throws {
+            try await mounted { source in
+                try source.save("F", Array("old".utf8))
+            } _: { account in
+                try account.shell("printf new > $tmp/new")
+                let (file, gate) = (account.path("F"), try account.gate("go"))
+                let program = try account.driver(
+                    "open \(file)",
+                    "watch new",
+                    "url",
+                    "edit mine",
+                    "autosave",
+                    "url",
+                    "say saved",
+                    "gate \(gate)",
+                    "close"
+                )
+                try program.says("open: old")
+                try account.shell(save)
+                try program.says("saved")
+                #expect(try account.shell("cat F; echo; cat F.orig") == "mine\nold")
+                try gate.open(for: program)
+                let said = try program.finish()
+                #expect(said == ["open: old", "watched new", "url \(file)", "url \(file)", "saved", "closed"])
+                #expect(try account.shell("ls") == "F\nF.orig\n")
+                try account.expectSame()
+            }
+        }
+
         @Test func `34. a document follows what other programs write`() async throws {
             try await mounted { source in
                 try source.save("doc", Array("old".utf8))
