@@ -1,5 +1,6 @@
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CoveKit
@@ -165,6 +166,29 @@ struct PresenterTests {
                 try presenter.events.wait(for: "changed")
             }
             #expect(try text(file) == "new" && presenter.events.all == ["writer", "own", "reacquired", "changed"])
+        }
+    }
+
+    @Test func `a presenter that leaves the item gets it back from nobody, and goes on at once`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let (early, late) = (DispatchSemaphore(value: 0), NotingPresenter(file))
+            let slow = NotingPresenter(file, onRelinquish: { _ in await FileThreads.run { early.wait() } })
+            try await late.present {
+                try await slow.present {
+                    let writer = try Held(writing: file).queued()
+                    try waitUntil("both are asked") { slow.events.all == ["writer"] && late.events.all == ["writer"] }
+                    for presenter in [slow, late] {
+                        presenter.url.withLock { $0 = nil }
+                        try await FileCoordinator.presentedItemURLDidChange(of: presenter)
+                    }
+                    try late.events.wait(for: "reacquired")
+                    early.signal()
+                    try slow.events.wait(for: "reacquired")
+                    try writer.begun().end()
+                }
+            }
+            #expect(late.events.all == ["writer", "reacquired"] && slow.events.all == ["writer", "reacquired"])
         }
     }
 

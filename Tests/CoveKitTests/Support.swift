@@ -112,7 +112,7 @@ final class Held: Sendable {
 /// A presenter that notes what it is told.
 final class NotingPresenter: FilePresenter {
     let events: Events
-    private let url: Mutex<URL?>
+    let url: Mutex<URL?>
     let implementedMessages: Set<FilePresenterMessage>
     private let onSave: @Sendable (NotingPresenter) async throws -> Void
     private let onRelinquish: @Sendable (NotingPresenter) async -> Void

@@ -113,6 +113,16 @@ final class PresenterMailbox: Sendable {
         }
     }
 
+    /// Nobody tells the presenter of the item that it had any more: whoever it let in keeps it from nothing.
+    func reacquire() {
+        let reacquirers = state.withLock { state in
+            state.ended.formUnion(state.relinquishing.keys)
+            defer { state.reacquirers = [:] }
+            return state.reacquirers.values.flatMap { $0 }
+        }
+        if !reacquirers.isEmpty { Task { for reacquirer in reacquirers { await reacquirer() } } }
+    }
+
     private func send(_ message: FilePresenterMessage, _ delivery: Delivery) async throws {
         let url = delivery.location.url
         switch message {

@@ -62,6 +62,7 @@ enum PresenterRegistry {
         entry.mailbox.location = place?.1
         if let authority = entry.authority, authority === place?.0 { return try authority.move(entry.mailbox) }
         entry.authority?.remove(entry.mailbox)
+        entry.mailbox.reacquire()
         entries.withLock { $0[key]?.authority = place?.0 }
         try place?.0.add(entry.mailbox)
     }
