@@ -29,6 +29,31 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(2))) func `who asks for what a revert gives up does not wait for the revert`()
+        async throws
+    {
+        let document = try await created()
+        document.edit("given up")
+        let url = document.fileURL
+        let holder = try await blocking { try Held(writing: url).begun() }
+        // As if a save were running, behind which the revert comes, and then the question of others.
+        let operations = document.operations
+        await operations.begin()
+        let reverting = Task { try await document.revert() }
+        while operations.waitingCount < 1 { await Task.yield() }
+        let asked = Task { try await document.savePresentedItemChanges() }
+        while operations.waitingCount < 2 { await Task.yield() }
+        operations.end()
+        try await asked.value
+        try await blocking { try holder.end() }
+        try await reverting.value
+        #expect(document.text == "new" && document.documentState == .normal)
+        // Afterwards others get what is unsaved again.
+        document.edit("newer")
+        #expect(try await FileCoordinator().coordinate(readingItemAt: url) { try text($0) } == "newer")
+        try await document.close()
+    }
+
     @Test(arguments: [true, false]) func `35. what waits for a file that is deleted does not bring it back`(
         isSave: Bool
     ) async throws {

@@ -45,7 +45,7 @@ extension Document {
         waiting?.cancel()
         // The file that is being loaded may be what waits for the one who asks.
         guard !documentState.contains(.editingDisabled) else { return }
-        do throws(CoveError) { try await autosave() } catch {
+        do throws(CoveError) { try await autosaveForOthers() } catch {
             // What can't be saved because others wrote meanwhile keeps nobody from reading that.
             guard error.code == .stale || error.code == .noSuchFile else { throw error }
         }

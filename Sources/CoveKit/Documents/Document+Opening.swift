@@ -58,6 +58,7 @@ extension Document {
             throw CoveError(.invalidArgument, "the document is closed", url: fileURL)
         }
         change { $0.insert(.editingDisabled) }
+        operations.giveUp()
         await disableEditing()
         let known = stamp
         let isLoaded: Bool

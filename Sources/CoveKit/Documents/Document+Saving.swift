@@ -26,6 +26,17 @@ extension Document {
         // Who has nothing to save waits for nothing: the one who asks may be what a running operation waits for.
         guard hasUnsavedChanges, !documentState.contains(.closed) else { return }
         await operations.begin()
+        try await autosaveNow()
+    }
+
+    /// The same for others, who wait for it.
+    func autosaveForOthers() async throws(CoveError) {
+        guard hasUnsavedChanges, !documentState.contains(.closed), await operations.beginForOthers() else { return }
+        try await autosaveNow()
+    }
+
+    /// Saves in an operation that has begun, and ends it.
+    private func autosaveNow() async throws(CoveError) {
         defer { operations.end() }
         guard hasUnsavedChanges, documentState.isDisjoint(with: [.closed, .editingDisabled]) else { return }
         try await saveNow(to: fileURL, for: .forOverwriting)
