@@ -86,7 +86,10 @@ package final class Claim {
     package var isGranted: Bool { state == .granted }
     var isExplicit: Bool { request.manner == .explicit }
     /// False for one that was given no time: it fails where others hold it up, and then takes what it takes.
-    var mayWait: Bool { request.manner != .explicit || request.deadline.map { $0 > since } ?? true }
+    var mayWait: Bool {
+        let isAsked = request.manner == .explicit || request.manner == .preparing
+        return !isAsked || request.deadline.map { $0 > since } ?? true
+    }
 
     /// True where it allows its holder to change what is at a path.
     package func writes(at path: RemotePath) -> Bool {

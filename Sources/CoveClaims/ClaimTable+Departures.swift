@@ -62,7 +62,7 @@ extension ClaimTable {
             presenters: presenters.map(\.number),
             told: Set(told.map(\.number))
         )
-        moved(path, to: target, now: now)
+        relocate(path, to: target)
         forgetDeparture(from: path, now: now)
         departures[path] = departure
         schedule(.departure(path, departure.number), at: now + Self.vacancy)
@@ -72,6 +72,8 @@ extension ClaimTable {
             claim.shades.append(Shade(departure: departure.number, intent: shade))
             place(shade)
         }
+        // Who waited for the name waits on where it is kept.
+        findWaitsAgain(of: pending, now: now)
         return true
     }
 

@@ -176,10 +176,16 @@ extension ClaimTable {
     ///
     /// One that is to replace whatever is at the path stays there. `claim` is the mover's.
     package mutating func moved(_ path: RemotePath, to target: [PathStep], by claim: Int? = nil, now: MonotonicTime) {
+        relocate(path, to: target, by: claim)
+        findWaitsAgain(of: pending, now: now)
+    }
+
+    /// Moves claims and presenters; whoever calls has the waits found again.
+    mutating func relocate(_ path: RemotePath, to target: [PathStep], by claim: Int? = nil) {
         let newPath = RemotePath(target.map(\.name))
         guard let last = target.last, path != newPath, !newPath.isInside(path), !path.isRoot else { return }
         let named = claim.flatMap { claims[$0] }
-        named?.targets.insert(newPath)
+        if let named, named.intents.contains(where: { $0.node.path == newPath }) { named.targets.insert(newPath) }
         guard let node = existingNode(at: path) else {
             tellSubitemMoved(path, newPath, except: named?.request.presenter)
             return
@@ -220,7 +226,6 @@ extension ClaimTable {
             guard let new = presenter.node?.path else { continue }
             tell(presenter, .didMove, old, to: new)
         }
-        findWaitsAgain(of: pending, now: now)
     }
 
     private mutating func tellSubitemMoved(_ path: RemotePath, _ newPath: RemotePath, except own: Int?) {

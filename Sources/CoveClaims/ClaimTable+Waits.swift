@@ -201,8 +201,16 @@ extension ClaimTable {
 
     /// A directory has become a package, or is one no more.
     package mutating func setPackage(_ isPackage: Bool, at path: RemotePath, now: MonotonicTime) {
+        heedPackages(now: now)
         guard let node = existingNode(at: path), node.isPackage != isPackage else { return }
         mark(node, isPackage: isPackage)
+        findWaitsAgain(of: pending, now: now)
+    }
+
+    /// Where somebody has told of a package before it was heard of, waits are found again.
+    mutating func heedPackages(now: MonotonicTime) {
+        guard hasNewPackages else { return }
+        hasNewPackages = false
         findWaitsAgain(of: pending, now: now)
     }
 

@@ -30,7 +30,7 @@ package struct ClaimTable: ~Copyable {
     package internal(set) var claims: [Int: Claim] = [:]
     package internal(set) var presenters: [Int: Presenter] = [:]
     package internal(set) var sessions: [Int: ClaimSession] = [:]
-    /// Claims that were not granted at once, and are not yet.
+    /// Claims that exclude others, were not granted at once, and are not yet.
     var pending: Set<Int> = []
     var questions: [QuestionKey: Question] = [:]
     /// Messages that were not answered in time, and whose.
@@ -43,7 +43,7 @@ package struct ClaimTable: ~Copyable {
     private var idle: [PathNode] = []
     var departures: [RemotePath: Departure] = [:]
     /// A directory is a package now, which those that wait have not heard of.
-    private var hasNewPackages = false
+    var hasNewPackages = false
     var wideIntents = 0
     private var widePresenters = 0
     private(set) var lastNumber = 0
@@ -102,10 +102,7 @@ package struct ClaimTable: ~Copyable {
         let session = sessions[request.session]
         session?.claims.insert(claim.number)
         for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
-        if hasNewPackages {
-            hasNewPackages = false
-            findWaitsAgain(of: pending, now: now)
-        }
+        heedPackages(now: now)
         if request.manner == .plain { claim.request.purposes = coveringPurposes(of: claim) }
         if let coordinator = request.coordinator, let session, !session.cancelled.isEmpty,
             session.cancelled.contains(coordinator)
@@ -139,7 +136,9 @@ package struct ClaimTable: ~Copyable {
             }
         }
         advance(claim, now: now)
-        if !claim.isGranted, claim.state != .ended { pending.insert(claim.number) }
+        if request.manner == .explicit || request.manner == .plain, !claim.isGranted, claim.state != .ended {
+            pending.insert(claim.number)
+        }
         if let deadline = request.deadline, claim.mayWait, claim.state != .granted, claim.state != .ended {
             schedule(.claim(claim.number), at: deadline)
         }
@@ -257,6 +256,7 @@ package struct ClaimTable: ~Copyable {
 
     /// Takes a claim out, tells presenters, and lets those go on that waited for it.
     private mutating func end(_ claim: Claim, now: MonotonicTime) {
+        heedPackages(now: now)
         guard claim.state != .ended else { return }
         let wasGranted = claim.isGranted
         let waited = !claim.waitsFor.isEmpty

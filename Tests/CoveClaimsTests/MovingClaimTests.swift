@@ -12,7 +12,7 @@ import Testing
     private static let paths = ["a", "a/x", "a/y", "d", "d/e", "d/e/f", "p.pkg", "p.pkg/1", "p.pkg/in.pkg/2"]
     private static let uses: [ItemUse] = [
         .read([]), .read([]), .read(.forUploading), .write(nil), .write(nil), .write(.forMerging),
-        .write(.forDeleting), .write(.forMoving),
+        .write(.forDeleting), .write(.forMoving), .write(.forReplacing),
     ]
 
     private struct Pair: Hashable {
@@ -160,12 +160,13 @@ import Testing
             driver.table.claims.values.filter(\.isGranted).sorted { $0.number < $1.number }
         }
 
-        /// The items that a claim keeps others from.
+        /// The items that a claim keeps others from, and the names that its items have left.
         private func intents(_ claim: Claim) -> [ClaimIntent] {
-            claim.intents.filter { intent in
-                guard case .read(let options) = intent.use, options.contains(.forUploading) else { return true }
-                return !dropped.contains(claim.number)
-            }
+            claim.shades.map(\.intent)
+                + claim.intents.filter { intent in
+                    guard case .read(let options) = intent.use, options.contains(.forUploading) else { return true }
+                    return !dropped.contains(claim.number)
+                }
         }
 
         private func isExcluded(_ one: Claim, _ two: Claim) -> Bool {

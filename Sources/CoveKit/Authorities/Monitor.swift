@@ -18,6 +18,19 @@ final class Monitor<State: ~Copyable>: @unchecked Sendable {
         return try body(&state)
     }
 
+    /// Reads the value, or changes it where the body says whether that is news to those who wait.
+    func withLock<Value, Failure: Error>(
+        ifNews body: (inout State, inout Bool) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        condition.lock()
+        var isNews = false
+        defer {
+            if isNews { condition.broadcast() }
+            condition.unlock()
+        }
+        return try body(&state, &isNews)
+    }
+
     /// Waits until the body returns a value, or throws ETIMEDOUT after a deadline.
     ///
     /// The body is asked again after each change of the value.

@@ -226,16 +226,23 @@ final class ProcessAuthority: Authority {
     private func act<Value, Failure: Error>(
         _ input: (inout State, MonotonicTime) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try state.withLock { state throws(Failure) in
-            defer { carryOut(&state) }
+        try state.withLock { (state, isNews) throws(Failure) in
+            let due = state.table.nextDeadline ?? .distantFuture
+            defer {
+                let isDone = carryOut(&state)
+                isNews = isDone || (state.table.nextDeadline ?? .distantFuture) < due
+            }
             return try input(&state, System.monotonic())
         }
     }
 
-    private func carryOut(_ state: inout State) {
+    /// False where nothing followed.
+    private func carryOut(_ state: inout State) -> Bool {
+        var isDone = false
         while true {
             let effects = state.table.takeEffects()
-            if effects.isEmpty { return }
+            if effects.isEmpty { return isDone }
+            isDone = true
             for effect in effects {
                 switch effect {
                 case .tell(_, let message): deliver(message, &state)

@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Synchronization
 
 /// What a server was seen to do, by trying it under a name of Cove's own.
 struct S3Features: Sendable, Equatable {
@@ -42,8 +43,14 @@ struct S3Probe {
     private let summed: [UInt8]
     private let backslash: [UInt8]
     private let slash: [UInt8]
+    private let doubts = Doubts()
 
-    init(client: S3Client) {
+    /// How many answers there were that may be of their moment only.
+    private final class Doubts: Sendable {
+        let count = Atomic(0)
+    }
+
+    private init(client: S3Client) {
         self.client = client
         let folder = client.address.prefix + Array(".cove/probe/\(DocumentID.random())/".utf8)
         self.folder = folder
@@ -53,8 +60,25 @@ struct S3Probe {
         slash = folder + Array("directory/".utf8)
     }
 
+    /// Finds out what a server does.
+    ///
+    /// What it answers in a bad moment tells nothing of it: after such an answer it is tried out again, until two times agree.
+    static func find(_ client: S3Client) async throws(ProviderError) -> S3Features {
+        var former: S3Features?
+        for round in 0..<4 {
+            if round > 0 {
+                do { try await Task.sleep(for: .milliseconds(100 << round)) } catch { throw .cancelled }
+            }
+            let probe = S3Probe(client: client)
+            let features = try await probe.run()
+            if probe.doubts.count.load(ordering: .relaxed) == 0 || features == former { return features }
+            former = features
+        }
+        throw .serverUnreachable("it answers otherwise each time that it is tried out")
+    }
+
     /// What is asked at once changes different objects, or nothing where it is refused.
-    func run() async throws(ProviderError) -> S3Features {
+    private func run() async throws(ProviderError) -> S3Features {
         async let versioned = Self.outcome { () throws(ProviderError) in try await isVersioned() }
         let result = await Self.outcome { () throws(ProviderError) in try await attempt() }
         let keepsVersions = await versioned
@@ -109,8 +133,8 @@ struct S3Probe {
             put(taken, "first"), put(changed, "first"), put(deleted, ""), put(backslash, ""), put(slash, ""),
             put(summed, "first", [("x-amz-checksum-sha256", sum)]),
         ])
-        // What is not there because it was never stored tells nothing of the server.
-        for case .failure(let failure) in stored where !failure.isFinal {
+        // Whoever stores the first one stores these.
+        for case .failure(let failure) in stored[..<3] {
             throw .failed("trying out what the server can do failed: \(failure.text)", nil)
         }
         let version = S3Object.version(response.head["etag"], size: 5, Timestamp(0))
@@ -189,17 +213,14 @@ struct S3Probe {
         return call
     }
 
-    /// Asks once more, and then once more, where the answer may be of this moment only.
+    /// Asks, and notes an answer that may be of this moment only.
     private func ask(_ call: S3Call) async throws(ProviderError) -> Answer {
+        let answer = try await client.ask(call)
         let isConditional = call.headers.contains { $0.name.hasPrefix("If-") }
-        var attempt = 1
-        while true {
-            let answer = try await client.ask(call)
-            guard case .failure(let failure) = answer, !failure.isFinal, !(isConditional && failure.isPrecondition),
-                attempt < 3
-            else { return answer }
-            attempt += 1
+        if case .failure(let failure) = answer, !failure.isFinal, !(isConditional && failure.isPrecondition) {
+            doubts.count.add(1, ordering: .relaxed)
         }
+        return answer
     }
 
     /// Asks several things at once.
@@ -227,7 +248,7 @@ struct S3Probe {
 extension S3Failure {
     /// True for a refusal that comes again whenever the same is asked: it says what the server can't do.
     fileprivate var isFinal: Bool {
-        if code == .notImplemented { return true }
+        if code == .notImplemented || status == 501 { return true }
         return (400..<500).contains(status) && !passes && !isPrecondition
             && ![401, 403, 407, 408, 409, 425].contains(status)
     }

@@ -172,12 +172,13 @@ extension S3Provider {
     private func deleteDirectory(_ path: RemotePath) async throws(ProviderError) {
         let key = directoryKey(path)
         let markers = S3Names.markers(of: key)
-        let listed = try await client.list(key, delimiter: false, limit: markers.count + 1).objects.map(\.key)
+        let objects = try await client.list(key, delimiter: false, limit: markers.count + 1).objects
+        let listed = objects.map(\.key)
         if listed.isEmpty {
             try await sweep([key])
             throw .noSuchItem
         }
-        guard listed.allSatisfy(markers.contains) else { throw .directoryNotEmpty }
+        guard objects.allSatisfy({ $0.size == 0 && markers.contains($0.key) }) else { throw .directoryNotEmpty }
         try await keepStanding(path.parent)
         forgetMarked(key)
         for marker in listed.reversed() { _ = try await client.ask(S3Call("DELETE", marker)).get { $0.status == 404 } }

@@ -80,7 +80,7 @@ public final class S3Provider: Provider {
         client.forgetCredentials()
         _ = try await client.list(address.prefix, delimiter: true, limit: 1)
         let (features, _) = try await both { () throws(ProviderError) in
-            try await S3Probe(client: self.client).run()
+            try await S3Probe.find(self.client)
         } and: { () throws(ProviderError) in
             try await self.findMoves()
         }

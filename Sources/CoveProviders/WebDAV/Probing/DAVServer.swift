@@ -121,10 +121,12 @@ extension DAVServer {
         if made.status == 405 {
             // A daemon of this device may have been killed in the middle of this.
             let cleared = try await provider.send("DELETE", folder, isDirectory: true)
-            guard cleared.head.isSuccess || [403, 404, 405].contains(cleared.status) else {
+            guard cleared.isGone || [403, 405].contains(cleared.status) else {
                 throw provider.refusal(cleared, "trying out the server")
             }
             made = try await provider.send("MKCOL", folder, isDirectory: true)
+            // It is there still, or again.
+            if made.status == 405, cleared.head.isSuccess { throw .busy }
         }
         if [403, 405].contains(made.status) { return DAVServer(isReadOnly: true) }
         guard made.head.isSuccess else { throw provider.refusal(made, "trying out the server") }
