@@ -176,7 +176,7 @@ struct PresenterTests {
             let slow = NotingPresenter(file, onRelinquish: { _ in await FileThreads.run { early.wait() } })
             try await late.present {
                 try await slow.present {
-                    let writer = try Held(writing: file).queued()
+                    let writer = Held(writing: file)
                     try waitUntil("both are asked") { slow.events.all == ["writer"] && late.events.all == ["writer"] }
                     for presenter in [slow, late] {
                         presenter.url.withLock { $0 = nil }
