@@ -22,7 +22,8 @@ extension ClaimTable {
         at path: [PathStep]?,
         implements: Set<CoordinationInterface.MessageKind>,
         observes: Set<String>,
-        purpose: String? = nil
+        purpose: String? = nil,
+        now: MonotonicTime
     ) -> Int? {
         guard let session = sessions[number] else { return nil }
         let presenter = Presenter(
@@ -35,16 +36,18 @@ extension ClaimTable {
         presenters[presenter.number] = presenter
         session.presenters.insert(presenter.number)
         if let path { put(presenter, at: path) }
+        heedPackages(now: now)
         return presenter.number
     }
 
     /// A presenter presents another item, or none.
-    package mutating func movePresenter(_ number: Int, to path: [PathStep]?) {
+    package mutating func movePresenter(_ number: Int, to path: [PathStep]?, now: MonotonicTime) {
         guard let presenter = presenters[number] else { return }
         takeAway(presenter)
         presenter.pendingMove = nil
         for path in departures.keys { departures[path]?.presenters.removeAll { $0 == number } }
         if let path { put(presenter, at: path) }
+        heedPackages(now: now)
     }
 
     /// A presenter is gone: what it was asked counts as answered.

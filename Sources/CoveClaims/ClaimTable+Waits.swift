@@ -201,7 +201,6 @@ extension ClaimTable {
 
     /// A directory has become a package, or is one no more.
     package mutating func setPackage(_ isPackage: Bool, at path: RemotePath, now: MonotonicTime) {
-        heedPackages(now: now)
         guard let node = existingNode(at: path), node.isPackage != isPackage else { return }
         mark(node, isPackage: isPackage)
         findWaitsAgain(of: pending, now: now)
@@ -235,7 +234,11 @@ extension ClaimTable {
 
     /// After items moved, or a claim gave some up: waits are found again.
     mutating func findWaitsAgain(of numbers: some Sequence<Int>, mayOvertake: Bool = true, now: MonotonicTime) {
-        let affected = numbers.sorted().compactMap { claims[$0] }.filter { !$0.isGranted && $0.state != .ended }
+        let affected = numbers.sorted().compactMap { claims[$0] }.filter { claim in
+            // Those that only ask presenters exclude nobody.
+            let excludes = claim.request.manner == .explicit || claim.request.manner == .plain
+            return excludes && !claim.isGranted && claim.state != .ended
+        }
         for claim in affected {
             let overtakers = claim.waitsFor.filter { $0.number > claim.number }
             forgetWaits(of: claim)

@@ -30,7 +30,7 @@ package struct ClaimTable: ~Copyable {
     package internal(set) var claims: [Int: Claim] = [:]
     package internal(set) var presenters: [Int: Presenter] = [:]
     package internal(set) var sessions: [Int: ClaimSession] = [:]
-    /// Claims that exclude others, were not granted at once, and are not yet.
+    /// Claims that were not granted at once, and are not yet.
     var pending: Set<Int> = []
     var questions: [QuestionKey: Question] = [:]
     /// Messages that were not answered in time, and whose.
@@ -136,9 +136,7 @@ package struct ClaimTable: ~Copyable {
             }
         }
         advance(claim, now: now)
-        if request.manner == .explicit || request.manner == .plain, !claim.isGranted, claim.state != .ended {
-            pending.insert(claim.number)
-        }
+        if !claim.isGranted, claim.state != .ended { pending.insert(claim.number) }
         if let deadline = request.deadline, claim.mayWait, claim.state != .granted, claim.state != .ended {
             schedule(.claim(claim.number), at: deadline)
         }
@@ -256,7 +254,6 @@ package struct ClaimTable: ~Copyable {
 
     /// Takes a claim out, tells presenters, and lets those go on that waited for it.
     private mutating func end(_ claim: Claim, now: MonotonicTime) {
-        heedPackages(now: now)
         guard claim.state != .ended else { return }
         let wasGranted = claim.isGranted
         let waited = !claim.waitsFor.isEmpty

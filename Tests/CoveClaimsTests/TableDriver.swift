@@ -76,7 +76,7 @@ final class TableDriver {
     func present(_ session: Int, _ path: String?, _ kinds: [Kind] = Kind.allCases, observes: Set<String> = []) -> Int {
         let steps = path.map { Self.steps($0) }
         return act { table in
-            table.addPresenter(session: session, at: steps, implements: Set(kinds), observes: observes) ?? 0
+            table.addPresenter(session: session, at: steps, implements: Set(kinds), observes: observes, now: now) ?? 0
         }
     }
 

@@ -1,3 +1,4 @@
+import CoveCore
 import CoveTestSupport
 import Foundation
 import Synchronization
@@ -189,6 +190,21 @@ struct PresenterTests {
                 }
             }
             #expect(late.events.all == ["writer", "reacquired"] && slow.events.all == ["writer", "reacquired"])
+        }
+    }
+
+    @Test func `a question that has not come yet when the presenter leaves keeps it from nothing either`() async throws
+    {
+        try await blocking {
+            let file = try folder.make("f")
+            for number in 0..<50 {
+                let presenter = NotingPresenter(file)
+                let place = Location(outside: file.path)
+                let mailbox = PresenterMailbox(presenter, at: place)
+                mailbox.post(.init(kind: .relinquishToWriter, location: place, claim: "c\(number)"))
+                mailbox.reacquire()
+                try presenter.events.wait(for: "reacquired")
+            }
         }
     }
 

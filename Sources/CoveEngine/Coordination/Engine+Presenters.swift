@@ -22,7 +22,7 @@ extension Engine {
         if let path { place = try self.place(at: path, following: true) }
         let found = place
         let limits = coordination.limits
-        let number: Int? = coordination.act { state, _ in
+        let number: Int? = coordination.act { state, now in
             guard let holder = state.table.sessions[session], holder.presenters.count < limits.presentersPerSession,
                 state.table.presenters.count < limits.presenters
             else { return nil }
@@ -31,7 +31,8 @@ extension Engine {
                 at: found?.steps,
                 implements: Set(messages.compactMap { CoordinationInterface.MessageKind(rawValue: $0) }),
                 observes: Set(observes.prefix(100)),
-                purpose: purpose
+                purpose: purpose,
+                now: now
             )
             if let found, let node = number.flatMap({ state.table.presenters[$0]?.node }) {
                 coordination.watch(node, found, &state)
@@ -54,8 +55,8 @@ extension Engine {
         if let path { place = try self.place(at: path, following: true) }
         let found = place
         var observes: [String] = []
-        try changePresenter(token, session) { state, number, _ in
-            state.table.movePresenter(number, to: found?.steps)
+        try changePresenter(token, session) { state, number, now in
+            state.table.movePresenter(number, to: found?.steps, now: now)
             if let found, let node = state.table.presenters[number]?.node { coordination.watch(node, found, &state) }
             observes = Array(state.table.presenters[number]?.observes ?? [])
         }

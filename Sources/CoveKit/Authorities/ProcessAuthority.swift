@@ -193,22 +193,23 @@ final class ProcessAuthority: Authority {
     // MARK: Presenters
 
     func add(_ presenter: PresenterMailbox) throws(CoveError) {
-        act { state, _ in
+        act { state, now in
             let number = state.table.addPresenter(
                 session: state.session,
                 at: presenter.location?.steps,
                 implements: Set(presenter.wireMessages.compactMap { CoordinationInterface.MessageKind(rawValue: $0) }),
                 observes: Set(presenter.observedAttributes),
-                purpose: presenter.purpose
+                purpose: presenter.purpose,
+                now: now
             )
             if let number { state.presenters[number] = presenter }
         }
     }
 
     func move(_ presenter: PresenterMailbox) throws(CoveError) {
-        act { state, _ in
+        act { state, now in
             guard let number = state.number(of: presenter) else { return }
-            state.table.movePresenter(number, to: presenter.location?.steps)
+            state.table.movePresenter(number, to: presenter.location?.steps, now: now)
         }
     }
 

@@ -72,6 +72,7 @@ extension Document {
             change { $0.insert(.savingError) }
             throw error
         }
+        operations.hasGivenUp()
         if isLoaded {
             // Another file's contents are not yet those of the document's own.
             if url != fileURL { updateChangeCount(.done) }

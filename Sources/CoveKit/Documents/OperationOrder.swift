@@ -53,6 +53,9 @@ final class OperationOrder: Sendable {
         for other in others { other.continuation.resume(returning: false) }
     }
 
+    /// The running operation has given it up: what is unsaved from now on is saved for others after it.
+    func hasGivenUp() { state.withLock { $0.isGivingUp = false } }
+
     /// Lets the next one run.
     func end() {
         let next = state.withLock { state in

@@ -15,6 +15,8 @@ final class PresenterMailbox: Sendable {
         var claim: String?
         var version: FileVersion?
         var attributes: Set<String> = []
+        /// Which of the items that the presenter had one after the other it is of.
+        var tenure = 0
     }
 
     private struct State {
@@ -25,6 +27,8 @@ final class PresenterMailbox: Sendable {
         var relinquishing: [String: Int] = [:]
         /// Those of them that have ended.
         var ended: Set<String> = []
+        /// How often the presenter has left its item.
+        var tenure = 0
     }
 
     let presenter: any FilePresenter
@@ -82,6 +86,8 @@ final class PresenterMailbox: Sendable {
     /// Hands a message over after those before it; then calls the reply with the presenter's error.
     func post(_ delivery: Delivery, reply: @escaping @Sendable (CoveError?) -> Void = { _ in }) {
         if delivery.kind == .didMove, let newLocation = delivery.newLocation { location = newLocation }
+        var delivery = delivery
+        delivery.tenure = state.withLock { $0.tenure }
         // Whoever posts may hold what the reply needs.
         if case .terminated = stream.yield((delivery, reply)) { Task { reply(nil) } }
     }
@@ -116,7 +122,7 @@ final class PresenterMailbox: Sendable {
     /// Nobody tells the presenter of the item that it had any more: whoever it let in keeps it from nothing.
     func reacquire() {
         let reacquirers = state.withLock { state in
-            state.ended.formUnion(state.relinquishing.keys)
+            state.tenure += 1
             defer { state.reacquirers = [:] }
             return state.reacquirers.values.flatMap { $0 }
         }
@@ -127,9 +133,9 @@ final class PresenterMailbox: Sendable {
         let url = delivery.location.url
         switch message {
         case .relinquishToReader:
-            await keep(await presenter.relinquishPresentedItemToReader() as? FilePresenter.Reacquirer, delivery.claim)
+            await keep(await presenter.relinquishPresentedItemToReader() as? FilePresenter.Reacquirer, delivery)
         case .relinquishToWriter:
-            await keep(await presenter.relinquishPresentedItemToWriter() as? FilePresenter.Reacquirer, delivery.claim)
+            await keep(await presenter.relinquishPresentedItemToWriter() as? FilePresenter.Reacquirer, delivery)
         case .saveChanges: _ = try await presenter.savePresentedItemChanges()
         case .accommodateDeletion: _ = try await presenter.accommodatePresentedItemDeletion()
         case .accommodateSubitemDeletion: _ = try await presenter.accommodatePresentedSubitemDeletion(at: url)
@@ -166,12 +172,12 @@ final class PresenterMailbox: Sendable {
         state.withLock { $0.relinquishing[claim, default: 0] += 1 }
     }
 
-    private func keep(_ reacquirer: FilePresenter.Reacquirer?, _ claim: String?) async {
-        guard let claim else { return }
+    private func keep(_ reacquirer: FilePresenter.Reacquirer?, _ delivery: Delivery) async {
+        guard let claim = delivery.claim else { return }
         let hasEnded = state.withLock { state in
             let left = (state.relinquishing[claim] ?? 1) - 1
             state.relinquishing[claim] = left > 0 ? left : nil
-            guard state.ended.contains(claim) else {
+            guard state.ended.contains(claim) || delivery.tenure != state.tenure else {
                 if let reacquirer { state.reacquirers[claim, default: []].append(reacquirer) }
                 return false
             }

@@ -50,6 +50,8 @@ struct S3Probe {
         let count = Atomic(0)
     }
 
+    private var hasDoubts: Bool { doubts.count.load(ordering: .relaxed) > 0 }
+
     private init(client: S3Client) {
         self.client = client
         let folder = client.address.prefix + Array(".cove/probe/\(DocumentID.random())/".utf8)
@@ -70,9 +72,13 @@ struct S3Probe {
                 do { try await Task.sleep(for: .milliseconds(100 << round)) } catch { throw .cancelled }
             }
             let probe = S3Probe(client: client)
-            let features = try await probe.run()
-            if probe.doubts.count.load(ordering: .relaxed) == 0 || features == former { return features }
-            former = features
+            do throws(ProviderError) {
+                let features = try await probe.run()
+                if !probe.hasDoubts || features == former { return features }
+                former = features
+            } catch {
+                guard probe.hasDoubts, round < 3, error != .cancelled, !error.parksAccount else { throw error }
+            }
         }
         throw .serverUnreachable("it answers otherwise each time that it is tried out")
     }

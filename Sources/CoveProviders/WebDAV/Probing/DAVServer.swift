@@ -125,8 +125,7 @@ extension DAVServer {
                 throw provider.refusal(cleared, "trying out the server")
             }
             made = try await provider.send("MKCOL", folder, isDirectory: true)
-            // It is there still, or again.
-            if made.status == 405, cleared.head.isSuccess { throw .busy }
+            if made.status == 405, cleared.head.isSuccess, try await isThere(folder, provider) { throw .busy }
         }
         if [403, 405].contains(made.status) { return DAVServer(isReadOnly: true) }
         guard made.head.isSuccess else { throw provider.refusal(made, "trying out the server") }
@@ -137,6 +136,18 @@ extension DAVServer {
         } catch {
             _ = try? await provider.send("DELETE", folder, isDirectory: true)
             throw error
+        }
+    }
+
+    private static func isThere(
+        _ folder: RemotePath,
+        _ provider: WebDAVProvider
+    ) async throws(ProviderError) -> Bool {
+        do throws(ProviderError) {
+            _ = try await provider.properties(folder, isDirectory: true)
+            return true
+        } catch .noSuchItem {
+            return false
         }
     }
 
