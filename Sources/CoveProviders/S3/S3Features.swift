@@ -63,24 +63,11 @@ struct S3Probe {
     }
 
     /// Finds out what a server does.
-    ///
-    /// What it answers in a bad moment tells nothing of it: after such an answer it is tried out again, until two times agree.
     static func find(_ client: S3Client) async throws(ProviderError) -> S3Features {
-        var former: S3Features?
-        for round in 0..<4 {
-            if round > 0 {
-                do { try await Task.sleep(for: .milliseconds(100 << round)) } catch { throw .cancelled }
-            }
+        try await tryOut {
             let probe = S3Probe(client: client)
-            do throws(ProviderError) {
-                let features = try await probe.run()
-                if !probe.hasDoubts || features == former { return features }
-                former = features
-            } catch {
-                guard probe.hasDoubts, round < 3, error != .cancelled, !error.parksAccount else { throw error }
-            }
+            return (await outcome { () throws(ProviderError) in try await probe.run() }, !probe.hasDoubts)
         }
-        throw .serverUnreachable("it answers otherwise each time that it is tried out")
     }
 
     /// What is asked at once changes different objects, or nothing where it is refused.

@@ -82,6 +82,36 @@ import Testing
         #expect(found > 0)
     }
 
+    @Test func `what is found twice, or without a doubt, is believed`() async throws {
+        typealias Look = (result: Result<String, ProviderError>, isSure: Bool)
+        func find(_ looks: [Look]) async throws -> (found: Result<String, ProviderError>, looks: Int) {
+            var rest = looks[...]
+            do throws(ProviderError) {
+                let found = try await tryOut { rest.removeFirst() }
+                return (.success(found), looks.count - rest.count)
+            } catch {
+                return (.failure(error), looks.count - rest.count)
+            }
+        }
+        func doubted(_ text: String) -> Look { (.success(text), false) }
+        let failed = ProviderError.failed("no", nil)
+        for (looks, found, count) in [
+            ([(.success("a"), true)], .success("a"), 1),
+            ([doubted("a"), doubted("a")], .success("a"), 2),
+            ([doubted("a"), doubted("b"), doubted("a")], .success("a"), 3),
+            ([doubted("a"), (.success("b"), true)], .success("b"), 2),
+            ([(.failure(failed), false), (.success("a"), true)], .success("a"), 2),
+            ([(.failure(failed), true)], .failure(failed), 1),
+            ([(.failure(.cancelled), false)], .failure(.cancelled), 1),
+            (Array(repeating: (.failure(failed), false), count: 4), .failure(failed), 4),
+        ] as [([Look], Result<String, ProviderError>, Int)] {
+            let outcome = try await find(looks)
+            #expect(outcome.found == found && outcome.looks == count)
+        }
+        let never = try await find(["a", "b", "c", "d"].map(doubted))
+        #expect(never.looks == 4 && (try? never.found.get()) == nil)
+    }
+
     @Test(arguments: S3ServerKind.allCases)
     func `a bad answer is not taken for what a bucket can do`(kind: S3ServerKind) async throws {
         let server = try kind.server()

@@ -92,12 +92,15 @@ extension WebDAVProvider {
         return try outcome.get()
     }
 
-    /// Gives a lock back, with a second try where the first met a bad moment; one that stays ends by itself.
+    /// Gives a lock back, with a second try where the first met a bad moment, which was short; one that stays ends by itself.
     func unlock(_ lock: DAVLock) async {
-        for _ in 0..<2 {
+        let start = System.monotonic()
+        var attempts = 0
+        repeat {
             let answer = try? await send("UNLOCK", lock.path, [("Lock-Token", lock.token)])
             if let answer, answer.status < 500, answer.status != 401 { return }
-        }
+            attempts += 1
+        } while attempts < 2 && System.monotonic() - start < .seconds(2)
     }
 
     /// The header that shows a server that its lock is ours.

@@ -102,17 +102,12 @@ extension DAVServer {
     static let wrongTag = "\"cove-no-such-tag\""
 
     /// Finds out what a server does.
-    ///
-    /// What it answers in a bad moment tells nothing of it: after such an answer it is tried out again, until two times agree.
     static func find(_ provider: WebDAVProvider) async throws(ProviderError) -> DAVServer {
-        var former: DAVServer?
-        for _ in 0..<3 {
+        try await tryOut {
             let doubts = provider.doubts
-            let server = try await probe(provider)
-            if provider.doubts == doubts || server == former { return server }
-            former = server
+            let result = await outcome { () throws(ProviderError) in try await probe(provider) }
+            return (result, provider.doubts == doubts)
         }
-        throw .serverUnreachable("it answers otherwise each time that it is tried out")
     }
 
     private static func probe(_ provider: WebDAVProvider) async throws(ProviderError) -> DAVServer {
