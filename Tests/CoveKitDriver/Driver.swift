@@ -349,13 +349,11 @@ func say(_ line: String) {
 /// Waits until somebody writes a byte to a fifo.
 func passGate(_ path: String) {
     var byte: UInt8 = 0
-    while true {
-        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        // Without a byte it was the writer of the last time, who had not closed the fifo yet.
-        let count = Glibc.read(file, &byte, 1)
-        Glibc.close(file)
-        if count == 1 { return }
-    }
+    // Open for writing as well, there is always a writer: a read waits for a byte and never finds an end.
+    let file = Glibc.open(path, O_RDWR | O_CLOEXEC)
+    precondition(file >= 0, "there is no gate at \(path)")
+    while Glibc.read(file, &byte, 1) != 1 {}
+    Glibc.close(file)
 }
 
 /// The same, off the main actor.

@@ -21,7 +21,7 @@ public struct Gate: Sendable, CustomStringConvertible {
         try waitUntil("\(path) is waited at: \(program.lines.suffix(5)) \(program.error)") {
             if let file = try? System.open(path, O_WRONLY | O_NONBLOCK) {
                 defer { System.close(file) }
-                try [0x0A].withUnsafeBytes { try System.writeAll(file, $0) }
+                try [UInt8(0x0A)].withUnsafeBytes { try System.writeAll(file, $0) }
                 return true
             }
             guard !program.hasEnded(within: 0) else {

@@ -16,7 +16,12 @@ struct Check: Sendable {
         for step in chapter.before + chapter.steps.prefix(log.done) { model.apply(step) }
         var candidates = log.isCutOff ? model.outcomes(of: chapter.steps[log.done]) : [model]
         // A start forgets that sending was held back: one that was killed too may have taken in what was on the other side.
-        if log.isStarted { candidates = candidates.map { $0.after(.resume) } }
+        // A pause holds back what is sent; a look at the source that failed is taken up again in it, and brings what is new.
+        candidates = candidates.flatMap { candidate in
+            let resumed = candidate.after(.resume)
+            if log.isStarted { return [resumed] }
+            return candidate.remoteContents.isEmpty ? [candidate] : [candidate, resumed]
+        }
         let attributes = Set((chapter.before + chapter.steps).compactMap { $0.attribute })
 
         let account = try Account(root: root)

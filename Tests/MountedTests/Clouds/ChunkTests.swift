@@ -24,7 +24,9 @@ extension Mounted {
                 }
                 let account = try MountedAccount(options: "settle=50ms,poll=300s", address: cloud.source)
                 try account.start()
-                try account.shell("ls; head -c 200000000 /dev/urandom > $tmp/big; cp $tmp/big big", deadline: 120)
+                // All of one version: what is sent before cp has closed it has another date.
+                try account.shell("ls; head -c 200000000 /dev/urandom > $tmp/big", deadline: 120)
+                try account.shell("$COVE pause; cp $tmp/big big; $COVE resume", deadline: 120)
                 for round in 1...3 {
                     try waitUntil("chunks are sent", deadline: 60) { chunks().count >= 3 * round }
                     try account.killDaemon()
