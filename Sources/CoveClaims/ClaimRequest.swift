@@ -98,7 +98,8 @@ package struct ClaimRequest {
     package var purposes: Set<String> = []
     /// The process that asks, where its session does not tell.
     package var process: Int32 = 0
-    /// True for a change that comes from the source: programs' calls go ahead of it until it has its turn.
+    /// True for a change that comes from the source: programs' calls go ahead of it until it has its turn, brief ones then
+    /// too.
     package var isFromSource = false
     /// True for a program's call that can't wait for long: what it asked presenters stands until it comes again.
     package var isBrief = false

@@ -62,10 +62,14 @@ extension ClaimTable {
 
     /// True for a program's call that goes ahead of another one, or of what waits itself: for its file's close, or from
     /// the source.
+    ///
+    /// A call that can't wait for long holds locks of the kernel, which a change from the source needs to be shown: it does
+    /// not wait for one that has its turn either.
     private static func passes(_ claim: Claim, _ earlier: Claim) -> Bool {
         guard claim.request.manner == .plain else { return false }
-        return earlier.request.manner == .plain
-            || !earlier.isGranted && (earlier.request.isFromSource || claim.request.isOfWriter)
+        if earlier.request.manner == .plain { return true }
+        if earlier.request.isFromSource { return !earlier.isGranted || claim.request.isBrief }
+        return !earlier.isGranted && claim.request.isOfWriter
     }
 
     /// How many of the nearest are asked whether they wait for one.

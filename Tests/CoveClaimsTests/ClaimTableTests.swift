@@ -59,8 +59,11 @@ import Testing
         #expect(driver.isGranted(writing) && !driver.isGranted(again))
         driver.release(writing)
         #expect(driver.isGranted(again))
-        // One that has its turn is waited for.
+        // One that has its turn is waited for, but by a call whose locks in the kernel it needs.
         let behind = driver.claim(session, [("d/f", read)], manner: .plain)
+        let brief = driver.claim(session, [("d/f", write)], manner: .plain, isBrief: true)
+        #expect(!driver.isGranted(behind) && driver.isGranted(brief))
+        driver.release(brief)
         #expect(!driver.isGranted(behind))
         driver.release(again)
         #expect(driver.isGranted(behind))
