@@ -139,7 +139,13 @@ public final class Command {
 }
 
 /// Asks again and again, with a pause between, until something is so; throws after so many seconds.
-public func waitUntil(_ what: @autoclosure () throws -> String, deadline: Double = 60, _ isSo: () throws -> Bool) throws {
+///
+/// `what` is looked at then only, and tells how far things are.
+public func waitUntil(
+    _ what: @autoclosure () throws -> String,
+    deadline: Double = 60,
+    _ isSo: () throws -> Bool
+) throws {
     let end = ContinuousClock.now + .seconds(deadline)
     while try !isSo() {
         guard ContinuousClock.now < end else { throw CommandFailure("after \(deadline) s still not: \(try what())") }

@@ -31,8 +31,11 @@ esac
 beside() { if [ "$kind" = s3 ]; then echo "$* s3fs"; else echo "$*"; fi; }
 
 stop_servers() {
-    [ ${#servers[@]} = 0 ] || kill "${servers[@]}" 2>/dev/null || true
-    wait
+    if [ ${#servers[@]} -gt 0 ]; then
+        kill "${servers[@]}" 2>/dev/null || true
+        # Not for others: after a failure, mounts are there still.
+        wait "${servers[@]}" 2>/dev/null || true
+    fi
     rm -rf "$work/server"
 }
 trap stop_servers EXIT
@@ -82,7 +85,7 @@ END
         -ip.bind=127.0.0.1 -s3 -s3.port="$port" -s3.port.grpc="${ports[0]}" -s3.port.iceberg=0 -s3.port.lance=0 \
         -s3.config="$work/server/s3.json" -master.port="${ports[1]}" -master.port.grpc="${ports[2]}" \
         -master.volumeSizeLimitMB=256 -master.telemetry=false -volume.port="${ports[3]}" \
-        -volume.port.grpc="${ports[4]}" -volume.max=50 -volume.preStopSeconds=0 -filer.port="${ports[5]}" \
+        -volume.port.grpc="${ports[4]}" -volume.max=200 -volume.preStopSeconds=0 -filer.port="${ports[5]}" \
         -filer.port.grpc="${ports[6]}" -filer.localSocket="$work/server/filer.sock" \
         -s3.localSocket="$work/server/s3.sock" >"$work/server/log" 2>&1 &
     servers+=($!)

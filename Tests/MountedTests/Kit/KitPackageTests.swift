@@ -42,7 +42,9 @@ extension Mounted {
                 try account.settle()
                 try account.shell("getfattr -n user.cove.package --only-values a.album | grep -qx 1")
                 try gates[0].open(for: program)
-                try waitUntil("it is saved again: \(program.lines) \(try account.shell("tail -40 $STATE/log; ls -laR $mnt"))", deadline: 10) { program.lines.filter { $0 == "saved" }.count == 2 }
+                try waitUntil("it is saved again: \(program.lines)") {
+                    program.lines.filter { $0 == "saved" }.count == 2
+                }
                 try account.settle()
                 try gates[1].open(for: program)
                 try account.shell("printf theirs > a.album/note")
