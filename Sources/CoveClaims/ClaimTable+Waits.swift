@@ -34,6 +34,8 @@ extension ClaimTable {
     mutating func findWaits(of claim: Claim, mayOvertake: Bool = true) {
         var free: Set<Int> = []
         for intent in claim.intents {
+            // Whatever it meets elsewhere would be wide.
+            if wideIntents == 0, intent.node.intents.isEmpty, !intent.use.takesAll { continue }
             var near: [ClaimIntent] = []
             // A later one is granted already where a move has brought the two together.
             eachNeighbour(of: intent) { other in

@@ -101,6 +101,7 @@ package struct ClaimTable: ~Copyable {
         itemCount += request.items.count
         let session = sessions[request.session]
         session?.claims.insert(claim.number)
+        claim.intents.reserveCapacity(request.items.count)
         for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
         heedPackages(now: now)
         if request.manner == .plain { claim.request.purposes = coveringPurposes(of: claim) }
@@ -234,7 +235,7 @@ package struct ClaimTable: ~Copyable {
                 return
             }
             claim.state = .granted
-            pending.remove(claim.number)
+            if !pending.isEmpty { pending.remove(claim.number) }
             claim.grantedAfter = lastNumber
             effects.append(.granted(claim: claim.number))
             if !claim.blocks.isEmpty { watch(claim.session, now: now) }
@@ -260,32 +261,35 @@ package struct ClaimTable: ~Copyable {
         if waited { forgetWaits(of: claim) }
         claim.state = .ended
         claims[claim.number] = nil
-        pending.remove(claim.number)
+        if !wasGranted { pending.remove(claim.number) }
         itemCount -= claim.request.items.count
         sessions[claim.session]?.claims.remove(claim.number)
         if let coordinator = claim.request.coordinator, let purpose = claim.request.purpose {
             sessions[claim.session]?.end(purpose, of: coordinator)
         }
-        for (presenter, steps) in claim.script.sorted(by: { $0.key < $1.key }) {
-            dropQuestion(of: claim.number, to: presenter)
-            // It may be letting go just now.
-            if steps.last?.isRelinquishing == true { claim.relinquished.append(presenter) }
+        if !claim.script.isEmpty {
+            for (presenter, steps) in claim.script.sorted(by: { $0.key < $1.key }) {
+                dropQuestion(of: claim.number, to: presenter)
+                // It may be letting go just now.
+                if steps.last?.isRelinquishing == true { claim.relinquished.append(presenter) }
+            }
+            claim.script = [:]
         }
-        claim.script = [:]
         noteWaiting(claim)
         for presenter in claim.relinquished { tellReacquire(presenter, claim) }
         if wasGranted, !claim.changes.isEmpty { tellChanges(of: claim) }
-        for intent in claim.intents + claim.shades.map(\.intent) { unplace(intent) }
+        for intent in claim.intents { unplace(intent) }
+        for shade in claim.shades { unplace(shade.intent) }
         claim.shades = []
         let waiting = claim.blocks
+        guard !waiting.isEmpty else { return }
         claim.blocks = []
-        claim.waitsFor = []
         for other in waiting {
             other.waitsFor.removeAll { $0 === claim }
             noteWaiting(other)
         }
         // Those behind it wait for what it waited for.
-        if waited, !waiting.isEmpty { return findWaitsAgain(of: waiting.map(\.number), mayOvertake: false, now: now) }
+        if waited { return findWaitsAgain(of: waiting.map(\.number), mayOvertake: false, now: now) }
         for other in waiting where other.waitsFor.isEmpty { advance(other, now: now) }
     }
 }
