@@ -15,6 +15,8 @@ extension Engine {
         if disk.isFull || flags & O_NONBLOCK != 0 { return nil }
         let isAppended = flags & O_APPEND != 0
         if row.size <= Fetching.firstWindow, flags & O_ACCMODE != O_WRONLY || isAppended { return 0..<row.size }
+        // The first bytes of a large one tell too whether there is still such a version, and are what is read next mostly.
+        if flags & O_ACCMODE == O_RDONLY { return 0..<4096 }
         let page = row.size & ~4095
         return isAppended && page < row.size ? page..<row.size : nil
     }
