@@ -20,6 +20,8 @@ final class Database: @unchecked Sendable {
     private let log: Log
     /// What a transaction did outside the database, to be taken back if it fails.
     private var undo: [() -> Void] = []
+    /// What follows from a transaction outside the database.
+    private var effects: [() -> Void] = []
     /// The kernel's request that the transaction serves; its changes are noted with it.
     var request: Int64?
     /// What the transaction has put into the change feed.
@@ -47,13 +49,17 @@ final class Database: @unchecked Sendable {
     /// Registers what takes something back that is done along with the transaction, in case it fails.
     func whenRolledBack(_ body: @escaping () -> Void) { undo.append(body) }
 
+    /// Registers what is to be done outside the database once the transaction is committed, before the next one begins.
+    func whenCommitted(_ body: @escaping () -> Void) { effects.append(body) }
+
     func endTransaction(failed: Bool) {
-        let steps = undo
+        let steps = failed ? undo.reversed() : effects
         undo = []
+        effects = []
         request = nil
         changes.removeAll(keepingCapacity: true)
         versionNotes.removeAll(keepingCapacity: true)
-        if failed { for step in steps.reversed() { step() } }
+        for step in steps { step() }
     }
 
     deinit {

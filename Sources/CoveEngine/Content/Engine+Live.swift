@@ -107,7 +107,7 @@ extension Engine {
             return false
         }
         let resident = row.residency == .whole ? (row.kind == .file ? row.size : 0) : state.ranges.count
-        residentBytes.add(resident - row.resident, ordering: .relaxed)
+        let added = resident - row.resident
         row.resident = resident
         row.used = journalTime().seconds
         let wasSynced = row.isSynced
@@ -132,6 +132,7 @@ extension Engine {
             if let ranges, try database.item(item.id) != nil { try database.setRanges(ranges, of: item.id) }
             if isContent { try self.enqueueEntries(of: item.id, .content, database) }
             if closing { try self.adoptIdentities(of: item.id, database) }
+            database.whenCommitted { self.residentBytes.add(added, ordering: .relaxed) }
         }
         state.row = row
         state.hasUnsavedContent = false
@@ -210,7 +211,7 @@ extension Engine {
         let dropped = try? catalog.write { database throws(Errno) -> Bool in
             guard let row = try database.item(id), row.linkCount <= 0, try !database.isKept(id) else { return false }
             try database.deleteItem(id)
-            self.residentBytes.subtract(row.resident, ordering: .relaxed)
+            database.whenCommitted { self.residentBytes.subtract(row.resident, ordering: .relaxed) }
             return true
         }
         if dropped == true { removeContent(id) }

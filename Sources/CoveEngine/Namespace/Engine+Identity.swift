@@ -16,7 +16,7 @@ extension Engine {
     /// Gives a never uploaded entry the identity of the document that left its name moments ago.
     func adoptIdentity(of entry: EntryRow, _ row: ItemRow, _ database: Database) throws(Errno) {
         guard !entry.isUploaded,
-            let departed = tombstones.take(entry.parent, entry.name, now: System.monotonic())
+            let departed = tombstones.take(entry.place, now: System.monotonic(), database)
         else { return }
         switch departed {
         case .moved(let movedID): try adopt(entry, fromMoved: movedID, row, database)
@@ -73,7 +73,7 @@ extension Engine {
         try database.deleteTrash(trashID)
         if let item = trashed.item, let kept = try database.item(item), kept.linkCount <= 0 {
             try keepVersion(kept, of: heir, database)
-            contentQueue.async { [self] in dropOrphan(item) }
+            database.whenCommitted { [self] in contentQueue.async { [self] in dropOrphan(item) } }
         }
         try database.update(heir)
         try database.enqueue(heir.id, at: journalTime())
@@ -104,15 +104,19 @@ extension Engine {
     func keepFetchable(_ row: ItemRow, of document: EntryRow, _ database: Database) throws(Errno) {
         guard row.kind == .file, document.isUploaded, live.isOpen(row.id), let item = live.find(row.id) else { return }
         try database.depart(row.id, of: document.document)
+        // Before the commit: whoever sees that finds that the bytes are needed.
         departing.add(row.id, of: document.document)
-        contentQueue.async { [self] in
-            let isWhole = item.state.withLock { state in
-                let residency = (try? load(row.id, &state))?.residency
-                if residency != .whole { completeBase(item, &state) }
-                return residency == .whole
+        database.whenRolledBack { [departing] in departing.remove(row.id) }
+        database.whenCommitted { [self] in
+            contentQueue.async { [self] in
+                let isWhole = item.state.withLock { state in
+                    let residency = (try? load(row.id, &state))?.residency
+                    if residency != .whole { completeBase(item, &state) }
+                    return residency == .whole
+                }
+                // It may have been closed before it was added.
+                if isWhole || !live.isOpen(row.id) { departing.remove(row.id) }
             }
-            // It may have been closed before it was added.
-            if isWhole || !live.isOpen(row.id) { departing.remove(row.id) }
         }
     }
 

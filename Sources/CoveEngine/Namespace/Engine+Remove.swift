@@ -117,11 +117,8 @@ extension Engine {
     /// After the commit `endDrop` and `removeContent` follow.
     func drop(_ row: ItemRow, _ database: Database) throws(Errno) -> Bool {
         guard try !database.isKept(row.id), live.beginDrop(row.id) else { return false }
-        residentBytes.subtract(row.resident, ordering: .relaxed)
-        database.whenRolledBack { [self] in
-            residentBytes.add(row.resident, ordering: .relaxed)
-            live.endDrop(row.id)
-        }
+        database.whenRolledBack { [live] in live.endDrop(row.id) }
+        database.whenCommitted { [self] in residentBytes.subtract(row.resident, ordering: .relaxed) }
         try database.deleteItem(row.id)
         return true
     }

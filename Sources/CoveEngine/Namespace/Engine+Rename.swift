@@ -64,12 +64,8 @@ extension Engine {
         try database.update(moved)
         try touchAfterMove(row, from: source.parent, to: parent, at: now, database)
         if source.isUploaded, row.kind != .directory {
-            tombstones.leave(
-                source.parent,
-                source.name,
-                .moved(entry: source.id),
-                until: System.monotonic() + configuration.tombstoneTime
-            )
+            let expires = System.monotonic() + configuration.tombstoneTime
+            tombstones.leave(source.place, .init(departed: .moved(entry: source.id), expires: expires), database)
         }
         if row.kind != .directory { try adoptIdentity(of: moved, row, database) }
     }

@@ -10,7 +10,8 @@ struct Tombstones: Sendable {
         case deleted(trash: Int64)
     }
 
-    private struct Stone: Sendable {
+    /// What stands at a name.
+    struct Stone: Sendable {
         let departed: Departed
         let expires: MonotonicTime
     }
@@ -19,14 +20,27 @@ struct Tombstones: Sendable {
 
     var isEmpty: Bool { stones.isEmpty }
 
+    /// Puts a stone at a name.
     func leave(_ parent: ItemID, _ name: [UInt8], _ departed: Departed, until expires: MonotonicTime) {
         stones.insert(Stone(departed: departed, expires: expires), for: Place(parent, name))
     }
 
-    /// Takes the stone of a name away and tells who left it.
-    func take(_ parent: ItemID, _ name: [UInt8], now: MonotonicTime) -> Departed? {
-        guard !isEmpty, let stone = stones.remove(Place(parent, name)), stone.expires > now else { return nil }
-        return stone.departed
+    /// The same within the transaction in which the document leaves.
+    func leave(_ place: Place, _ stone: Stone, _ database: Database) {
+        let former = stones[place]
+        stones.insert(stone, for: place)
+        database.whenRolledBack { [self] in set(former, at: place) }
+    }
+
+    /// Takes the stone of a name away, in the transaction in which an heir comes there, and tells who left it.
+    func take(_ place: Place, now: MonotonicTime, _ database: Database) -> Departed? {
+        guard !isEmpty, let stone = stones.remove(place) else { return nil }
+        database.whenRolledBack { [self] in set(stone, at: place) }
+        return stone.expires > now ? stone.departed : nil
+    }
+
+    private func set(_ stone: Stone?, at place: Place) {
+        if let stone { stones.insert(stone, for: place) } else { stones.remove(place) }
     }
 
     /// The names whose document may still be taken over, by entry or trash row.

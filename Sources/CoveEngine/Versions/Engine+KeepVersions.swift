@@ -112,7 +112,7 @@ extension Engine {
         try database.insert(version)
         for old in try database.versions(of: entry.document).dropFirst(configuration.keptVersions) {
             guard let item = try forget(old, database) else { continue }
-            contentQueue.async { [self] in dropOrphan(item) }
+            database.whenCommitted { [self] in contentQueue.async { [self] in dropOrphan(item) } }
         }
         makeRoom(for: 0)
     }

@@ -357,7 +357,7 @@ extension Engine {
     func commitContent(_ item: LiveItem, _ state: inout LiveItem.State) throws(Errno) {
         guard var row = state.row else { return }
         let resident = row.residency == .whole ? row.size : state.ranges.count
-        residentBytes.add(resident - row.resident, ordering: .relaxed)
+        let added = resident - row.resident
         row.resident = resident
         row.isSynced = try staysSynced(item.id, &state)
         let saved = row
@@ -366,6 +366,7 @@ extension Engine {
             try database.saveContent(saved)
             try database.setRanges(ranges, of: item.id)
             try self.enqueueEntries(of: item.id, .content, database)
+            database.whenCommitted { self.residentBytes.add(added, ordering: .relaxed) }
         }
         state.row = saved
         state.hasUnsavedRanges = false
