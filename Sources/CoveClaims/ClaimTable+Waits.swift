@@ -80,7 +80,8 @@ extension ClaimTable {
     /// True when a claim waits for an earlier one, itself or through others.
     private static func waits(_ claim: Claim, for earlier: Claim) -> Bool {
         claim.state == .waiting && !claim.waitsFor.isEmpty && earlier.number < claim.number
-            && !passes(claim, earlier)
+            // It may have passed one from the source when that waited itself.
+            && !passes(claim, earlier) && !(claim.request.manner == .plain && earlier.request.isFromSource)
             && !claim.isExempt(from: earlier) && !earlier.waitsFor.contains { $0 === claim }
             && conflict(claim, earlier)
     }
@@ -102,6 +103,8 @@ extension ClaimTable {
             if current.isGranted, new.isExempt(from: current) || new.request.within.contains(current.number) {
                 return true
             }
+            // It can't be shown before the new one's call gives back the kernel's locks.
+            if current.isGranted, current.request.isFromSource, new.request.isBrief { return true }
             if let presenter = new.request.presenter, isAsking(current, presenter) { return true }
             if new.request.manner == .plain, isAsking(current, new.request.inside) { return true }
             stack.append(contentsOf: dependencies(of: current))

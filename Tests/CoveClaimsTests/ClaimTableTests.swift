@@ -64,9 +64,16 @@ import Testing
         let brief = driver.claim(session, [("d/f", write)], manner: .plain, isBrief: true)
         #expect(!driver.isGranted(behind) && driver.isGranted(brief))
         driver.release(brief)
-        #expect(!driver.isGranted(behind))
+        // Nor for what waits for it.
+        let next = driver.claim(session, [("d/f", write)])
+        let second = driver.claim(session, [("d/f", write)], manner: .plain, isBrief: true)
+        #expect(!driver.isGranted(next) && driver.isGranted(second))
+        driver.release(second)
+        #expect(!driver.isGranted(behind) && !driver.isGranted(next))
         driver.release(again)
-        #expect(driver.isGranted(behind))
+        #expect(driver.isGranted(behind) && !driver.isGranted(next))
+        driver.release(behind)
+        #expect(driver.isGranted(next))
     }
 
     @Test func `6. a reader of a directory and a writer inside don't wait`() {

@@ -62,7 +62,8 @@ extension Engine {
         let isWalking = walkers.remove(caller.thread) != nil
         noteOpen(of: id)
         guard let (size, range) = unseen, caller.thread > 0 else { return .now(()) }
-        let pending = lookAfresh(item, range, writes: writes, isWalking: isWalking, caller)
+        let isPart = range.map { $0.upperBound < size } ?? false
+        let pending = lookAfresh(item, range, isPart: isPart, writes: writes, isWalking: isWalking, caller)
         if pending != nil, range?.lowerBound == 0, flags & O_ACCMODE != O_WRONLY { noteMiss(of: id, size: size) }
         return pending.map { .later($0) } ?? .now(())
     }

@@ -6,6 +6,9 @@ internal import Synchronization
 extension Engine {
     /// How long an open waits for the provider; then it goes on with what is known.
     private static let freshLimit = TimeSpan.seconds(1)
+    /// How long it waits for the first bytes of a large file; then the provider is asked for its word, which is quicker where
+    /// much is transferred.
+    private static let partLimit = TimeSpan.milliseconds(200)
 
     /// What is fetched before an open of a file of which nothing is here is answered; nil where that is nothing.
     ///
@@ -24,10 +27,12 @@ extension Engine {
     /// Asks the provider for a file that was just opened, or for a part of it; nil where that can't be asked.
     ///
     /// The result is `ESTALE` when another version has taken the name meanwhile: the kernel walks the path again, and
-    /// comes to that one. It walks only once more: `isWalking` says that it did.
+    /// comes to that one. It walks only once more: `isWalking` says that it did. `isPart`: the range is not all that the open
+    /// calls for, but tells as much as the provider's word.
     func lookAfresh(
         _ item: LiveItem,
         _ range: Range<Int64>?,
+        isPart: Bool,
         writes: Bool,
         isWalking: Bool,
         _ caller: Caller
@@ -58,6 +63,11 @@ extension Engine {
         }
         if let range {
             fetchForOpen(item, range, pending, sync, answer)
+            guard isPart, !isWalking else { return pending }
+            Task {
+                try? await Task.sleep(for: Self.partLimit)
+                if !pending.isDone { answer(await sync.isCurrent(item.id)) }
+            }
         } else {
             Task { answer(await sync.isCurrent(item.id)) }
         }

@@ -45,7 +45,11 @@ extension Engine {
         state.fetching.position = range.upperBound
         // A sequential reader's next window is asked for before it gets there.
         let ahead = isSequential && range.lowerBound > 0 ? state.fetching.window : 0
-        guard isMissing || ahead > 0 else { return }
+        guard isMissing || ahead > 0 else {
+            // Its first bytes came with the open.
+            if state.fetching.active.isEmpty { continueFetching(item, &state) }
+            return
+        }
         let wanted = range.lowerBound..<min(row.size, range.upperBound + ahead)
         request(item, &state, wanted)
     }
@@ -210,7 +214,8 @@ extension Engine {
     /// Starts the next background fetch: of what is wanted whole, or the rest of a small file that is open.
     private func continueFetching(_ item: LiveItem, _ state: inout LiveItem.State) {
         guard let row = state.row, row.residency != .whole else { return }
-        let isSmall = row.size <= Fetching.wholeLimit && live.isOpen(item.id)
+        // An open alone wants no more than it has brought.
+        let isSmall = row.size <= Fetching.wholeLimit && live.isOpen(item.id) && state.fetching.position > 0
         guard state.fetching.wantsAll || isSmall else { return }
         state.fetching.window = min(max(state.fetching.window, 8 << 20), Fetching.lastWindow)
         var known = state.ranges
