@@ -54,6 +54,12 @@ import Testing
             files: ["CoveCore/System/Syscalls.swift"],
             example: "clock_gettime(CLOCK_REALTIME, &now)"
         ),
+        Rule(
+            name: "sizes are summed up without a trap",
+            pattern: #"\breduce\(.*\+.*\b[sS]ize\b"#,
+            remedy: "use saturatingAdd: each may be what a server told",
+            example: "let total = rows.reduce(0) { $0 + $1.size }"
+        ),
     ]
 
     private static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()

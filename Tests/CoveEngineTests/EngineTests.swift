@@ -277,7 +277,10 @@ import Testing
                 #expect(report.isSettled == (portion.lowerBound == 0))
                 #expect(try account.tree.list("").count == left)
             }
-            #expect(account.engine.accountStatus().state == "waiting-for-approval")
+            // Those of both portions are told.
+            let status = account.engine.accountStatus()
+            #expect(status.state == "waiting-for-approval")
+            #expect(status.reason?.contains("no longer has 110 documents") == true, "\(status)")
             try await account.settle()
             #expect(try account.tree.list("").count == 10)
             await account.stop()

@@ -99,14 +99,20 @@ extension System {
 
     /// readdir(3): what is in a directory, without `.` and `..`, in no order.
     public static func names(in directory: String) throws(Errno) -> [String] {
-        guard let folder = opendir(directory) else { throw .current }
+        try rawNames(in: Array(directory.utf8)).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The same in bytes, which need not be UTF-8.
+    public static func rawNames(in directory: [UInt8]) throws(Errno) -> [[UInt8]] {
+        let folder = try withCString(directory) { path throws(Errno) -> OpaquePointer in
+            guard let folder = opendir(path) else { throw .current }
+            return folder
+        }
         defer { closedir(folder) }
-        var names: [String] = []
+        var names: [[UInt8]] = []
         while let entry = readdir(folder) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name != ".", name != ".." { names.append(name) }
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+            if name != [0x2E], name != [0x2E, 0x2E] { names.append(name) }
         }
         return names
     }

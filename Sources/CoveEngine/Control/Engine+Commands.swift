@@ -47,7 +47,7 @@ extension Engine {
         progress: @escaping @Sendable (TransferStatus) -> Void
     ) async throws(Errno) {
         let files = try await files(below: path)
-        let total = files.reduce(Int64(0)) { sum, id in sum + ((try? attributes(of: id).size) ?? 0) }
+        let total = files.reduce(Int64(0)) { sum, id in sum.saturatingAdd((try? attributes(of: id).size) ?? 0) }
         let started = System.monotonic()
         let done = ByteCount()
         let name = path.description
@@ -62,7 +62,7 @@ extension Engine {
                         return error
                     }
                     let size = (try? attributes(of: id).size) ?? 0
-                    let sum = done.bytes.add(size, ordering: .relaxed).newValue
+                    let sum = done.add(size)
                     let seconds = max(0.001, (System.monotonic() - started).seconds)
                     progress(
                         TransferStatus(
@@ -333,7 +333,15 @@ extension Engine {
     }
 }
 
-/// A sum that several tasks add to.
+/// A sum of sizes that several tasks add to.
 private final class ByteCount: Sendable {
-    let bytes = Atomic<Int64>(0)
+    private let bytes = Mutex<Int64>(0)
+
+    /// Adds a size, and returns the sum.
+    func add(_ size: Int64) -> Int64 {
+        bytes.withLock { sum in
+            sum = sum.saturatingAdd(size)
+            return sum
+        }
+    }
 }

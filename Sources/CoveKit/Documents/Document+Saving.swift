@@ -8,6 +8,10 @@ extension Document {
     ///
     /// Throws ESTALE when another program changed the file since this document read or wrote it, and ENOENT when it is gone:
     /// revert, or save elsewhere, or with `forCreating`. Whoever calls belongs to the actor that edits the document, as in `open`.
+    ///
+    /// A save to a symbolic link claims and replaces what that points at; only a link that points at nothing gives way to a new
+    /// file. The document keeps the link's URL, unless it gets another type: then it has that of the renamed file, and the link
+    /// stays as it is, pointing at the old name.
     public func save(
         to url: URL,
         for operation: SaveOperation,
@@ -49,9 +53,9 @@ extension Document {
         do throws(CoveError) {
             try await reporting { () async throws(CoveError) in
                 let isOwn = url.path == fileURL.path
-                let target = await target(of: url, for: operation)
+                let place = await place(of: url, for: operation)
                 let isolation = shared.withLock { $0.isolation }
-                let saved = try await snapshot(url, target, operation, isolation: isolation)
+                let saved = try await snapshot(place, operation, isolation: isolation)
                 try await write(saved, for: operation)
                 // A copy elsewhere leaves the document's own file as it was.
                 if isOwn || operation == .forCreating { updateChangeCount(withToken: saved.token, for: operation) }
@@ -69,61 +73,79 @@ extension Document {
         var contents: FileContents
         var attributes: DocumentAttributes
         var token: ChangeToken
-        /// Where the document is, or is to be.
+        var place: Place
+    }
+
+    /// Where a save finds the file, and where it leaves it.
+    private struct Place: Sendable {
+        /// What the save was asked for.
         var url: URL
-        /// The same, but for a document that gets another type.
+        /// The file that is claimed: where the claim is one that concerns a link itself, what a link at `url` points at.
+        var file: URL
+        /// Where the file is to be: where it is, but for a document that gets another name.
         var target: URL
+        /// True for a document that gets another type; the name of what a link points at may be right for that already.
+        var isRetyped: Bool
+
+        var isRenamed: Bool { target.path != file.path }
+        /// What the document's URL is to be.
+        var name: URL { isRetyped ? target : url }
     }
 
     /// Where a save puts the document: a document that gets another type gets another name.
-    private func target(of url: URL, for operation: SaveOperation) async -> URL {
+    private func place(of url: URL, for operation: SaveOperation) async -> Place {
         let (type, savingType) = (fileType, await savingFileType)
-        guard operation == .forOverwriting, url.path == fileURL.path, savingType != type else { return url }
+        let isRetyped = operation == .forOverwriting && url.path == fileURL.path && savingType != type
+        var place = Place(url: url, file: url, target: url, isRetyped: isRetyped)
+        // Any other claim is by itself on what a symbolic link points at.
+        guard isRetyped || operation == .forCreating else { return place }
+        let file = await FileThreads.run { SafeSave(url).targetURL }
+        if file.path != url.path { (place.file, place.target) = (file, file) }
+        guard isRetyped else { return place }
         // What a symbolic link points at gets the name, not the link.
-        var target = await FileThreads.run { SafeSave(url).targetURL }
         let ending = fileNameExtension(forType: savingType, saveOperation: operation)
-        target.deletePathExtension()
-        if !ending.isEmpty { target.appendPathExtension(ending) }
-        return target
+        place.target.deletePathExtension()
+        if !ending.isEmpty { place.target.appendPathExtension(ending) }
+        return place
     }
 
     /// Between the token and the contents nothing else runs in the subclass's isolation.
     private func snapshot(
-        _ url: URL,
-        _ target: URL,
+        _ place: Place,
         _ operation: SaveOperation,
         isolation: isolated (any Actor)?
     ) async throws(CoveError) -> Saved {
         let token = changeCountToken(for: operation)
         do {
-            let contents = try await contents(forType: Self.type(of: target))
-            let attributes = try await fileAttributesToWrite(to: target, for: operation)
-            return Saved(contents: contents, attributes: attributes, token: token, url: url, target: target)
+            let contents = try await contents(forType: Self.type(of: place.name))
+            let attributes = try await fileAttributesToWrite(to: place.name, for: operation)
+            return Saved(contents: contents, attributes: attributes, token: token, place: place)
         } catch {
-            throw CoveError(error, url: url)
+            throw CoveError(error, url: place.url)
         }
     }
 
     private func write(_ saved: Saved, for operation: SaveOperation) async throws(CoveError) {
         let isCreating = operation == .forCreating
-        let isOwn = saved.url.path == fileURL.path
-        let isRetyped = saved.target != saved.url
-        let options: FileCoordinator.WritingOptions = isCreating ? .forReplacing : isRetyped ? .forMoving : []
-        let intent = FileAccessIntent.writingIntent(with: saved.url, options: options)
-        let target = isRetyped ? FileAccessIntent.writingIntent(with: saved.target, options: .forReplacing) : intent
-        var intents = isRetyped ? [intent, target] : [intent]
+        let place = saved.place
+        let isOwn = place.url.path == fileURL.path
+        let isRenamed = place.isRenamed
+        let options: FileCoordinator.WritingOptions = isCreating ? .forReplacing : isRenamed ? .forMoving : []
+        let intent = FileAccessIntent.writingIntent(with: place.file, options: options)
+        let target = isRenamed ? FileAccessIntent.writingIntent(with: place.target, options: .forReplacing) : intent
+        var intents = isRenamed ? [intent, target] : [intent]
         // What was never read of a package is taken from where it is.
         if !isOwn, saved.contents.packageLocation != nil {
             intents.append(.readingIntent(with: fileURL, options: .withoutChanges))
         }
         try await coordinated(isSave: true) { [intents] coordinator in
             try await coordinator.coordinate(with: intents) { [self] in
-                let (url, target) = (intent.url, target.url)
+                let (file, target) = (intent.url, target.url)
                 try withFile {
-                    if isOwn, !isCreating { try checkUnchanged(url) }
+                    if isOwn, !isCreating { try checkUnchanged(file) }
                     // Only this document writes now: what is there afterwards is what it wrote, or what was there before.
                     defer { if isOwn { stamp = DocumentStamp(fileURL) } }
-                    if isRetyped { try Self.rename(url, target) }
+                    if isRenamed { try Self.rename(file, target) }
                     do {
                         try writeContents(
                             saved.contents,
@@ -132,12 +154,14 @@ extension Document {
                             for: operation
                         )
                     } catch {
-                        if isRetyped { try? Self.rename(target, url) }
+                        if isRenamed { try? Self.rename(target, file) }
                         throw error
                     }
-                    if isRetyped { try coordinator.item(at: url, didMoveTo: target) }
+                    if isRenamed { try coordinator.item(at: file, didMoveTo: target) }
                     guard isOwn || isCreating else { return }
-                    noteSaved(saved.contents, at: target)
+                    // It may have moved while this waited; else a link's URL stays.
+                    let hasMoved = file != place.file
+                    noteSaved(saved.contents, at: place.isRetyped || hasMoved ? target : place.url)
                 }
                 if isCreating { try await FileCoordinator.addFilePresenter(self) }
             }

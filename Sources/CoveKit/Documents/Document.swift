@@ -84,6 +84,8 @@ open class Document: FilePresenter, @unchecked Sendable {
     ) async throws -> DocumentAttributes { DocumentAttributes() }
 
     /// What the next save makes of the file: another type than `fileType` gives it that one's extension.
+    ///
+    /// Of a document at a symbolic link what that points at gets the name, and the document is there then; the link stays.
     open var savingFileType: String { get async { fileType } }
 
     /// The extension that a file of a type has; types are extensions where this is not overridden.

@@ -37,7 +37,7 @@ public struct FileVersion: Sendable, Identifiable {
     public let localizedNameOfSavingComputer: String?
     /// True for the other side of a conflict.
     public let isConflict: Bool
-    /// True when all its bytes are on this disk.
+    /// True when all its bytes are on this disk; for a package or another directory, those of all files in it.
     public let hasLocalContents: Bool
     /// True for what the document is now.
     public let isCurrent: Bool
@@ -91,11 +91,31 @@ public struct FileVersion: Sendable, Identifiable {
         modificationDate = Date(timeIntervalSince1970: time.secondsSinceEpoch)
         localizedNameOfSavingComputer = nil
         isConflict = false
-        let residency = try? System.attribute(Array(location.path.utf8), Array("user.cove.downloading-status".utf8))
-        hasLocalContents = residency.map { !$0.elementsEqual("NotDownloaded".utf8) } ?? true
+        hasLocalContents = Self.isHere(Array(location.path.utf8))
         isCurrent = true
         originatorNameComponents = nil
         url = location.url
+    }
+
+    /// Whether all bytes of a file, or of all files in a directory, are on this disk; fetches nothing to find out.
+    private static func isHere(_ path: [UInt8]) -> Bool {
+        let attribute = Array("user.cove.downloading-status".utf8)
+        // A list of what is still to be looked at, not recursion: the depth is not ours to choose.
+        var left = [path]
+        while let path = left.popLast() {
+            // Only items of Cove's mounts have it; a symbolic link there has none, and is not followed.
+            guard let residency = try? System.attribute(path, attribute) else { continue }
+            // So is a directory that was never listed, which to read would be to list it.
+            if residency.elementsEqual("NotDownloaded".utf8) { return false }
+            guard (try? System.status(AT_FDCWD, path))?.kind == .directory else { continue }
+            do throws(Errno) {
+                for name in try System.rawNames(in: path) { left.append(path + [0x2F] + name) }
+            } catch {
+                // What is in a directory that can't be read nobody can tell; one that is gone has nothing.
+                guard error == .noSuchEntry else { return false }
+            }
+        }
+        return true
     }
 
     /// The owner of a file that this device saved.

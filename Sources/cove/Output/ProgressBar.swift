@@ -20,7 +20,8 @@ final class ProgressBar {
         let share = total > 0 ? min(1, Double(done) / Double(total)) : 0
         var numbers = " \(Int(share * 100))%  \(Units.size(done)) of \(Units.size(total))"
         if let rate = meter.bytesPerSecond, rate >= 1 {
-            numbers += "  \(Units.size(Int64(rate)))/s  \(Units.duration(Double(max(0, total - done)) / rate)) left"
+            let left = Double(max(0, total - done)) / rate
+            numbers += "  \(Units.size(Int64(saturating: rate)))/s  \(Units.duration(left)) left"
         }
         draw(label, share: share, numbers)
     }

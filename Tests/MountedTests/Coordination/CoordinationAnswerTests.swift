@@ -80,6 +80,27 @@ extension Mounted {
             }
         }
 
+        @Test func `a preparation ends with its time where a presenter does not answer`() async throws {
+            try await Self.presented("presenter-timeout=60") { account in
+                let (presenter, _) = try account.startPresenter("F", unsaved: "edited")
+                presenter.signal(SIGSTOP)
+                let output = try account.python(
+                    """
+                    session = Session(socket_path)
+                    intents = [{"kind": "reading", "path": "F", "options": []}]
+                    start = time.monotonic()
+                    try:
+                        session.calls.call("Prepare", session=session.token, intents=intents, timeout=0.5)
+                        print("prepared")
+                    except Failed as failed:
+                        print(failed.args[0], 0.4 < time.monotonic() - start < 40)
+                    """
+                )
+                #expect(output == "110 True\n")
+                presenter.signal(SIGKILL)
+            }
+        }
+
         /// Presents F, looks at it whenever it is asked for anything, and saves by plain calls.
         private static let plain = """
             unsaved = ["edited"]

@@ -64,6 +64,29 @@ extension Mounted {
             }
         }
 
+        @Test func `36. a package is here when all files in it are, and is not fetched to find out`() async throws {
+            try await mounted { source in
+                try source.makeDirectory("a.rtfd")
+                try source.makeDirectory("a.rtfd/pages")
+                for name in ["a.rtfd/text", "a.rtfd/pages/1", "far"] { try source.save(name, Array("text".utf8)) }
+            } _: { account in
+                let package = account.path("a.rtfd")
+                let residency = { try account.driver("residency \(package)").finish() }
+                #expect(try residency() == ["dataless"])
+                // Listed, all its directories are here, and none of its files.
+                try account.shell("ls -R a.rtfd; ln -s ../far a.rtfd/link")
+                try account.settle()
+                #expect(try residency() == ["dataless"])
+                for name in ["a.rtfd/text", "a.rtfd/pages/1"] { #expect(try account.info(name).state == "dataless") }
+                try account.shell("$COVE download --wait a.rtfd")
+                #expect(try residency() == ["local"])
+                // What a link in it points at is not in it.
+                #expect(try account.info("far").state == "dataless")
+                try account.shell("$COVE evict a.rtfd/pages/1")
+                #expect(try residency() == ["dataless"])
+            }
+        }
+
         @Test func `36. resolving says whether there was something to resolve`() async throws {
             try await mounted { source in
                 try source.save("doc", Array("base".utf8))

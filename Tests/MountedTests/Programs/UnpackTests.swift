@@ -43,21 +43,26 @@ extension Mounted {
         func `everything is sent to a server, too, and the queue is quiet then`(isPaused: Bool) async throws {
             try await blocking {
                 let server = try Cloud.apache.start()
-                let accounts = try (0..<2).map { _ in try MountedAccount(address: Cloud.apache.address(server.port)) }
+                // A poll in between would list the folder again, which is work.
+                let accounts = try (0..<2).map { _ in
+                    try MountedAccount(options: "poll=1h", address: Cloud.apache.address(server.port))
+                }
                 try accounts[0].start()
                 try Self.unpack(accounts[0], isPaused: isPaused)
                 try accounts[1].start()
                 #expect(try accounts[1].shell("find pack -type f | wc -l") == "\(Self.count + 1)\n")
-                let requests = try accounts[0].statistics().providerRequests
-                let ticks =
-                    "awk '{ print $14 + $15 }' /proc/$($COVE stats --state $STATE --json | "
-                    + #"sed 's/.*"daemon_pid":\([0-9]*\).*/\1/')/stat; "#
-                let times = try accounts[0].shell("\(ticks) sleep 5; \(ticks)").split(separator: "\n").compactMap {
-                    Int($0)
+                let before = try accounts[0].statistics()
+                let ticks = "awk '{ print $14 + $15 }' /proc/\(before.daemonPID)/stat"
+                // In hundredths of a second. After much work memory is given back, once: a second look is without that.
+                var spent: [Int] = []
+                while spent.count < 2, (spent.last ?? .max) > 5 {
+                    let times = try accounts[0].shell("\(ticks); sleep 5; \(ticks)").split(separator: "\n")
+                        .compactMap { Int($0) }
+                    try #require(times.count == 2)
+                    spent.append(times[1] - times[0])
                 }
-                // In hundredths of a second, with what asking costs.
-                #expect(times.count == 2 && times[1] - times[0] < 50, "\(times)")
-                #expect(try accounts[0].statistics().providerRequests - requests < 10)
+                #expect((spent.last ?? .max) <= 5, "\(spent)")
+                #expect(try accounts[0].statistics().providerRequests - before.providerRequests < 10)
                 for account in accounts { try account.end() }
             }
         }

@@ -20,7 +20,7 @@ extension CoordinationInterface {
         }
     }
 
-    /// What `Claim` takes, and `Prepare` without `timeout`.
+    /// What `Claim` takes, and `Prepare` without `within` and `openFiles`.
     public struct ClaimRequest: Codable, Sendable {
         /// Whose claim it is; nil for the connection's.
         public var session: String?

@@ -125,13 +125,15 @@ public enum CoordinationInterface {
         # Waiting and later claims of a coordinator fail with ECANCELED; granted ones stay.
         method Cancel(session: string, coordinator: string) -> ()
 
-        # Asks the presenters of all intents once, as before many claims, and takes none.
+        # Asks the presenters of all intents once, as before many claims, and takes none. A caller that closes the
+        # connection, or a timeout in seconds, ends the wait.
         method Prepare(
           session: string,
           coordinator: ?string,
           purpose: ?string,
           presenter: ?string,
-          intents: []Intent
+          intents: []Intent,
+          timeout: ?float
         ) -> ()
 
         # Says that the session presents an item; one without a path may get one by MovePresenter. messages are the kinds it
