@@ -123,6 +123,10 @@ extension Mounted {
                     there,
                     with: "for i in $(seq 9); do mkdir d$i; echo a$i > d$i/f1; echo b$i > d$i/f2; done"
                 )
+                // Changes rest for two seconds where nobody makes that shorter: what is sent in the second in which the first
+                // version came can't be told from it on a server that knows seconds only.
+                let second = Int(Date().timeIntervalSince1970)
+                try waitUntil("another second") { Int(Date().timeIntervalSince1970) > second }
                 try there.shell("$COVE resume --state $STATE; for i in $(seq 9); do (cd d$i; \(script)); done")
                 try there.settle()
                 try here.settle()
