@@ -94,6 +94,8 @@ package struct ClaimRequest {
     /// Claims of the same side that end after this one.
     package var within: [Int] = []
     package var openFiles = OpenFilePolicy.wait
+    /// Claims, as its presenter knows them, whose questions it answers with what this claim is for.
+    package var answering: Set<Int> = []
     /// Purposes of claims that a plain program's own side is granted on its items.
     package var purposes: Set<String> = []
     /// The process that asks, where its session does not tell.

@@ -105,12 +105,22 @@ extension ClaimTable {
             }
             // It can't be shown before the new one's call gives back the kernel's locks.
             if current.isGranted, current.request.isFromSource, new.request.isBrief { return true }
-            if let presenter = new.request.presenter, isAsking(current, presenter) { return true }
+            if let presenter = new.request.presenter,
+                isAsking(current, presenter) || Self.isAnswer(new, to: current, by: presenter)
+            {
+                return true
+            }
             if new.request.manner == .plain, isAsking(current, new.request.inside) { return true }
             stack.append(contentsOf: dependencies(of: current))
         }
         free.formUnion(visited)
         return false
+    }
+
+    /// True for a claim that says that it is for a presenter's answer, which another one waits for.
+    private static func isAnswer(_ claim: Claim, to asking: Claim, by presenter: Int) -> Bool {
+        asking.script[presenter] != nil
+            && claim.request.answering.contains(asking.askedAs[presenter] ?? asking.number)
     }
 
     /// True while a claim waits for a presenter to save; within this process, for any answer.
@@ -181,15 +191,16 @@ extension ClaimTable {
         return found.filter { $0.number > claim.grantedAfter }
     }
 
-    /// Claims that a presenter asked for to save what it was asked to save.
+    /// Claims that a presenter asked for to save what it was asked to save, or that it says are for its answer.
     ///
-    /// What it wanted before it was asked last is not needed for that: it asks anew for what is. Other questions it answers
-    /// without a claim; one that does not has the time-out of presenters.
+    /// What it wanted before it was asked last is not needed for a save: it asks anew for what is.
     private func neededForReply(of number: Int, to claim: Claim) -> [Claim] {
-        guard claim.isSaved(by: number), let presenter = presenters[number], let session = sessions[presenter.session]
-        else { return [] }
-        return session.waiting.compactMap { claims[$0] }
-            .filter { $0.request.presenter == number && $0.number > presenter.saveAskedAfter }
+        guard let presenter = presenters[number], let session = sessions[presenter.session] else { return [] }
+        let isSaved = claim.isSaved(by: number)
+        return session.waiting.compactMap { claims[$0] }.filter { own in
+            own.request.presenter == number
+                && (isSaved && own.number > presenter.saveAskedAfter || Self.isAnswer(own, to: claim, by: number))
+        }
     }
 
     /// Keeps count of who waits for other claims or for answers, for `dependencies`.

@@ -49,6 +49,29 @@ import Testing
         #expect(driver.isGranted(third))
     }
 
+    @Test func `what a presenter claims for its answer goes before whoever asks, and nothing else does`() {
+        let (owner, other) = (driver.session(), driver.session())
+        let presenter = driver.present(owner, "f")
+        let writer = driver.claim(other, [("f", write)])
+        #expect(driver.kinds(presenter) == [.relinquishToWriter] && !driver.isGranted(writer))
+        // It may have asked for something else before it heard the question.
+        let early = driver.claim(owner, [("f", write)], presenter: presenter)
+        let wrong = driver.claim(owner, [("f", write)], presenter: presenter, answering: [early])
+        #expect(!driver.isGranted(early) && !driver.isGranted(wrong))
+        for claim in [early, wrong] { driver.act { $0.withdraw(claim, ClaimFailure(.cancelled), now: driver.now) } }
+        let own = driver.claim(owner, [("f", write)], presenter: presenter, answering: [writer])
+        #expect(driver.isGranted(own) && !driver.isGranted(writer))
+        driver.reply(presenter, .relinquishToWriter)
+        #expect(!driver.isGranted(writer))
+        driver.release(own)
+        #expect(driver.isGranted(writer))
+        // It has answered.
+        let late = driver.claim(owner, [("f", write)], presenter: presenter, answering: [writer])
+        #expect(!driver.isGranted(late))
+        driver.release(writer)
+        #expect(driver.isGranted(late))
+    }
+
     @Test(arguments: [ClaimSession.Liveness.isTrusted, .answers])
     func `one that hangs takes no time from the others of this process, and some from those of its own`(
         liveness: ClaimSession.Liveness

@@ -55,6 +55,7 @@ final class TableDriver {
         isFromSource: Bool = false,
         isBrief: Bool = false,
         within: [Int] = [],
+        answering: Set<Int> = [],
         deadline: MonotonicTime? = nil
     ) -> Int {
         var request = ClaimRequest(
@@ -70,6 +71,7 @@ final class TableDriver {
         )
         request.isBrief = isBrief
         request.within = within
+        request.answering = answering
         return act { $0.request(request, now: now) }
     }
 

@@ -42,11 +42,16 @@ final class SayingPresenter: FilePresenter {
     }
     func relinquishPresentedItemToWriter() async -> Reacquirer? {
         say("> writer")
+        // One that is never asked to save does it now.
+        if !implementedMessages.contains(.saveChanges) { try? await save() }
         return { say("> reacquired") }
     }
     func savePresentedItemChanges() async throws {
         say("> save")
         if let refusal { throw CoveError(.noSpace, refusal) }
+        try await save()
+    }
+    private func save() async throws {
         guard let text = unsaved, let url = presentedItemURL else { return }
         unsaved = nil
         try await FileCoordinator(filePresenter: self).coordinate(writingItemAt: url) {

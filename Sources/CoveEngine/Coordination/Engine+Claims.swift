@@ -58,6 +58,12 @@ extension Engine {
             }
             request.openFiles = known
         }
+        if let answering = asked.answering {
+            guard request.presenter != nil else {
+                throw ClaimFailure(.invalidArgument, "only a presenter answers; name it")
+            }
+            request.answering = Set(answering.compactMap { Token.number($0, "c") })
+        }
         let number = try await wait(for: request, places, since: count, timeout: asked.timeout.map { .seconds($0) })
         let granted = grantedItems(of: number, uses: request.items.prefix(asked.intents.count).map(\.use))
         if request.items.contains(where: { $0.use.isForUploading }) {

@@ -107,6 +107,8 @@ struct ClaimRequest: Sendable {
     var timeout: Duration?
     /// Claims of the authority in whose accessors this is asked for.
     var within: [String] = []
+    /// Claims whose questions the presenter answers with what this one is for.
+    var answering: [String] = []
     /// What is done about files that programs have open for writing.
     var openFiles = FileCoordinator.OpenFilePolicy.wait
     /// Gives the wait up.

@@ -96,7 +96,8 @@ final class DaemonAuthority: Authority {
             intents: request.intents.map(\.wire),
             timeout: request.timeout.map { $0 / .seconds(1) },
             within: request.within,
-            openFiles: request.openFiles == .wait ? nil : request.openFiles.rawValue
+            openFiles: request.openFiles == .wait ? nil : request.openFiles.rawValue,
+            answering: presenter == nil || request.answering.isEmpty ? nil : request.answering
         )
     }
 }

@@ -35,11 +35,13 @@ extension FileCoordinator {
         queue: OperationQueue,
         byAccessor accessor: @escaping @Sendable (CoveError?) -> Void
     ) {
-        let enclosing = Holding.enclosing
+        let (enclosing, answer) = (Holding.enclosing, PresenterMailbox.Answer.current)
         FileThreads.start { [self] in
             do throws(CoveError) {
                 let begun: Result<[Holding], CoveError> = Holding.$enclosing.withValue(enclosing) {
-                    Result { () throws(CoveError) in try begin(intents, timeout: timeout) }
+                    PresenterMailbox.Answer.$current.withValue(answer) {
+                        Result { () throws(CoveError) in try begin(intents, timeout: timeout) }
+                    }
                 }
                 let holdings = try begun.get()
                 let access = BlockOperation {

@@ -192,6 +192,7 @@ public final class FileCoordinator: Sendable {
     ) throws(CoveError) -> [(any Authority, ClaimRequest, [Int])] {
         guard !intents.isEmpty else { throw CoveError(.invalidArgument, "nothing is to be accessed") }
         let mailbox = presenter.flatMap(PresenterRegistry.mailbox)
+        let answer = PresenterMailbox.Answer.current.flatMap { $0.mailbox === mailbox ? $0 : nil }
         var requests: [String: (any Authority, ClaimRequest, [Int])] = [:]
         for (index, intent) in intents.enumerated() {
             try intent.check()
@@ -206,6 +207,7 @@ public final class FileCoordinator: Sendable {
                         presenter: mailbox,
                         intents: [],
                         within: Holding.enclosing.filter { $0.authority === authority }.map(\.claim),
+                        answering: answer.map { [$0.claim] } ?? [],
                         openFiles: openFilePolicy,
                         cancellation: cancellation
                     ), []

@@ -4,8 +4,9 @@ public import Foundation
 ///
 /// A type has the methods that it needs, and is sent the messages that it has methods for, in order. What it is told
 /// (`presented…Did…`) is done before the next message comes, so don't wait for a claim there; what it is asked (`relinquish…`,
-/// `save…`, `accommodate…`) may take its time, and other messages come meanwhile. Until it has answered, claims of coordinators
-/// made for it do not wait for the one who asked. A presenter that does not answer within 30 s is taken to agree, but not to
+/// `save…`, `accommodate…`) may take its time, and other messages come meanwhile. Until it has answered, what its method claims
+/// by coordinators made for it does not wait for the one who asked; on a mount that is so for what the method does in its own
+/// task, and for all that it claims in order to save. A presenter that does not answer within 30 s is taken to agree, but not to
 /// have saved.
 ///
 /// A method counts when it is part of the type that conforms: a subclass overrides methods of its superclass, others that it

@@ -19,6 +19,15 @@ final class PresenterMailbox: Sendable {
         var tenure = 0
     }
 
+    /// A question that the task answers: what it claims for the presenter meanwhile is for the answer.
+    struct Answer: Sendable {
+        var mailbox: PresenterMailbox
+        /// The claim that asks.
+        var claim: String
+
+        @TaskLocal static var current: Answer?
+    }
+
     private struct State {
         var location: Location?
         /// What runs at the end of a claim that was let in.
@@ -112,7 +121,8 @@ final class PresenterMailbox: Sendable {
             guard await FileThreads.run({ (try? System.lstat(path)) != nil }) else { return nil }
         }
         do {
-            try await send(message, delivery)
+            let answer = delivery.kind.wantsReply ? delivery.claim.map { Answer(mailbox: self, claim: $0) } : nil
+            try await Answer.$current.withValue(answer) { try await send(message, delivery) }
             return nil
         } catch {
             return CoveError(error, url: delivery.location.url)

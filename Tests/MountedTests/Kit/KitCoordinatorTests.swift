@@ -98,6 +98,31 @@ extension Mounted {
             }
         }
 
+        @Test func `one that writes before it lets another program in does so before that`() async throws {
+            try await mounted { source in
+                try source.save("f", Array("old".utf8))
+            } _: { account in
+                let (file, gate) = (account.path("f"), try account.gate("go"))
+                let presenter = try account.driver(
+                    "present \(file) relinquishToReader relinquishToWriter",
+                    "unsaved own",
+                    "gate \(gate)",
+                    "unpresent"
+                )
+                try presenter.says("presenting")
+                // Sooner than presenters that say nothing are passed over.
+                let read = try account.shell(
+                    "$COVE coordinate -w 20 --writing f -- sh -c 'cat f; printf new > f'",
+                    deadline: 25
+                )
+                #expect(read == "own")
+                try waitUntil("it has the file again: \(presenter.lines)") { presenter.lines.contains("> reacquired") }
+                try gate.open(for: presenter)
+                #expect(try presenter.finish() == ["presenting", "> writer", "> reacquired", "removed"])
+                #expect(try account.shell("cat f") == "new")
+            }
+        }
+
         @Test func `12. a presenter hears nothing of its own writing, others do`() async throws {
             try await mounted { source in
                 try source.save("f", Array("old".utf8))

@@ -20,7 +20,7 @@ extension CoordinationInterface {
         }
     }
 
-    /// What `Claim` takes, and `Prepare` without `within` and `openFiles`.
+    /// What `Claim` takes, and `Prepare` without `within`, `openFiles` and `answering`.
     public struct ClaimRequest: Codable, Sendable {
         /// Whose claim it is; nil for the connection's.
         public var session: String?
@@ -38,6 +38,8 @@ extension CoordinationInterface {
         public var within: [String]?
         /// `wait`, `ignore` or `fail`; nil for the first.
         public var openFiles: String?
+        /// Claims, as messages name them, whose questions the presenter answers with what this one is for.
+        public var answering: [String]?
 
         /// Makes a request.
         public init(
@@ -48,8 +50,10 @@ extension CoordinationInterface {
             intents: [Intent],
             timeout: Double? = nil,
             within: [String]? = nil,
-            openFiles: String? = nil
+            openFiles: String? = nil,
+            answering: [String]? = nil
         ) {
+            self.answering = answering
             self.openFiles = openFiles
             self.within = within
             self.session = session

@@ -101,6 +101,9 @@ public enum CoordinationInterface {
         # openFiles says what is done about files that programs have open for writing: wait (until they rest or are closed),
         # ignore, or fail (with EBUSY). Those that others still have open when it is granted are told: what is written to them
         # by such a file later is not held back.
+        # answering are claims that presenter was asked for and has not answered yet, by their names in the messages: what it
+        # does under this claim is for its answer, so they wait for it. What a presenter asks for while it is to save its
+        # changes is taken for its answer in any case.
         # A coordinator has one purpose; another one is EINVAL. So is one beside a presenter,
         # which has its own.
         method Claim(
@@ -111,7 +114,8 @@ public enum CoordinationInterface {
           intents: []Intent,
           timeout: ?float,
           within: ?[]string,
-          openFiles: ?string
+          openFiles: ?string,
+          answering: ?[]string
         ) -> (claim: string, items: []Granted, openFiles: ?[]OpenFile)
 
         # The holder of a claim that writes there has moved an item: others wait for it, and present it, where it is now.
