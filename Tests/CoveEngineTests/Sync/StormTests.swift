@@ -140,7 +140,9 @@ struct Storm {
             guard let difference else { break }
             guard System.monotonic() < deadline else { throw CommandFailure("never the same: \(difference)") }
         }
-        let texts = try source.snapshot().values.compactMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
+        // What only a server's own leftover holds is lost to everybody.
+        let kept = try source.snapshot().filter { !Self.isLeftover($0.key) }
+        let texts = kept.values.compactMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
         let lost = ledger.lost(Set(texts))
         if !lost.isEmpty { throw CommandFailure("\(lost.count) lost: \(lost.prefix(20).joined(separator: "; "))") }
         let hidden = try hidden()

@@ -100,7 +100,7 @@ extension Mounted {
             }
         }
 
-        @Test(arguments: SharedSource.all.prefix(2))
+        @Test(arguments: SharedSource.all)
         func `calls by name find what is there, whatever another device does with it`(
             source: SharedSource
         ) async throws {
