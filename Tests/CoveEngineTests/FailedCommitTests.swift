@@ -35,6 +35,12 @@ import Testing
             try tree.write(made.id, at: 0, Array("new \(name)".utf8))
         }
 
+        /// The same, and closes it.
+        func save(_ name: String) throws {
+            try make(name)
+            try close(name)
+        }
+
         func flush(_ name: String) throws { try engine.flush(handle(name)) }
 
         func hold(_ path: String, _ flags: Int32 = O_RDONLY) throws { open[path] = try tree.open(path, flags) }
@@ -68,44 +74,38 @@ import Testing
             try $0.flush("f")
         },
         Scenario(name: "a new file comes to a name that was left") { actor in
-            try actor.make("t")
-            try actor.close("t")
+            try actor.save("t")
             try actor.tree.rename("f", "f~")
         } call: {
             try $0.tree.rename("t", "f")
         },
         Scenario(name: "a new file comes to a name that was removed") { actor in
-            try actor.make("t")
-            try actor.close("t")
+            try actor.save("t")
             try actor.tree.unlink("f")
         } call: {
             try $0.tree.rename("t", "f")
         },
-        Scenario(name: "a new file replaces a document") { actor in
-            try actor.make("t")
-            try actor.close("t")
+        Scenario(name: "a new file replaces a document") {
+            try $0.save("t")
         } call: {
             try $0.tree.rename("t", "f")
         },
         Scenario(name: "a new file replaces one that is read") { actor in
             try actor.hold("g")
-            try actor.make("t")
-            try actor.close("t")
+            try actor.save("t")
         } call: {
             try $0.tree.rename("t", "g")
         },
-        Scenario(name: "a new file and a document are exchanged") { actor in
-            try actor.make("t")
-            try actor.close("t")
+        Scenario(name: "a new file and a document are exchanged") {
+            try $0.save("t")
         } call: {
             try $0.tree.exchange("t", "f")
         },
         Scenario(name: "two documents are exchanged") { try $0.tree.exchange("f", "d/x") },
         Scenario(name: "a document replaces another") { try $0.tree.rename("f", "d/x") },
         Scenario(name: "a document is removed") { try $0.tree.unlink("f") },
-        Scenario(name: "a new file is removed") { actor in
-            try actor.make("t")
-            try actor.close("t")
+        Scenario(name: "a new file is removed") {
+            try $0.save("t")
         } call: {
             try $0.tree.unlink("t")
         },

@@ -104,3 +104,13 @@ final class ManualClock: Clock, Sendable {
         for sleeper in awake { sleeper.1.resume() }
     }
 }
+
+/// Waits until a document's save, or its reading, is in the queue behind others.
+@MainActor func waits(_ document: Document) async throws {
+    try await blocking {
+        try waitUntil("the document waits") {
+            let waiting = document.shared.withLock { $0.waiting }
+            return waiting.map { Authorities.process.isWaiting($0.identity) } ?? false
+        }
+    }
+}

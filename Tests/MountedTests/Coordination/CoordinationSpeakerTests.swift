@@ -123,9 +123,10 @@ extension Mounted {
                         trying("other", lambda: session.claim(("writing", "G"), coordinator="x", purpose="q"))
                         trying("beside", lambda: session.claim(("writing", "G"), coordinator="y", purpose="q"))
                         trying("empty", lambda: session.claim(("reading", "G"), coordinator="z", purpose=""))
+                        trying("nobody's answer", lambda: session.claim(("reading", "G"), answering=["c1"]))
                         """
                 )
-                #expect(output == "again done\nother 22\nbeside done\nempty 22\n")
+                #expect(output == "again done\nother 22\nbeside done\nempty 22\nnobody's answer 22\n")
             }
         }
 
