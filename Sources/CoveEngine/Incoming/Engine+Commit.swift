@@ -11,6 +11,8 @@ extension Engine {
         var newNames: [(parent: ItemID, name: [UInt8])] = []
         /// What was to be removed stays: something of it is only here.
         var isKept = false
+        /// Something here has to be sent.
+        var mustSend = false
     }
 
     /// True when what was to be removed stays, since something of it is only here.
@@ -24,7 +26,7 @@ extension Engine {
             switch transition.kind {
             case .insert(let parent, let name):
                 guard let remote = transition.remote else { throw .invalidArgument }
-                return try self.commitInsert(remote, parent, name, staged, database)
+                return try self.commitInsert(remote, transition.newDocument, parent, name, staged, database)
             case .replace(let id):
                 guard let remote = transition.remote else { throw .invalidArgument }
                 return try self.commitReplace(id, remote, staged, database)
@@ -40,6 +42,13 @@ extension Engine {
                 guard let remote = transition.remote else { throw .invalidArgument }
                 return try self.commitMetadata(id, remote, database)
             case .restore(let id, let item): return try self.commitRestore(id, item, database)
+            case .giveWay(let id, let from, let name, let document):
+                guard let entry = try database.entry(id: id), entry.place == from,
+                    try database.entry(from.parent, name) == nil
+                else { throw .busy }
+                try self.setAside(entry, as: name, for: document, database)
+                try database.touch(from.parent, modified: true, at: System.now())
+                return Aftermath(mustSend: true)
             }
         }
         for id in aftermath.dropped {
@@ -48,7 +57,7 @@ extension Engine {
         }
         let kernel = kernel.withLock { $0 }
         for (parent, name) in aftermath.newNames { kernel?.invalidateEntry(parent, name) }
-        if !aftermath.newNames.isEmpty { wakeSync() }
+        if !aftermath.newNames.isEmpty || aftermath.mustSend { wakeSync() }
         return aftermath.isKept
     }
 
@@ -68,6 +77,8 @@ extension Engine {
             doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: nil)
         case .move(let id, let parent, let name):
             doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: Place(parent, name))
+        case .giveWay(let id, let place, _, _):
+            doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: place)
         // It is of this device's own making.
         case .restore: doubt = nil
         }
@@ -86,12 +97,13 @@ extension Engine {
         case .replace(let id):
             let entry = try database.entry(id: id)
             if entry?.remoteVersion == remote.contentVersion, entry?.remoteID == remote.id { throw .busy }
-        case .remove, .move, .metadata, .restore: return
+        case .remove, .move, .metadata, .restore, .giveWay: return
         }
     }
 
     private func commitInsert(
         _ remote: RemoteItem,
+        _ document: DocumentID,
         _ parent: ItemID,
         _ name: [UInt8],
         _ staged: ItemID?,
@@ -99,7 +111,6 @@ extension Engine {
     ) throws(Errno) -> Aftermath {
         var aftermath = Aftermath()
         _ = try liveDirectory(parent, database)
-        let document = DocumentID.random()
         if let occupant = try database.entry(parent, name) {
             let row = try database.existingItem(occupant.item)
             if try merges(remote, occupant, database) {
@@ -112,7 +123,7 @@ extension Engine {
                 try database.dequeue(merged.id)
                 return aftermath
             }
-            aftermath.newNames.append(try setAside(occupant, for: document, database))
+            aftermath.newNames.append(try giveWay(occupant, row, to: document, database))
         }
         let entry = try insertRemote(remote, as: document, into: parent, staged: staged, name: name, database)
         try noteConflicts(of: entry, database)
@@ -212,7 +223,7 @@ extension Engine {
         let row = try database.existingItem(entry.item)
         if row.kind == .directory, try database.directory(parent, isInside: row.id) { throw .invalidArgument }
         if let occupant = try database.entry(parent, name), occupant.id != id {
-            if row.kind == .directory, occupant.remoteID == remote.id {
+            if isSuperseded(occupant, by: remote, row) {
                 // It is what this one has become, unless somebody has looked into it since.
                 guard let place = try emptyPlace(of: occupant, database) else { throw .busy }
                 try database.note(.removed, entry: occupant.id, item: place.id, parent: parent, from: occupant.place)
@@ -221,7 +232,8 @@ extension Engine {
                 try database.run("UPDATE items SET nlink = 0 WHERE id = ?", .item(place.id))
                 if try drop(place, database) { aftermath.dropped.append(place.id) }
             } else {
-                aftermath.newNames.append(try setAside(occupant, for: entry.document, database))
+                let place = try database.existingItem(occupant.item)
+                aftermath.newNames.append(try giveWay(occupant, place, to: entry.document, database))
             }
         }
         let former = entry.place
@@ -248,6 +260,24 @@ extension Engine {
         try noteConflictEnd(of: entry.document, called: former.name, now: name, database)
         try noteConflicts(of: entry, database)
         return aftermath
+    }
+
+    /// Moves a file out of the way of a document that comes to its name; a directory had to give way before.
+    private func giveWay(
+        _ occupant: EntryRow,
+        _ row: ItemRow,
+        to document: DocumentID,
+        _ database: Database
+    ) throws(Errno) -> (parent: ItemID, name: [UInt8]) {
+        guard row.kind != .directory else { throw .busy }
+        let name = try conflictName(occupant.parent, occupant.name, database)
+        try setAside(occupant, as: name, for: document, database)
+        return (occupant.parent, name)
+    }
+
+    /// True for the place that a listing gave to a directory that turns out to have been renamed.
+    func isSuperseded(_ occupant: EntryRow, by remote: RemoteItem?, _ row: ItemRow) -> Bool {
+        row.kind == .directory && occupant.remoteID != nil && occupant.remoteID == remote?.id
     }
 
     /// A directory of the provider's of which nothing is here but its name; nil for any other entry.

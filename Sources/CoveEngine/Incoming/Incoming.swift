@@ -17,12 +17,16 @@ struct Transition: Sendable {
         case metadata(entry: Int64)
         /// A person puts an earlier content back: the item that has its bytes.
         case restore(entry: Int64, item: ItemID)
+        /// A directory here leaves its place to a document of the provider's.
+        case giveWay(entry: Int64, from: Place, to: [UInt8], for: DocumentID)
 
         /// The entry of the document that is known.
         var entry: Int64? {
             switch self {
             case .insert: nil
-            case .replace(let id), .remove(let id), .move(let id, _, _), .metadata(let id), .restore(let id, _): id
+            case .replace(let id), .remove(let id), .move(let id, _, _), .metadata(let id), .restore(let id, _),
+                .giveWay(let id, _, _, _):
+                id
             }
         }
     }
@@ -36,6 +40,8 @@ struct Transition: Sendable {
     var sent: DocumentID?
     /// The entry whose tree a removal is part of: what has left that tree meanwhile is not gone.
     var top: Int64?
+    /// What a document is called that the catalog does not know.
+    var newDocument = DocumentID.random()
 }
 
 /// A transition on its way through the mount: committed by the handler of the announcer's system call.
@@ -170,6 +176,10 @@ extension Engine {
             try commit(transition, staged: nil)
             return
         }
+        // A directory that another one is moved over is dead to the kernel, which shows nothing in it any more.
+        if let occupant = place.occupant {
+            try show(Transition(kind: occupant, remote: nil, seen: transition.seen))
+        }
         let announcer = self.announcer.withLock { $0 }
         guard let announcer, touched.contains(place.parent), place.isListed else {
             try commit(transition, staged: nil)
@@ -246,7 +256,7 @@ extension Engine {
             )
         case .remove, .metadata:
             return Announced(transition: transition, parent: place.parent, name: place.name)
-        case .move:
+        case .move, .giveWay:
             return Announced(transition: transition, parent: place.parent, name: place.name, target: place.target)
         }
     }
@@ -265,6 +275,8 @@ struct TransitionPlace {
     var target: (parent: ItemID, name: [UInt8])?
     var targetPath: RemotePath?
     var modificationTime: Timestamp?
+    /// How a directory that is in the way leaves the place.
+    var occupant: Transition.Kind?
     var change: Transition.Kind
 
     func announcement(_ token: [UInt8]?) -> Announcement {
@@ -272,7 +284,7 @@ struct TransitionPlace {
         case .insert, .replace, .restore:
             .rename(from: path.parent.appending(FileName(unchecked: token ?? [])), to: path)
         case .remove: isDirectory ? .removeDirectory(path) : .unlink(path)
-        case .move: .rename(from: path, to: targetPath ?? path)
+        case .move, .giveWay: .rename(from: path, to: targetPath ?? path)
         case .metadata: .setTimes(path, modificationTime ?? Timestamp(0))
         }
     }
@@ -294,8 +306,10 @@ extension Engine {
         case .insert(let parent, let name):
             guard let directory = try database.path(ofDirectory: parent) else { return nil }
             var isMerge = false
+            var givesWay: Transition.Kind?
             if let occupant = try database.entry(parent, name) {
                 isMerge = try merges(transition.remote, occupant, database)
+                givesWay = try giveWay(occupant, for: transition.newDocument, database)
             }
             return TransitionPlace(
                 parent: parent,
@@ -305,9 +319,11 @@ extension Engine {
                 isListed: try listed(parent),
                 isDirectory: transition.remote?.kind == .directory,
                 isMerge: isMerge,
+                occupant: givesWay,
                 change: transition.kind
             )
-        case .replace(let id), .remove(let id), .metadata(let id), .move(let id, _, _), .restore(let id, _):
+        case .replace(let id), .remove(let id), .metadata(let id), .move(let id, _, _), .restore(let id, _),
+            .giveWay(let id, _, _, _):
             guard let entry = try database.entry(id: id), let row = try database.item(entry.item),
                 let directory = try database.path(ofDirectory: entry.parent)
             else { return nil }
@@ -321,12 +337,33 @@ extension Engine {
                 modificationTime: transition.remote?.metadata.modificationTime ?? row.modificationTime,
                 change: transition.kind
             )
-            if case .move(_, let parent, let name) = transition.kind {
-                guard let target = try database.path(ofDirectory: parent) else { return nil }
-                place.target = (parent, name)
-                place.targetPath = target.appending(FileName(unchecked: name))
+            let target: Place
+            switch transition.kind {
+            case .move(_, let parent, let name):
+                target = Place(parent, name)
+                if let occupant = try database.entry(parent, name), occupant.id != id,
+                    !isSuperseded(occupant, by: transition.remote, row)
+                {
+                    place.occupant = try giveWay(occupant, for: entry.document, database)
+                }
+            case .giveWay(_, let from, let name, _): target = Place(from.parent, name)
+            default: return place
             }
+            guard let directory = try database.path(ofDirectory: target.parent) else { return nil }
+            place.target = (target.parent, target.name)
+            place.targetPath = directory.appending(FileName(unchecked: target.name))
             return place
         }
+    }
+
+    /// How what has a name leaves it to a document; nil unless it is a directory.
+    private func giveWay(
+        _ occupant: EntryRow,
+        for document: DocumentID,
+        _ database: Database
+    ) throws(Errno) -> Transition.Kind? {
+        guard try database.existingItem(occupant.item).kind == .directory else { return nil }
+        let name = try conflictName(occupant.parent, occupant.name, database)
+        return .giveWay(entry: occupant.id, from: occupant.place, to: name, for: document)
     }
 }

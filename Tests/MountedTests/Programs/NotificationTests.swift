@@ -78,5 +78,43 @@ extension Mounted {
                 #expect(result.output == "folder\n\(place)\n\(place) 1\n", "\(result.output)")
             }
         }
+
+        /// A directory that another one is moved over is dead to the kernel, which shows nothing in it any more.
+        @Test(arguments: [
+            "mv $src/theirs $src/folder", "cp -r $src/theirs $src/folder", "cp $src/theirs/new $src/folder",
+        ])
+        func `a directory that gives way to another device's is still there for those in it`(
+            change: String
+        ) async throws {
+            try await mounted { source in
+                for directory in ["ours", "theirs"] { try source.makeDirectory(directory) }
+                try source.save("ours/doc", Array("1".utf8))
+                try source.save("theirs/new", Array("2".utf8))
+            } _: { account in
+                try account.shell("cat */*; $COVE pause; mkdir ours/sub; mv ours folder; mkfifo $tmp/go; \(change)")
+                let watch = try account.start("exec inotifywait -m --format '%e %f' .")
+                try waitUntil("inotifywait watches") { watch.error.contains("Watches established") }
+                let program = try account.start(
+                    "cd folder; echo there; read -r < $tmp/go; cat doc; env pwd -P; ls; echo late > sub/late"
+                )
+                try waitUntil("it is there") { program.output == "there\n" }
+                try account.shell("$COVE resume; $COVE sync --wait; echo > $tmp/go")
+                let result = try program.wait(deadline: 60)
+                let name = try account.shell("ls -d *conflict*").dropLast()
+                #expect(result.output == "there\n1\(account.mount)/\(name)\ndoc\nsub\n", "\(result.error)")
+                #expect(try account.shell("cat *conflict*/doc *conflict*/sub/late") == "1late\n")
+                let isFile = change.hasPrefix("cp $")
+                #expect(try account.shell("cat folder\(isFile ? "" : "/new")") == "2")
+                try waitUntil("all is reported") {
+                    watch.output.contains("MOVED_FROM,ISDIR folder\n")
+                        && watch.output.contains("MOVED_TO,ISDIR \(name)\n")
+                        && watch.output.contains("MOVED_TO\(isFile ? "" : ",ISDIR") folder\n")
+                }
+                watch.signal(SIGKILL)
+                #expect(watch.hasEnded(within: 10))
+                try account.shell("$COVE sync --wait")
+                try account.expectSame()
+            }
+        }
     }
 }
