@@ -10,10 +10,13 @@ extension Mounted {
     /// COVE_FUZZ_SECONDS makes each a longer one, COVE_FUZZ_SEED takes another way.
     struct HostileSourceTests {
         private static let environment = ProcessInfo.processInfo.environment
-        private static let seconds = environment["COVE_FUZZ_SECONDS"].flatMap(Int.init) ?? 12
-        private static var seed: UInt64 {
-            environment["COVE_FUZZ_SEED"].flatMap(UInt64.init) ?? 1
-        }
+        static let seconds = environment["COVE_FUZZ_SECONDS"].flatMap(Int.init) ?? 12
+        /// Another one in every run.
+        static let seed = {
+            let seed = environment["COVE_FUZZ_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
+            print("hostile sources: seed \(seed)")
+            return seed
+        }()
 
         /// Works at random for a while, and prints which contents must be somewhere at the end, by path.
         private static let worker = """
@@ -298,12 +301,16 @@ extension Mounted {
                     print(n)
                     """
                 try client.write(toFile: account.scratch.appending("c.py"), atomically: false, encoding: .utf8)
-                let daemon = try account.statistics().daemonPID
                 let job = try account.start("cd /; exec python3 $tmp/c.py \(seed) \(Self.seconds)")
-                let result = try job.wait(deadline: Double(Self.seconds) + 60)
+                let steps = try Self.survive(account, seed) {
+                    // Paused by the client it would send nothing.
+                    try account.shell("$COVE resume --state $STATE")
+                } end: {
+                    _ = try? account.shell("$COVE resume --state $STATE")
+                }
+                let result = try job.wait(deadline: 60)
                 #expect(result.status == 0, "\(result.error)")
-                #expect(try account.statistics().daemonPID == daemon)
-                print("sockets: \(result.output.dropLast()) calls, \(Self.seconds) s, seed \(seed)")
+                print("sockets: \(steps) steps, \(result.output.dropLast()) calls, \(Self.seconds) s, seed \(seed)")
                 try account.shell("$COVE resume; echo new > new; cat new")
                 try waitUntil("it is sent") {
                     try account.shell("$COVE sync --accept-local-deletions")
