@@ -103,10 +103,9 @@ struct Cloud: Sendable, CustomTestStringConvertible {
     static let apache = webDAV("Apache") { try TestServer.apache() }
     static let nginx = webDAV("nginx") { try TestServer.nginx() }
     static let all = [
-        apache, nginx,
-        webDAV("rclone's WebDAV") { try TestServer.rcloneWebDAV() }, seaweedFS,
-        s3("JuiceFS's S3") { try TestServer.juiceFS() }, rcloneS3,
+        apache, nginx, rcloneWebDAV, seaweedFS, s3("JuiceFS's S3") { try TestServer.juiceFS() }, rcloneS3,
     ]
+    static let rcloneWebDAV = webDAV("rclone's WebDAV") { try TestServer.rcloneWebDAV() }
     static let rcloneS3 = s3("rclone's S3") { try TestServer.rcloneS3() }
     static let seaweedFS = s3("SeaweedFS") { try TestServer.seaweedFS() }
 

@@ -80,7 +80,7 @@ extension Mounted {
             }
         }
 
-        @Test(arguments: SharedSource.all.dropLast())
+        @Test(arguments: SharedSource.all)
         func `a file that another device has just replaced is opened, cut and read as it is now`(
             source: SharedSource
         ) async throws {

@@ -1,0 +1,89 @@
+import CoveTestSupport
+import Foundation
+import Testing
+
+/// A source that devices share whose items are also plain files.
+struct SharedSource: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    /// False where names with a dot are listed to nobody.
+    var showsDotNames = true
+    /// A script that makes a file `$name` there.
+    var plant = "mkdir -p \"$(dirname \"$files/$name\")\"; echo text > \"$files/$name\""
+    /// What keeps it, its address, and the folder with its items, or where they are served.
+    let start: @Sendable () throws -> (owner: AnyObject, address: String, files: String)
+
+    static let all = [
+        SharedSource(testDescription: "a folder") {
+            let folder = try TemporaryDirectory("shared")
+            let files = folder.appending("files")
+            try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
+            return (folder, "dir://\(files)", files)
+        },
+        SharedSource(testDescription: "Apache") {
+            let server = try TestServer.apache()
+            return (server, Cloud.apache.address(server.port), server.files)
+        },
+        SharedSource(testDescription: "nginx", showsDotNames: false) {
+            let server = try TestServer.nginx()
+            return (server, Cloud.nginx.address(server.port), server.files)
+        },
+        SharedSource(testDescription: "rclone's WebDAV") {
+            let server = try TestServer.rcloneWebDAV()
+            return (server, Cloud.rcloneWebDAV.address(server.port), server.files)
+        },
+        bucket("SeaweedFS") { try TestServer.seaweedFS() },
+        bucket("rclone's S3") { try TestServer.rcloneS3() },
+    ]
+
+    /// A bucket, whose objects are told and made by requests.
+    private static func bucket(_ name: String, _ server: @escaping @Sendable () throws -> TestServer) -> SharedSource {
+        SharedSource(testDescription: name, plant: "\(curl) --data-binary text -X PUT \"$files/$name\"") {
+            let server = try server()
+            return (server, Cloud.s3Address(server.port), "http://127.0.0.1:\(server.port)/\(TestServer.bucket)")
+        }
+    }
+
+    /// The beginning of a request to a bucket.
+    private static let curl = """
+        curl -sf --aws-sigv4 aws:amz:us-east-1:s3 --user \(TestServer.user):\(TestServer.password) \
+            -H "x-amz-content-sha256: UNSIGNED-PAYLOAD"
+        """
+
+    /// Runs a body with two devices and the folder of the source.
+    func devices(
+        isMounted: Bool = true,
+        options: String = "poll=500ms,settle=50ms,log=debug",
+        _ body: @escaping @Sendable (MountedAccount, MountedAccount, String) throws -> Void
+    ) async throws {
+        try await blocking {
+            let (owner, address, files) = try start()
+            let here = try MountedAccount(options: options, address: address)
+            let there = try MountedAccount(options: options, address: address)
+            if isMounted { for device in [here, there] { try device.start() } }
+            do {
+                try body(here, there, files)
+            } catch {
+                let logs = [here, there].map { (try? $0.shell("tail -40 $STATE/log")) ?? "" }
+                throw CommandFailure("\(error)\n\(logs.joined(separator: "\n"))")
+            }
+            for device in [here, there] { try device.end() }
+            withExtendedLifetime(owner) {}
+        }
+    }
+
+    /// The hidden items that are left in the tree of a source.
+    static func hidden(_ files: String) throws -> [String] {
+        let names: [String]
+        if files.hasPrefix("http") {
+            let script = "\(curl) \"$files?list-type=2&max-keys=1000\""
+            let listing = try Command.run("bash", ["-ec", script], environment: ["files": files]).output
+            names = listing.matches(of: /<Key>([^<]*)<\/Key>/).map { String($0.output.1) }
+            #expect(!names.isEmpty && listing.contains("<IsTruncated>false"), "\(listing)")
+        } else {
+            names = FileManager.default.enumerator(atPath: files)?.compactMap { $0 as? String } ?? []
+        }
+        return names.filter { name in
+            !name.hasPrefix(".cove/") && name.split(separator: "/").contains { $0.hasPrefix(".cove-moving-") }
+        }
+    }
+}
