@@ -7,14 +7,16 @@ public final class Mutator: Sendable {
 
     private struct State {
         var random: SeededGenerator
+        /// One answer in so many is changed now; 0 at the end.
         var rate: Int
+        let worst: Int
         var seen = 0
         var changed = 0
     }
 
-    /// One answer in so many is changed.
+    /// One answer in so many is changed at the worst of times; there are better ones, in which a client gets further.
     public init(seed: UInt64, oneIn rate: Int = 3) {
-        state = Mutex(State(random: SeededGenerator(seed: seed), rate: rate))
+        state = Mutex(State(random: SeededGenerator(seed: seed), rate: rate, worst: rate))
     }
 
     /// How many answers went through, and how many were changed.
@@ -26,7 +28,9 @@ public final class Mutator: Sendable {
     /// True where the answer to a request is to be something else altogether, and the request is not carried out.
     public func refuses() -> ScriptedServer.Answer? {
         state.withLock { state in
-            guard state.rate > 0, state.random.oneIn(state.rate * 3) else { return nil }
+            guard state.rate > 0 else { return nil }
+            if state.random.oneIn(30) { state.rate = state.worst * Mutator.pick([1, 5, 20], &state.random) }
+            guard state.random.oneIn(state.rate * 3) else { return nil }
             state.seen += 1
             state.changed += 1
             if state.random.oneIn(6) { return .hangUp }
