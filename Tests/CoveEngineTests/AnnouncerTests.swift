@@ -41,4 +41,29 @@ import Testing
             await account.stop()
         }
     }
+
+    /// Two looks at the provider may find the same directory, and both see that it is not here yet.
+    @Test func `a directory that came meanwhile does not give way to itself`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            try source.save("d/doc", Array("text".utf8))
+            #expect(try account.tree.list("") == ["d": .directory] && account.tree.list("d") == ["doc": .file])
+            let engine = account.engine
+            let remote = try await engine.provider.lookup(
+                FileName(unchecked: Array("d".utf8)),
+                in: RemoteReference(id: nil, path: .root)
+            )
+            let transition = Transition(
+                kind: .insert(parent: .root, name: remote.name),
+                remote: remote,
+                seen: System.monotonic()
+            )
+            #expect(throws: Errno.busy) { try engine.show(transition) }
+            #expect(try account.tree.list("") == ["d": .directory] && account.tree.list("d") == ["doc": .file])
+            #expect(engine.accountStatus().queuedOperations == 0)
+            await account.stop()
+        }
+    }
 }

@@ -73,8 +73,6 @@ extension Engine {
                 return [(from, .write(.forMoving)), (to, .write(nil))]
             // Whoever asked for it has claimed what they wanted.
             case .restore: return nil
-            // It is part of what comes there, which is claimed.
-            case .giveWay: return nil
             }
         }
     }

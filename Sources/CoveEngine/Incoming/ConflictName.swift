@@ -107,13 +107,10 @@ extension Engine {
 
     private func noteConflict(_ copy: EntryRow, _ database: Database) throws(Errno) {
         guard let name = ConflictName(copy.name), let document = try database.entry(copy.parent, name.document),
-            document.id != copy.id, let kind = try database.item(copy.item)?.kind,
-            try database.item(document.item)?.kind == kind
+            document.id != copy.id, try database.item(copy.item)?.kind == .file,
+            try database.item(document.item)?.kind == .file
         else { return }
-        let known = try database.conflict(copy.document)
-        // Of two directories it is known where one gave way to the other, which may have come at the second attempt.
-        guard kind == .file || kind == .directory && known != nil else { return }
-        if let known {
+        if let known = try database.conflict(copy.document) {
             if known.document == document.document { return }
             if try database.entry(document: known.document) != nil { return }
         }

@@ -26,7 +26,7 @@ extension Engine {
             switch transition.kind {
             case .insert(let parent, let name):
                 guard let remote = transition.remote else { throw .invalidArgument }
-                return try self.commitInsert(remote, transition.newDocument, parent, name, staged, database)
+                return try self.commitInsert(remote, parent, name, staged, transition.aside, database)
             case .replace(let id):
                 guard let remote = transition.remote else { throw .invalidArgument }
                 return try self.commitReplace(id, remote, staged, database)
@@ -37,18 +37,11 @@ extension Engine {
                 guard let remote = transition.remote else { throw .invalidArgument }
                 // Moved here since it was decided: that place stays.
                 if transition.seen != nil, try database.entry(id: id)?.isMoved == true { throw .busy }
-                return try self.commitMove(id, parent, name, remote, database)
+                return try self.commitMove(id, parent, name, remote, transition.aside, database)
             case .metadata(let id):
                 guard let remote = transition.remote else { throw .invalidArgument }
                 return try self.commitMetadata(id, remote, database)
             case .restore(let id, let item): return try self.commitRestore(id, item, database)
-            case .giveWay(let id, let from, let name, let document):
-                guard let entry = try database.entry(id: id), entry.place == from,
-                    try database.entry(from.parent, name) == nil
-                else { throw .busy }
-                try self.setAside(entry, as: name, for: document, database)
-                try database.touch(from.parent, modified: true, at: System.now())
-                return Aftermath(mustSend: true)
             }
         }
         for id in aftermath.dropped {
@@ -77,8 +70,6 @@ extension Engine {
             doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: nil)
         case .move(let id, let parent, let name):
             doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: Place(parent, name))
-        case .giveWay(let id, let place, _, _):
-            doubt = sync.doubt(seen, of: try database.entry(id: id)?.document, at: place)
         // It is of this device's own making.
         case .restore: doubt = nil
         }
@@ -97,20 +88,21 @@ extension Engine {
         case .replace(let id):
             let entry = try database.entry(id: id)
             if entry?.remoteVersion == remote.contentVersion, entry?.remoteID == remote.id { throw .busy }
-        case .remove, .move, .metadata, .restore, .giveWay: return
+        case .remove, .move, .metadata, .restore: return
         }
     }
 
     private func commitInsert(
         _ remote: RemoteItem,
-        _ document: DocumentID,
         _ parent: ItemID,
         _ name: [UInt8],
         _ staged: ItemID?,
+        _ aside: Aside?,
         _ database: Database
     ) throws(Errno) -> Aftermath {
         var aftermath = Aftermath()
         _ = try liveDirectory(parent, database)
+        let document = DocumentID.random()
         if let occupant = try database.entry(parent, name) {
             let row = try database.existingItem(occupant.item)
             if try merges(remote, occupant, database) {
@@ -123,7 +115,7 @@ extension Engine {
                 try database.dequeue(merged.id)
                 return aftermath
             }
-            aftermath.newNames.append(try giveWay(occupant, row, to: document, database))
+            try setAside(occupant, row, as: aside, for: document, &aftermath, database)
         }
         let entry = try insertRemote(remote, as: document, into: parent, staged: staged, name: name, database)
         try noteConflicts(of: entry, database)
@@ -215,6 +207,7 @@ extension Engine {
         _ parent: ItemID,
         _ name: [UInt8],
         _ remote: RemoteItem,
+        _ aside: Aside?,
         _ database: Database
     ) throws(Errno) -> Aftermath {
         var aftermath = Aftermath()
@@ -233,7 +226,7 @@ extension Engine {
                 if try drop(place, database) { aftermath.dropped.append(place.id) }
             } else {
                 let place = try database.existingItem(occupant.item)
-                aftermath.newNames.append(try giveWay(occupant, place, to: entry.document, database))
+                try setAside(occupant, place, as: aside, for: entry.document, &aftermath, database)
             }
         }
         let former = entry.place
@@ -262,17 +255,25 @@ extension Engine {
         return aftermath
     }
 
-    /// Moves a file out of the way of a document that comes to its name; a directory had to give way before.
-    private func giveWay(
+    /// Moves a local entry out of the way; a directory goes where the system call that shows it moves it.
+    private func setAside(
         _ occupant: EntryRow,
         _ row: ItemRow,
-        to document: DocumentID,
+        as aside: Aside?,
+        for document: DocumentID,
+        _ aftermath: inout Aftermath,
         _ database: Database
-    ) throws(Errno) -> (parent: ItemID, name: [UInt8]) {
-        guard row.kind != .directory else { throw .busy }
-        let name = try conflictName(occupant.parent, occupant.name, database)
-        try setAside(occupant, as: name, for: document, database)
-        return (occupant.parent, name)
+    ) throws(Errno) {
+        var name: [UInt8]?
+        if row.kind == .directory {
+            guard let aside, aside.entry == occupant.id, aside.place == occupant.place,
+                try database.entry(aside.place.parent, aside.name) == nil
+            else { throw .busy }
+            name = aside.name
+        }
+        let moved = try setAside(occupant, as: name, for: document, database)
+        aftermath.mustSend = true
+        if row.kind != .directory { aftermath.newNames.append(moved) }
     }
 
     /// True for the place that a listing gave to a directory that turns out to have been renamed.

@@ -17,16 +17,12 @@ struct Transition: Sendable {
         case metadata(entry: Int64)
         /// A person puts an earlier content back: the item that has its bytes.
         case restore(entry: Int64, item: ItemID)
-        /// A directory here leaves its place to a document of the provider's.
-        case giveWay(entry: Int64, from: Place, to: [UInt8], for: DocumentID)
 
         /// The entry of the document that is known.
         var entry: Int64? {
             switch self {
             case .insert: nil
-            case .replace(let id), .remove(let id), .move(let id, _, _), .metadata(let id), .restore(let id, _),
-                .giveWay(let id, _, _, _):
-                id
+            case .replace(let id), .remove(let id), .move(let id, _, _), .metadata(let id), .restore(let id, _): id
             }
         }
     }
@@ -40,8 +36,18 @@ struct Transition: Sendable {
     var sent: DocumentID?
     /// The entry whose tree a removal is part of: what has left that tree meanwhile is not gone.
     var top: Int64?
-    /// What a document is called that the catalog does not know.
-    var newDocument = DocumentID.random()
+    /// The directory that leaves its name to this.
+    var aside: Aside?
+}
+
+/// A directory here that is in the way of what comes from the provider, and the name that it goes on under.
+///
+/// It is renamed before anything takes its name: a directory that another one is moved over is dead to the kernel, which
+/// shows nothing in it any more.
+struct Aside: Sendable {
+    var entry: Int64
+    var place: Place
+    var name: [UInt8]
 }
 
 /// A transition on its way through the mount: committed by the handler of the announcer's system call.
@@ -56,6 +62,7 @@ final class Announced: Sendable {
     let target: (parent: ItemID, name: [UInt8])?
     /// The row made for the incoming item.
     let staged: ItemID?
+    private let asked = Atomic<Bool>(false)
     private let committed = Atomic<Bool>(false)
 
     init(
@@ -74,6 +81,9 @@ final class Announced: Sendable {
         self.staged = staged
     }
 
+    /// The system call has come here; else the kernel has refused it.
+    var isAsked: Bool { asked.load(ordering: .acquiring) }
+    func setAsked() { asked.store(true, ordering: .releasing) }
     var isCommitted: Bool { committed.load(ordering: .acquiring) }
     func setCommitted() { committed.store(true, ordering: .releasing) }
 }
@@ -110,8 +120,17 @@ extension Engine {
     }
 
     private func announcedCall(_ caller: Caller) -> Announced? {
-        guard let announced = incoming.current, !announced.isCommitted, isAnnouncer(caller) else { return nil }
-        return announced
+        guard let announced = incoming.current, isAnnouncer(caller) else { return nil }
+        // One is committed already where a directory left its name to it.
+        return announced.isCommitted && announced.transition.aside == nil ? nil : announced
+    }
+
+    /// True for a name that a committed transition has taken, as long as the announcer is to move something to it.
+    func isYetToCome(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) -> Bool {
+        guard let announced = incoming.current, announced.isCommitted, announced.transition.aside != nil,
+            isAnnouncer(caller)
+        else { return false }
+        return announced.target.map { $0 == (parent, name) } ?? (announced.parent == parent && announced.name == name)
     }
 
     /// True for the announcing process; nobody knows a caller without a thread, as one of another PID namespace.
@@ -160,15 +179,29 @@ extension Engine {
     /// directory for dead and show nothing in it any more.
     @discardableResult
     func commit(_ announced: Announced, for caller: Caller? = nil) throws(Errno) -> Bool {
+        announced.setAsked()
+        if announced.isCommitted {
+            guard try isInPlace(announced) else { throw .busy }
+            return false
+        }
         let isKept = try commit(announced.transition, staged: announced.staged, for: caller)
         announced.setCommitted()
         return isKept
     }
 
+    /// True while what a transition has brought is where it was put.
+    private func isInPlace(_ announced: Announced) throws(Errno) -> Bool {
+        let place = announced.target ?? (announced.parent, announced.name)
+        let entry = try catalog.read { database throws(Errno) in try database.entry(place.parent, place.name) }
+        guard let entry else { return false }
+        return entry.item == announced.staged || entry.id == announced.transition.kind.entry
+    }
+
     /// Makes a transition visible: through the mount where the kernel may know the directory, else directly.
     ///
     /// Throws `EBUSY` when the tree has changed since the transition was decided.
-    func show(_ transition: Transition) throws(Errno) {
+    func show(_ decided: Transition) throws(Errno) {
+        var transition = decided
         let place = try catalog.read { database throws(Errno) in try self.place(of: transition, database) }
         guard let place else { return }
         // Programs that are in a directory stay in it.
@@ -176,10 +209,7 @@ extension Engine {
             try commit(transition, staged: nil)
             return
         }
-        // A directory that another one is moved over is dead to the kernel, which shows nothing in it any more.
-        if let occupant = place.occupant {
-            try show(Transition(kind: occupant, remote: nil, seen: transition.seen))
-        }
+        transition.aside = place.aside
         let announcer = self.announcer.withLock { $0 }
         guard let announcer, touched.contains(place.parent), place.isListed else {
             try commit(transition, staged: nil)
@@ -188,14 +218,49 @@ extension Engine {
         }
         let announced = try prepare(transition, place)
         if case .replace = transition.kind { awaitWalkers() }
+        guard let aside = place.aside else {
+            try announce(announced, place.announcement(announced.token), at: place, announcer)
+            return
+        }
+        let step = Announced(
+            transition: transition,
+            parent: aside.place.parent,
+            name: aside.place.name,
+            target: (aside.place.parent, aside.name),
+            staged: announced.staged
+        )
+        let path = place.targetPath ?? place.path
+        let free = path.parent.appending(FileName(unchecked: aside.name))
+        guard try announce(step, .rename(from: path, to: free), at: place, announcer) else { return invalidate(place) }
+        // What has come is shown to those who watch the name.
+        announced.setCommitted()
+        do throws(Errno) {
+            incoming.set(announced)
+            defer { incoming.set(nil) }
+            try announcer.perform(place.announcement(announced.token))
+        } catch {
+            log.debug("announcing \(path) failed: \(error)")
+            invalidate(place)
+        }
+    }
+
+    /// Has the announcer make a system call, whose handler commits; false when it failed, and it is committed all the same.
+    @discardableResult
+    private func announce(
+        _ announced: Announced,
+        _ call: Announcement,
+        at place: TransitionPlace,
+        _ announcer: any Announcer
+    ) throws(Errno) -> Bool {
         incoming.set(announced)
         defer { incoming.set(nil) }
         counters.announcements.add(1, ordering: .relaxed)
         do throws(Errno) {
-            try announcer.perform(place.announcement(announced.token))
+            try announcer.perform(call)
         } catch {
-            if announced.isCommitted { return }
-            if error == .busy {
+            if announced.isCommitted { return false }
+            // The kernel alone says so of a directory that something is mounted on.
+            if error == .busy, announced.isAsked || announced.transition.aside == nil {
                 discardStaged(announced)
                 throw .busy
             }
@@ -206,14 +271,17 @@ extension Engine {
                 throw error
             }
             invalidate(place)
-            return
+            return false
         }
         if !announced.isCommitted {
             try commit(announced)
             invalidate(place)
-        } else if case .metadata = transition.kind {
+            return false
+        }
+        if case .metadata = announced.transition.kind {
             kernel.withLock { $0 }?.invalidateAttributes(of: place.item)
         }
+        return true
     }
 
     private func discardStaged(_ announced: Announced) {
@@ -225,6 +293,7 @@ extension Engine {
         guard let kernel = kernel.withLock({ $0 }) else { return }
         if case .metadata = place.change {} else { kernel.invalidateEntry(place.parent, place.name) }
         if let target = place.target { kernel.invalidateEntry(target.parent, target.name) }
+        if let aside = place.aside { kernel.invalidateEntry(aside.place.parent, aside.name) }
         kernel.invalidateAttributes(of: place.item)
     }
 
@@ -256,114 +325,8 @@ extension Engine {
             )
         case .remove, .metadata:
             return Announced(transition: transition, parent: place.parent, name: place.name)
-        case .move, .giveWay:
+        case .move:
             return Announced(transition: transition, parent: place.parent, name: place.name, target: place.target)
         }
-    }
-}
-
-/// Where a transition happens in the tree as it is here.
-struct TransitionPlace {
-    var parent: ItemID
-    var name: [UInt8]
-    var path: RemotePath
-    var item: ItemID
-    var isListed: Bool
-    var isDirectory: Bool
-    /// True for a directory that was made on both sides: it stays, and becomes the provider's too.
-    var isMerge = false
-    var target: (parent: ItemID, name: [UInt8])?
-    var targetPath: RemotePath?
-    var modificationTime: Timestamp?
-    /// How a directory that is in the way leaves the place.
-    var occupant: Transition.Kind?
-    var change: Transition.Kind
-
-    func announcement(_ token: [UInt8]?) -> Announcement {
-        switch change {
-        case .insert, .replace, .restore:
-            .rename(from: path.parent.appending(FileName(unchecked: token ?? [])), to: path)
-        case .remove: isDirectory ? .removeDirectory(path) : .unlink(path)
-        case .move, .giveWay: .rename(from: path, to: targetPath ?? path)
-        case .metadata: .setTimes(path, modificationTime ?? Timestamp(0))
-        }
-    }
-}
-
-extension Engine {
-    /// True when what the provider has at a place and what was made there here are one directory.
-    func merges(_ remote: RemoteItem?, _ occupant: EntryRow, _ database: Database) throws(Errno) -> Bool {
-        guard remote?.kind == .directory, !occupant.isUploaded else { return false }
-        return try database.existingItem(occupant.item).kind == .directory
-    }
-
-    /// Finds out where a transition happens; nil when there is nothing to do any more.
-    private func place(of transition: Transition, _ database: Database) throws(Errno) -> TransitionPlace? {
-        func listed(_ directory: ItemID) throws(Errno) -> Bool {
-            try database.item(directory)?.residency == .whole
-        }
-        switch transition.kind {
-        case .insert(let parent, let name):
-            guard let directory = try database.path(ofDirectory: parent) else { return nil }
-            var isMerge = false
-            var givesWay: Transition.Kind?
-            if let occupant = try database.entry(parent, name) {
-                isMerge = try merges(transition.remote, occupant, database)
-                givesWay = try giveWay(occupant, for: transition.newDocument, database)
-            }
-            return TransitionPlace(
-                parent: parent,
-                name: name,
-                path: directory.appending(FileName(unchecked: name)),
-                item: parent,
-                isListed: try listed(parent),
-                isDirectory: transition.remote?.kind == .directory,
-                isMerge: isMerge,
-                occupant: givesWay,
-                change: transition.kind
-            )
-        case .replace(let id), .remove(let id), .metadata(let id), .move(let id, _, _), .restore(let id, _),
-            .giveWay(let id, _, _, _):
-            guard let entry = try database.entry(id: id), let row = try database.item(entry.item),
-                let directory = try database.path(ofDirectory: entry.parent)
-            else { return nil }
-            var place = TransitionPlace(
-                parent: entry.parent,
-                name: entry.name,
-                path: directory.appending(FileName(unchecked: entry.name)),
-                item: row.id,
-                isListed: try listed(entry.parent),
-                isDirectory: row.kind == .directory,
-                modificationTime: transition.remote?.metadata.modificationTime ?? row.modificationTime,
-                change: transition.kind
-            )
-            let target: Place
-            switch transition.kind {
-            case .move(_, let parent, let name):
-                target = Place(parent, name)
-                if let occupant = try database.entry(parent, name), occupant.id != id,
-                    !isSuperseded(occupant, by: transition.remote, row)
-                {
-                    place.occupant = try giveWay(occupant, for: entry.document, database)
-                }
-            case .giveWay(_, let from, let name, _): target = Place(from.parent, name)
-            default: return place
-            }
-            guard let directory = try database.path(ofDirectory: target.parent) else { return nil }
-            place.target = (target.parent, target.name)
-            place.targetPath = directory.appending(FileName(unchecked: target.name))
-            return place
-        }
-    }
-
-    /// How what has a name leaves it to a document; nil unless it is a directory.
-    private func giveWay(
-        _ occupant: EntryRow,
-        for document: DocumentID,
-        _ database: Database
-    ) throws(Errno) -> Transition.Kind? {
-        guard try database.existingItem(occupant.item).kind == .directory else { return nil }
-        let name = try conflictName(occupant.parent, occupant.name, database)
-        return .giveWay(entry: occupant.id, from: occupant.place, to: name, for: document)
     }
 }

@@ -15,6 +15,8 @@ extension Engine {
     ) throws(Errno) -> Outcome<ItemAttributes?> {
         guard name.count <= FileName.maximumLength else { throw .nameTooLong }
         if isUncachedName(name) { return .now(try incomingAttributes(parent, name)) }
+        // An answer that the kernel does not keep.
+        if isYetToCome(parent, name, caller) { throw .noSuchEntry }
         touched.insert(parent)
         let found = try catalog.glance { database throws(Errno) -> (ItemRow?, Bool) in
             if let entry = try database.entry(parent, name) { return (try database.existingItem(entry.item), true) }
