@@ -189,12 +189,15 @@ extension Engine {
         return isKept
     }
 
-    /// True while what a transition has brought is where it was put.
+    /// True while what a transition has brought is where it was put, and nothing is where it was.
     private func isInPlace(_ announced: Announced) throws(Errno) -> Bool {
-        let place = announced.target ?? (announced.parent, announced.name)
-        let entry = try catalog.read { database throws(Errno) in try database.entry(place.parent, place.name) }
-        guard let entry else { return false }
-        return entry.item == announced.staged || entry.id == announced.transition.kind.entry
+        try catalog.read { database throws(Errno) in
+            let place = announced.target ?? (announced.parent, announced.name)
+            guard let entry = try database.entry(place.parent, place.name) else { return false }
+            if announced.target == nil { return entry.item == announced.staged }
+            let former = try database.entry(announced.parent, announced.name)
+            return former == nil && entry.id == announced.transition.kind.entry
+        }
     }
 
     /// Makes a transition visible: through the mount where the kernel may know the directory, else directly.
@@ -238,6 +241,8 @@ extension Engine {
             incoming.set(announced)
             defer { incoming.set(nil) }
             try announcer.perform(place.announcement(announced.token))
+            // A program was quicker to look the name up: the kernel had nothing to ask.
+            if !announced.isAsked { invalidate(place) }
         } catch {
             log.debug("announcing \(path) failed: \(error)")
             invalidate(place)
@@ -266,22 +271,26 @@ extension Engine {
             }
             // The mount refuses, as a read-only directory does: the kernel is told to ask again instead.
             log.debug("announcing \(place.path) failed: \(error)")
-            do throws(Errno) { try commit(announced) } catch {
-                discardStaged(announced)
-                throw error
-            }
-            invalidate(place)
+            try commitUnseen(announced, at: place)
             return false
         }
         if !announced.isCommitted {
-            try commit(announced)
-            invalidate(place)
+            try commitUnseen(announced, at: place)
             return false
         }
         if case .metadata = announced.transition.kind {
             kernel.withLock { $0 }?.invalidateAttributes(of: place.item)
         }
         return true
+    }
+
+    /// Commits what the kernel was not to be shown, and tells it to ask again.
+    private func commitUnseen(_ announced: Announced, at place: TransitionPlace) throws(Errno) {
+        do throws(Errno) { try commit(announced) } catch {
+            discardStaged(announced)
+            throw error
+        }
+        invalidate(place)
     }
 
     private func discardStaged(_ announced: Announced) {
