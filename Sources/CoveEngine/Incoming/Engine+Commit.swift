@@ -264,16 +264,18 @@ extension Engine {
         _ aftermath: inout Aftermath,
         _ database: Database
     ) throws(Errno) {
-        var name: [UInt8]?
+        let name: [UInt8]
         if row.kind == .directory {
             guard let aside, aside.entry == occupant.id, aside.place == occupant.place,
                 try database.entry(aside.place.parent, aside.name) == nil
             else { throw .busy }
             name = aside.name
+        } else {
+            name = try conflictName(occupant.parent, occupant.name, database)
+            aftermath.newNames.append((occupant.parent, name))
         }
-        let moved = try setAside(occupant, as: name, for: document, database)
+        try setAside(occupant, as: name, for: document, database)
         aftermath.mustSend = true
-        if row.kind != .directory { aftermath.newNames.append(moved) }
     }
 
     /// True for the place that a listing gave to a directory that turns out to have been renamed.

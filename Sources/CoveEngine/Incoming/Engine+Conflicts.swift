@@ -75,12 +75,10 @@ extension Engine {
     /// Moves a local entry out of the way of a document that the provider has under the same name.
     func setAside(
         _ occupant: EntryRow,
-        as chosen: [UInt8]? = nil,
+        as name: [UInt8],
         for document: DocumentID,
         _ database: Database
-    ) throws(Errno) -> (parent: ItemID, name: [UInt8]) {
-        let name: [UInt8]
-        if let chosen { name = chosen } else { name = try conflictName(occupant.parent, occupant.name, database) }
+    ) throws(Errno) {
         var moved = occupant
         if moved.isUploaded {
             moved.remoteParent = moved.remoteParent ?? moved.parent
@@ -91,7 +89,6 @@ extension Engine {
         try database.enqueue(moved.id, at: journalTime())
         try database.recordConflict(copy: moved.document, of: document, host: configuration.hostName, at: journalTime())
         try database.note(.moved, entry: moved.id, item: moved.item, parent: moved.parent, from: occupant.place)
-        return (moved.parent, name)
     }
 
     /// Gives an item a name again because a program wrote to it after a remote change had taken its name.

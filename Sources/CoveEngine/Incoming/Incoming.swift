@@ -95,10 +95,17 @@ final class IncomingTable: Sendable {
 
     private let slot = Mutex<Announced?>(nil)
     private let counter = Atomic<Int>(0)
+    private let committed = Atomic<Bool>(false)
 
     var current: Announced? { slot.withLock { $0 } }
 
-    func set(_ announced: Announced?) { slot.withLock { $0 = announced } }
+    /// The current one if it was committed before it was announced; every look-up asks, and mostly without taking a lock.
+    var committedBefore: Announced? { committed.load(ordering: .acquiring) ? current : nil }
+
+    func set(_ announced: Announced?) {
+        slot.withLock { $0 = announced }
+        committed.store(announced?.isCommitted == true, ordering: .releasing)
+    }
 
     /// A token no earlier announcement of this daemon had.
     func nextToken() -> [UInt8] {
@@ -127,9 +134,7 @@ extension Engine {
 
     /// True for a name that a committed transition has taken, as long as the announcer is to move something to it.
     func isYetToCome(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) -> Bool {
-        guard let announced = incoming.current, announced.isCommitted, announced.transition.aside != nil,
-            isAnnouncer(caller)
-        else { return false }
+        guard let announced = incoming.committedBefore, isAnnouncer(caller) else { return false }
         return announced.target.map { $0 == (parent, name) } ?? (announced.parent == parent && announced.name == name)
     }
 

@@ -13,6 +13,16 @@ struct ConflictNameTests {
         return [String(decoding: read.document, as: UTF8.self), read.host, read.settled.description]
     }
 
+    @Test func `conflict copies of conflict copies have one suffix`() throws {
+        func plain(_ name: String) -> String { String(decoding: Engine.withoutConflict(text(name)), as: UTF8.self) }
+        #expect(plain("a (conflict from vm 2026-11-22 102140) (conflict from pc 2026-11-22 102149 2).txt") == "a.txt")
+        #expect(plain("a (incomplete from vm)") == "a")
+        for name in ["a (2).txt", "(conflict from x)", " (conflict from x)", "a (conflict from x) b.txt", "a)", ".txt"]
+        {
+            #expect(plain(name) == name)
+        }
+    }
+
     @Test func `a copy's name tells its document, who found the conflict, and what it is called after it`() {
         #expect(
             read("a (conflict from vm 2026-11-22 102140).txt") == ["a.txt", "vm", "a (from vm 2026-11-22 102140).txt"]

@@ -387,16 +387,6 @@ import Testing
         }
     }
 
-    @Test func `conflict copies of conflict copies have one suffix`() throws {
-        func plain(_ name: String) -> String { String(decoding: Engine.withoutConflict(text(name)), as: UTF8.self) }
-        #expect(plain("a (conflict from vm 2026-11-22 102140) (conflict from pc 2026-11-22 102149 2).txt") == "a.txt")
-        #expect(plain("a (incomplete from vm)") == "a")
-        for name in ["a (2).txt", "(conflict from x)", " (conflict from x)", "a (conflict from x) b.txt", "a)", ".txt"]
-        {
-            #expect(plain(name) == name)
-        }
-    }
-
     @Test func `a document that gives way to another is listed beside that one`() async throws {
         try await blocking {
             let account = try EngineAccount()

@@ -2,7 +2,7 @@ import CoveTestSupport
 import Foundation
 import Testing
 
-/// A source that devices share whose items are also plain files.
+/// A source that devices share, where others can see and put what they like.
 struct SharedSource: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// False where names with a dot are listed to nobody.
