@@ -13,6 +13,8 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
     /// Makes an empty source.
     let open: @Sendable () async throws -> TestSource
 
+    var isRclone: Bool { testDescription.hasPrefix("rclone") }
+
     static let all =
         [
             folder("folder") { FolderProvider(root: $0) },

@@ -17,8 +17,10 @@ struct S3Features: Sendable, Equatable {
     var keepsChecksums = false
     /// It keeps the objects that others replace or delete.
     var keepsVersions = false
-    /// Which keys it keeps as they are.
+    /// How paths become keys there.
     var names = S3Names()
+    /// Which names it keeps as they are.
+    var kept = KeptNames()
     /// Nothing may be written.
     var isReadOnly = false
 
@@ -132,8 +134,10 @@ struct S3Probe {
         }
         let version = S3Object.version(response.head["etag"], size: 5, Timestamp(0))
         features.tagIsDigest = version.description == Digest.hash(Array("first".utf8), .md5).hexadecimal
+        async let kept = Self.outcome { () throws(ProviderError) in try await keptNames() }
         let (refusals, names) = try await refusals()
         features.names = names
+        features.kept = try await kept.get()
         features.copiesConditionally = refusals[2]
         // Refused is not enough: it must be there yet.
         async let isThere = Self.outcome { () throws(ProviderError) in try await client.head(deleted) != nil }
@@ -175,6 +179,35 @@ struct S3Probe {
         )
     }
 
+    /// Which names are kept; a backslash may be, and bytes that are no text never are.
+    private func keptNames() async throws(ProviderError) -> KeptNames {
+        @Sendable func make(_ name: [UInt8]) async {
+            _ = try? await ask(put(folder + name, KeptNames.sample(for: name)))
+        }
+        return try await KeptNames.find(except: [.backslash, .bytes]) { names, pairs throws(ProviderError) in
+            await withTaskGroup(of: Void.self) { group in
+                // What the server refuses, or breaks off at, is not there then.
+                for name in names { group.addTask { await make(name) } }
+                for pair in pairs {
+                    group.addTask {
+                        for name in pair {
+                            // Another one must not answer for it.
+                            if case .success? = try? await client.ask(S3Call("HEAD", folder + name)) { return }
+                            await make(name)
+                        }
+                    }
+                }
+            }
+            let there = Set(try await client.list(folder, delimiter: false).objects.map(\.key))
+            let inPairs = pairs.joined().filter { there.contains(folder + $0) }
+            let read = try await ask(inPairs.map { S3Call("GET", folder + $0) })
+            let own = zip(inPairs, read).filter { name, answer in
+                if case .success(let response) = answer { response.body == KeptNames.sample(for: name) } else { false }
+            }
+            return Set(names.filter { there.contains(folder + $0) } + own.map(\.0))
+        }
+    }
+
     private func tryMatch(_ version: ContentVersion, _ features: inout S3Features) async throws(ProviderError) {
         for wantsBareTags in [false, true] {
             features.wantsBareTags = wantsBareTags
@@ -197,8 +230,13 @@ struct S3Probe {
         _ key: [UInt8],
         _ text: String,
         _ headers: [(name: String, value: String)] = []
+    ) -> S3Call { put(key, Array(text.utf8), headers) }
+
+    private func put(
+        _ key: [UInt8],
+        _ bytes: [UInt8],
+        _ headers: [(name: String, value: String)] = []
     ) -> S3Call {
-        let bytes = Array(text.utf8)
         var call = S3Call("PUT", key)
         call.headers = headers + [("content-md5", Digest.hash(bytes, .md5).base64)]
         call.body = .bytes(bytes)

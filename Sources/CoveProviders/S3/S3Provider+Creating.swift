@@ -8,7 +8,7 @@ extension S3Provider {
         in directory: RemoteReference,
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
-        let path = try newPath(name, in: directory)
+        let path = try await newPath(name, in: directory)
         try await settleMoves(around: path)
         switch template.kind {
         case .file: return try await createFile(path, template.metadata, content)
@@ -18,12 +18,25 @@ extension S3Provider {
         }
     }
 
-    /// The path of a new name.
-    func newPath(_ name: FileName, in directory: RemoteReference) throws(ProviderError) -> RemotePath {
+    /// The path of a new name; throws where the server could not keep it.
+    func newPath(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemotePath {
         if name.isReserved, !name.isPassing { throw .unsupported("\(name): a name that Cove keeps for itself") }
         if let problem = FileName.problem(with: name.bytes) { throw .unsupported(problem) }
         let path = directory.path.appending(name)
         if let problem = problem(with: path) { throw .unsupported(problem) }
+        let kept = features.kept
+        if let problem = kept.problem(with: name) { throw .unsupported("\(name): \(problem)") }
+        if let folded = kept.folded(name) {
+            let folder = directoryKey(directory.path)
+            var twin: FileName?
+            try await client.eachPage(of: folder, delimiter: true) { listing throws(ProviderError) in
+                for key in listing.objects.map(\.key) + listing.prefixes {
+                    let other = FileName(unchecked: Array(key.dropFirst(folder.count).prefix { $0 != 0x2F }))
+                    if other != name, kept.folded(other) == folded { twin = other }
+                }
+            }
+            if let twin { throw .unsupported("\(name): the server takes it for \(twin)") }
+        }
         return path
     }
 

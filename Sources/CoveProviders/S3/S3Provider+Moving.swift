@@ -8,7 +8,7 @@ extension S3Provider {
         to directory: RemoteReference,
         name: FileName
     ) async throws(ProviderError) -> RemoteItem {
-        let target = try newPath(name, in: directory)
+        let target = try await newPath(name, in: directory)
         let source = item.path
         let asked = directoryMove(source, target)
         try await settleMoves(around: source, before: asked)
@@ -34,7 +34,7 @@ extension S3Provider {
         to directory: RemoteReference,
         name: FileName
     ) async throws(ProviderError) -> RemoteItem {
-        let target = try newPath(name, in: directory)
+        let target = try await newPath(name, in: directory)
         try await settleMoves(around: item.path)
         try await settleMoves(around: target)
         guard let known = try await client.head(key(item.path)) else {

@@ -33,6 +33,10 @@ extension S3Provider {
     /// What has a path: an object, else a directory; nil when nothing has.
     func find(_ path: RemotePath) async throws(ProviderError) -> RemoteItem? {
         guard problem(with: path) == nil else { return nil }
+        if let name = path.name, features.kept.folded(name) != nil || features.kept.problem(with: name) != nil {
+            // Where one name may stand for another, the server answers for that, too: only a listing tells.
+            guard try await isListed(path) else { return nil }
+        }
         let (object, isDirectory) = try await both { () throws(ProviderError) in
             try await self.client.head(self.key(path))
         } and: { () throws(ProviderError) in
@@ -40,6 +44,15 @@ extension S3Provider {
         }
         if let object { return object.item(at: path) }
         return isDirectory ? S3Object.directory(at: path) : nil
+    }
+
+    /// True for a name that a listing shows as it is.
+    private func isListed(_ path: RemotePath) async throws(ProviderError) -> Bool {
+        let (key, directory) = (key(path), directoryKey(path))
+        let objects = try await client.list(key, delimiter: true, limit: 1).objects
+        if objects.contains(where: { $0.key == key }) { return true }
+        let inside = try await client.list(directory, delimiter: false, limit: 1).objects
+        return inside.contains { $0.key.starts(with: directory) }
     }
 
     /// Fetches a range of the version that is wanted; what comes whole and has a checksum is checked before it is given.

@@ -18,7 +18,7 @@ extension WebDAVProvider {
     /// Asks for the properties of one name.
     public func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
         if name.isReserved, !name.isPassing { throw .noSuchItem }
-        let names = (try? server().names) ?? DAVNames()
+        let names = (try? server().names) ?? KeptNames()
         // Where one name may stand for another, the server answers for that, too: only a listing tells.
         guard names.folded(name) != nil || names.problem(with: name) != nil else {
             return try await look(directory.path.appending(name))

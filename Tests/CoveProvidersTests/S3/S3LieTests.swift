@@ -24,16 +24,23 @@ struct S3LieTests {
     private func server(
         _ lie: @escaping @Sendable (ScriptedServer.Request) -> ScriptedServer.Answer?
     ) async throws -> (ScriptedServer, S3Provider) {
+        let objects = Mutex<[String: [UInt8]]>([:])
         let server = try ScriptedServer { request in
-            if request.target.contains(".cove/probe/") { return Self.probed(request) }
+            if request.target.contains(".cove/probe/") {
+                return objects.withLock { Self.probed(request, &$0) }
+            }
+            if request.target.contains("prefix=.cove%2Fprobe") {
+                let keys = objects.withLock { $0.keys.map { "<Contents><Key>\($0)</Key><Size>64</Size></Contents>" } }
+                return ScriptedServer.answer(200, [], "<ListBucketResult>\(keys.joined())</ListBucketResult>")
+            }
             return lie(request) ?? ScriptedServer.answer(200, [], Self.emptyListing)
         }
         let provider = try S3Provider("s3://bucket?endpoint=http://127.0.0.1:\(server.port)&region=here")
         return (server, provider)
     }
 
-    /// Answers the probe as a server that knows no conditions, whose ETags are hashes, and that keeps checksums.
-    private static func probed(_ request: ScriptedServer.Request) -> Answer {
+    /// Answers the probe as a server that knows no conditions, whose ETags are hashes, and that keeps checksums and most names.
+    private static func probed(_ request: ScriptedServer.Request, _ objects: inout [String: [UInt8]]) -> Answer {
         let name = "x-amz-checksum-sha256: "
         if request.method == "PUT", let line = request.lines.first(where: { $0.hasPrefix(name) }),
             line != name + Digest.hash(request.body, .sha256).base64
@@ -43,6 +50,12 @@ struct S3LieTests {
         if request.method == "HEAD", request.target.hasSuffix("/summed") {
             return ScriptedServer.answer(200, [name + Digest.hash(Array("first".utf8), .sha256).base64])
         }
+        let key = String(request.target.dropFirst("/bucket/".count))
+        if request.method == "GET", let bytes = objects[key] {
+            return ScriptedServer.answer(200, [], String(decoding: bytes, as: UTF8.self))
+        }
+        let isLost = key.hasSuffix("/") || key.hasSuffix("/back%5Cslash")
+        if request.method == "PUT", !isLost { objects[key] = request.body }
         guard request.method == "PUT" else { return ScriptedServer.answer(request.method == "DELETE" ? 204 : 404) }
         return ScriptedServer.answer(200, ["ETag: \"\(Digest.hash(request.body, .md5).hexadecimal)\""])
     }

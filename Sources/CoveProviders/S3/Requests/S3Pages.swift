@@ -37,15 +37,16 @@ struct S3Pages: Sendable {
 }
 
 extension S3Client {
-    /// Lists all keys that begin so, a page at a time.
+    /// Lists all keys that begin so, or those up to the next slash, a page at a time.
     func eachPage(
         of prefix: [UInt8],
+        delimiter: Bool = false,
         _ body: (S3Listing) async throws(ProviderError) -> Void
     ) async throws(ProviderError) {
         var pages = S3Pages()
         var listing: S3Listing
         repeat {
-            listing = try await list(prefix, delimiter: false, from: pages.token)
+            listing = try await list(prefix, delimiter: delimiter, from: pages.token)
             try await body(listing)
         } while try pages.advance(listing)
     }

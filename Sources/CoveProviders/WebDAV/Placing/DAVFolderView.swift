@@ -51,13 +51,13 @@ private final class FolderReceiver: MultistatusReceiver, @unchecked Sendable {
     private let names: Set<FileName>
     /// Those that a server which confuses names may take for another.
     private let folded: [String: FileName]
-    private let rules: DAVNames
+    private let rules: KeptNames
 
     init(_ provider: WebDAVProvider, _ folder: RemotePath, _ names: Set<FileName>) {
         self.provider = provider
         self.folder = folder
         self.names = names
-        rules = (try? provider.server().names) ?? DAVNames()
+        rules = (try? provider.server().names) ?? KeptNames()
         let rules = rules
         folded = Dictionary(names.compactMap { name in rules.folded(name).map { ($0, name) } }) { first, _ in first }
         super.init(provider.client.pageLimit)

@@ -37,7 +37,7 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
     /// Earlier contents of files are listed.
     var keepsVersions = false
     /// Which names it keeps.
-    var names = DAVNames()
+    var names = KeptNames()
     /// The headers that all its answers have where it changed something, by lower-case name.
     var habits: Set<String>?
     /// What it calls itself.
@@ -91,7 +91,7 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
             (directoryTagsRise, "rising directory tags"), (!hidesDotNames, "dot names"), (!lacksTags, "tags"),
             (keepsChecksums, "checksums"), (takesChunks, "chunks"), (keepsVersions, "versions"),
         ]
-        let traits = DAVNames.Trait.allCases.filter { names.lost.contains($0) }.map { "no names with \($0.words)" }
+        let traits = KeptNames.Trait.allCases.filter { names.lost.contains($0) }.map { "no names with \($0.words)" }
         let folds = [(names.foldsCase, "case is one"), (names.foldsForms, "forms are one")].filter(\.0).map(\.1)
         return (facts.map { ($0 ? "" : "no ") + $1 } + traits + folds).joined(separator: ", ")
     }
@@ -152,7 +152,7 @@ extension DAVServer {
     ) async throws(ProviderError) -> DAVServer {
         async let names = Self.outcome { () throws(ProviderError) in
             let inner = folder.appending(FileName(unchecked: [0x6E]))
-            guard try await provider.send("MKCOL", inner, isDirectory: true).head.isSuccess else { return DAVNames() }
+            guard try await provider.send("MKCOL", inner, isDirectory: true).head.isSuccess else { return KeptNames() }
             return try await Self.names(provider, in: inner)
         }
         var server = DAVServer()

@@ -2,7 +2,7 @@ internal import CoveCore
 internal import Foundation
 
 /// Which names a server keeps as they are, as was seen by making some.
-struct DAVNames: Sendable, Equatable {
+struct KeptNames: Sendable, Equatable {
     /// What names may have that some servers refuse, change, or cut them at.
     enum Trait: CaseIterable, Sendable {
         case question
@@ -16,6 +16,8 @@ struct DAVNames: Sendable, Equatable {
         case forbidden
         /// A dot or a space at the end.
         case ending
+        /// What some servers put before a character that stands for another one.
+        case quote
         /// Characters beyond the first 65,536.
         case wide
         /// Letters with their marks in one character, and in several.
@@ -36,6 +38,7 @@ struct DAVNames: Sendable, Equatable {
             case .punctuation: Array("&'+,=!$()@~".utf8)
             case .forbidden: Array("<>:\"|*".utf8)
             case .ending: Array("a. ".utf8)
+            case .quote: Array("\u{201B}a".utf8)
             case .wide: Array("\u{1F600}".utf8)
             case .composed: Array("\u{E9}\u{AC01}".utf8)
             case .decomposed: Array("e\u{301}\u{1100}\u{1161}\u{11A8}".utf8)
@@ -55,6 +58,7 @@ struct DAVNames: Sendable, Equatable {
             case .punctuation: "one of & ' + , = ! $ ( ) @ ~"
             case .forbidden: "one of < > : \" | *"
             case .ending: "a dot or a space at the end"
+            case .quote: "the quotation mark \u{201B} (U+201B)"
             case .wide: "a character beyond U+FFFF"
             case .composed: "letters with their marks in one character"
             case .decomposed: "letters with their marks in several characters"
@@ -74,6 +78,7 @@ struct DAVNames: Sendable, Equatable {
             case .forbidden: return name.contains { "<>:\"|*".utf8.contains($0) }
             case .ending: return name.last == 0x2E || name.last == 0x20
             case .bytes: return text == nil
+            case .quote: return text?.unicodeScalars.contains("\u{201B}") ?? false
             case .wide: return text?.unicodeScalars.contains { $0.value > 0xFFFF } ?? false
             case .composed:
                 return text.map { !$0.decomposedStringWithCanonicalMapping.utf8.elementsEqual(name) } ?? false
@@ -105,5 +110,52 @@ struct DAVNames: Sendable, Equatable {
         guard foldsCase || foldsForms, var text = String(validating: name.bytes, as: UTF8.self) else { return nil }
         if foldsForms { text = text.precomposedStringWithCanonicalMapping }
         return foldsCase ? text.lowercased() : text
+    }
+}
+
+extension KeptNames {
+    /// What is tried in one name; only what fails is tried apart.
+    private static let groups: [[Trait]] = [
+        [.question, .semicolon, .fragment, .percent, .backslash, .punctuation], [.control], [.forbidden, .ending],
+        [.quote, .wide, .composed], [.decomposed], [.bytes],
+    ]
+    /// Names that some servers take for one; the other one of a trait is one that stands for it there.
+    private static let letters = ["zA", "za"].map { Array($0.utf8) }
+    private static let forms = ["t\u{E9}", "te\u{301}"].map { Array($0.utf8) }
+    private static let standIns: [(trait: Trait, names: [[UInt8]])] = [
+        (.control, ["x\u{2409}", "x\t"].map { Array($0.utf8) }),
+        (.quote, ["y\u{201B}\u{201B}", "y\u{201B}"].map { Array($0.utf8) }),
+    ]
+
+    /// What a file of a name is made of, as long for each name: who confuses two then gives all bytes of the other.
+    static func sample(for name: [UInt8]) -> [UInt8] { Array(Digest.hash(name, .sha256).hexadecimal.utf8) }
+
+    /// Finds out which names a server keeps.
+    ///
+    /// `keep` makes files of some names at once, and those of each pair in turn, if nothing is there, all of their samples;
+    /// it gives those that are there then, and of a pair have their samples. A server that shows all of them may find out later that two
+    /// are one.
+    static func find(
+        except untried: Set<Trait> = [],
+        _ keep: (_ names: [[UInt8]], _ pairs: [[[UInt8]]]) async throws(ProviderError) -> Set<[UInt8]>
+    ) async throws(ProviderError) -> KeptNames {
+        let groups = groups.map { $0.filter { !untried.contains($0) } }.filter { !$0.isEmpty }
+        var names = KeptNames()
+        let first = groups.enumerated().map { number, traits in
+            Array("1\(number)".utf8) + traits.flatMap(\.sample)
+        }
+        let kept = try await keep(first, [letters, forms] + standIns.map(\.names))
+        let failed = zip(groups, first).filter { !kept.contains($1) }.flatMap(\.0)
+        names.lost = Set(failed)
+        if failed.count > 1 {
+            let second = failed.enumerated().map { number, trait in Array("2\(number)".utf8) + trait.sample }
+            let kept = try await keep(second, [])
+            names.lost = Set(zip(failed, second).filter { !kept.contains($1) }.map(\.0))
+        }
+        for (trait, pair) in standIns where !pair.allSatisfy(kept.contains) { names.lost.insert(trait) }
+        names.foldsCase = !letters.allSatisfy(kept.contains)
+        let isOne = !forms.allSatisfy(kept.contains)
+        names.foldsForms = isOne && !names.lost.contains(.composed) && !names.lost.contains(.decomposed)
+        return names
     }
 }
