@@ -10,7 +10,10 @@ struct KeptNames: Sendable, Equatable {
         case fragment
         case percent
         case backslash
+        /// A tab, the end of a line, U+007F.
         case control
+        /// The other control characters, which XML can't hold.
+        case unwritable
         case punctuation
         /// What other systems forbid.
         case forbidden
@@ -34,7 +37,8 @@ struct KeptNames: Sendable, Equatable {
             case .fragment: Array("#a".utf8)
             case .percent: Array("%41%".utf8)
             case .backslash: Array("\\a".utf8)
-            case .control: Array("\u{1}\n\t\u{7F}a".utf8)
+            case .control: Array("\n\t\u{7F}a".utf8)
+            case .unwritable: Array("\u{1}a".utf8)
             case .punctuation: Array("&'+,=!$()@~".utf8)
             case .forbidden: Array("<>:\"|*".utf8)
             case .ending: Array("a. ".utf8)
@@ -54,7 +58,7 @@ struct KeptNames: Sendable, Equatable {
             case .fragment: "a number sign"
             case .percent: "a percent sign"
             case .backslash: "a backslash"
-            case .control: "a control character"
+            case .control, .unwritable: "a control character"
             case .punctuation: "one of & ' + , = ! $ ( ) @ ~"
             case .forbidden: "one of < > : \" | *"
             case .ending: "a dot or a space at the end"
@@ -73,7 +77,8 @@ struct KeptNames: Sendable, Equatable {
             case .fragment: return name.contains(0x23)
             case .percent: return name.contains(0x25)
             case .backslash: return name.contains(0x5C)
-            case .control: return name.contains { $0 < 0x20 || $0 == 0x7F }
+            case .control: return name.contains { [0x09, 0x0A, 0x0D, 0x7F].contains($0) }
+            case .unwritable: return name.contains { $0 < 0x20 && ![0x09, 0x0A, 0x0D].contains($0) }
             case .punctuation: return name.contains { "&'+,=!$()@~".utf8.contains($0) }
             case .forbidden: return name.contains { "<>:\"|*".utf8.contains($0) }
             case .ending: return name.last == 0x2E || name.last == 0x20
@@ -116,7 +121,8 @@ struct KeptNames: Sendable, Equatable {
 extension KeptNames {
     /// What is tried in one name; only what fails is tried apart.
     private static let groups: [[Trait]] = [
-        [.question, .semicolon, .fragment, .percent, .backslash, .punctuation], [.control], [.forbidden, .ending],
+        [.question, .semicolon, .fragment, .percent, .backslash, .punctuation], [.control], [.unwritable],
+        [.forbidden, .ending],
         [.quote, .wide, .composed], [.decomposed], [.bytes],
     ]
     /// Names that some servers take for one; the other one of a trait is one that stands for it there.
@@ -153,6 +159,8 @@ extension KeptNames {
             names.lost = Set(zip(failed, second).filter { !kept.contains($1) }.map(\.0))
         }
         for (trait, pair) in standIns where !pair.allSatisfy(kept.contains) { names.lost.insert(trait) }
+        // Who has another one for a tab has so for all.
+        if names.lost.contains(.control) { names.lost.insert(.unwritable) }
         names.foldsCase = !letters.allSatisfy(kept.contains)
         let isOne = !forms.allSatisfy(kept.contains)
         names.foldsForms = isOne && !names.lost.contains(.composed) && !names.lost.contains(.decomposed)

@@ -179,20 +179,28 @@ struct S3Probe {
         )
     }
 
-    /// Which names are kept; a backslash may be, and bytes that are no text never are.
+    /// Which names are kept.
+    ///
+    /// A backslash has a way of its own, and bytes that are no text are never sent. What XML can't hold some servers list
+    /// garbled among versions, so that what was tried would stay.
     private func keptNames() async throws(ProviderError) -> KeptNames {
-        @Sendable func make(_ name: [UInt8]) async {
-            _ = try? await ask(put(folder + name, KeptNames.sample(for: name)))
+        // What the server refuses, or breaks off at, is not there then.
+        @Sendable func succeeds(_ call: S3Call) async -> Bool {
+            let answer = try? await ask(call)
+            if answer == nil { doubts.count.add(1, ordering: .relaxed) }
+            if case .success? = answer { return true }
+            return false
         }
-        return try await KeptNames.find(except: [.backslash, .bytes]) { names, pairs throws(ProviderError) in
+        @Sendable func make(_ name: [UInt8]) async {
+            _ = await succeeds(put(folder + name, KeptNames.sample(for: name)))
+        }
+        return try await KeptNames.find(except: [.backslash, .bytes, .unwritable]) { names, pairs throws(ProviderError) in
             await withTaskGroup(of: Void.self) { group in
-                // What the server refuses, or breaks off at, is not there then.
                 for name in names { group.addTask { await make(name) } }
                 for pair in pairs {
                     group.addTask {
-                        for name in pair {
-                            // Another one must not answer for it.
-                            if case .success? = try? await client.ask(S3Call("HEAD", folder + name)) { return }
+                        // Another one must not answer for it.
+                        for name in pair where await !succeeds(S3Call("HEAD", folder + name)) {
                             await make(name)
                         }
                     }
@@ -201,10 +209,18 @@ struct S3Probe {
             let there = Set(try await client.list(folder, delimiter: false).objects.map(\.key))
             let inPairs = pairs.joined().filter { there.contains(folder + $0) }
             let read = try await ask(inPairs.map { S3Call("GET", folder + $0) })
-            let own = zip(inPairs, read).filter { name, answer in
-                if case .success(let response) = answer { response.body == KeptNames.sample(for: name) } else { false }
+            var kept = Set(names.filter { there.contains(folder + $0) })
+            for case (let name, .success(let response)) in zip(inPairs, read)
+            where response.body == KeptNames.sample(for: name) {
+                kept.insert(name)
             }
-            return Set(names.filter { there.contains(folder + $0) } + own.map(\.0))
+            for pair in pairs where !pair.allSatisfy(kept.contains) {
+                // When one is deleted the server remembers the other, though its file is gone: that is made again.
+                _ = await succeeds(S3Call("DELETE", folder + pair[0]))
+                await make(pair[1])
+                _ = await succeeds(S3Call("DELETE", folder + pair[1]))
+            }
+            return kept
         }
     }
 

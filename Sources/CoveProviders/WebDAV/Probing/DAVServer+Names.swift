@@ -24,6 +24,13 @@ extension DAVServer {
                 let path = folder.appending(FileName(unchecked: name))
                 if try await provider.send("GET", path).body == KeptNames.sample(for: name) { kept.insert(name) }
             }
+            for pair in pairs where !pair.allSatisfy(kept.contains) {
+                // When one is deleted the server remembers the other, though its file is gone: that is made again.
+                let paths = pair.map { folder.appending(FileName(unchecked: $0)) }
+                _ = try? await provider.send("DELETE", paths[0])
+                await put(pair[1], provider, in: folder)
+                _ = try? await provider.send("DELETE", paths[1])
+            }
             return kept
         }
     }
