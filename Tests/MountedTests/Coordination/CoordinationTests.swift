@@ -42,7 +42,7 @@ extension Mounted {
         }
 
         @Test func `an editor works under a claim for longer than others wait`() async throws {
-            try await Self.coordinated { account in
+            try await Self.coordinated(openTimeout: 8) { account in
                 try account.shell("printf 'edit F\\nnormal Gonew\\n' > $tmp/edits")
                 let holder = try account.start(
                     """
