@@ -39,6 +39,7 @@ import Synchronization
             "append", "count", "follow":
             try await edit(verb, words)
         case "versions", "choose", "resolve", "forget", "recover", "swap", "describe": try await version(verb, words)
+        case "take", "distant", "pictures": try await use(verb, words)
         case "residency":
             let current = try await FileVersion.currentVersionOfItem(at: URL(fileURLWithPath: words[0]))
             say(current.map { $0.hasLocalContents ? "local" : "dataless" } ?? "nothing")

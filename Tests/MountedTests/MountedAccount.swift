@@ -7,6 +7,11 @@ import Testing
 /// Tests of real programs on a real mount, one after the other; `mount-scripts/test` builds what they mount.
 @Suite(.serialized) enum Mounted {}
 
+/// Tests on mounts that mostly wait, for servers or for times to be over: several at once, beside all other tests.
+///
+/// They measure no time, need little of the machine, and change nothing of it.
+@Suite enum MountedInCompany {}
+
 /// A folder mounted by a daemon in its own process.
 final class MountedAccount: Sendable {
     /// Where the test keeps what is not on the mount.

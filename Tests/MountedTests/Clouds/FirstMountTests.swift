@@ -3,7 +3,7 @@ import CoveTestSupport
 import Foundation
 import Testing
 
-extension Mounted {
+extension MountedInCompany {
     /// Mounting an account for the first time, and again without its source.
     struct FirstMountTests {
         /// A source that can't be had at first.

@@ -3,7 +3,7 @@ import CoveTestSupport
 import Foundation
 import Testing
 
-extension Mounted {
+extension MountedInCompany {
     /// Passwords of mounted accounts.
     struct LoginTests {
         /// A server, how it is reached, and the options of `cove login` and `cove mount` for it.

@@ -2,7 +2,7 @@ import CoveTestSupport
 import Foundation
 import Testing
 
-/// A source that devices share, where others can see and put what they like.
+/// A source that devices share, where others can see and put what they like; on a server that many such sources share.
 struct SharedSource: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// False where names with a dot are listed to nobody.
@@ -19,27 +19,40 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
             try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
             return (folder, "dir://\(files)", files)
         },
-        SharedSource(testDescription: "Apache") {
-            let server = try TestServer.apache()
-            return (server, Cloud.apache.address(server.port), server.files)
-        },
-        SharedSource(testDescription: "nginx", showsDotNames: false) {
-            let server = try TestServer.nginx()
-            return (server, Cloud.nginx.address(server.port), server.files)
-        },
-        SharedSource(testDescription: "rclone's WebDAV") {
-            let server = try TestServer.rcloneWebDAV()
-            return (server, Cloud.rcloneWebDAV.address(server.port), server.files)
-        },
-        bucket("SeaweedFS") { try TestServer.seaweedFS() },
-        bucket("rclone's S3") { try TestServer.rcloneS3() },
+        webDAV(.apache) { try SharedServers.apache.get() },
+        webDAV(.nginx, showsDotNames: false) { try SharedServers.nginx.get() },
+        webDAV(.rcloneWebDAV) { try SharedServers.rcloneWebDAV.get() },
+        bucket(.seaweedFS) { try SharedServers.seaweedFS.get() },
+        bucket(.rcloneS3) { try SharedServers.rcloneS3.get() },
     ]
 
-    /// A bucket, whose objects are told and made by requests.
-    private static func bucket(_ name: String, _ server: @escaping @Sendable () throws -> TestServer) -> SharedSource {
-        SharedSource(testDescription: name, plant: "\(curl) --data-binary text -X PUT \"$files/$name\"") {
+    /// A folder of its own on a server.
+    private static func webDAV(
+        _ cloud: Cloud,
+        showsDotNames: Bool = true,
+        _ server: @escaping @Sendable () throws -> TestServer
+    ) -> SharedSource {
+        SharedSource(testDescription: cloud.testDescription, showsDotNames: showsDotNames) {
             let server = try server()
-            return (server, Cloud.s3Address(server.port), "http://127.0.0.1:\(server.port)/\(TestServer.bucket)")
+            let name = UUID().uuidString
+            try server.makeCollection(name)
+            return (server, cloud.address(server.port) + name, "\(server.files)/\(name)")
+        }
+    }
+
+    /// A prefix of its own in a bucket, whose objects are told and made by requests.
+    private static func bucket(
+        _ cloud: Cloud,
+        _ server: @escaping @Sendable () throws -> TestServer
+    ) -> SharedSource {
+        let plant = "\(curl) --data-binary text -X PUT \"$files/$name\""
+        return SharedSource(testDescription: cloud.testDescription, plant: plant) {
+            let server = try server()
+            let name = UUID().uuidString
+            let files = "http://127.0.0.1:\(server.port)/\(TestServer.bucket)/\(name)"
+            // Some servers forget a prefix with its last object.
+            try Command.run("bash", ["-ec", plant], environment: ["files": files, "name": ".cove/standing"])
+            return (server, cloud.address(server.port).replacing("/?", with: "/\(name)?"), files)
         }
     }
 
@@ -74,11 +87,15 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
     /// The hidden items that are left in the tree of a source.
     static func hidden(_ files: String) throws -> [String] {
         let names: [String]
-        if files.hasPrefix("http") {
-            let script = "\(curl) \"$files?list-type=2&max-keys=1000\""
-            let listing = try Command.run("bash", ["-ec", script], environment: ["files": files]).output
-            names = listing.matches(of: /<Key>([^<]*)<\/Key>/).map { String($0.output.1) }
-            #expect(!names.isEmpty && listing.contains("<IsTruncated>false"), "\(listing)")
+        if files.hasPrefix("http"), let slash = files.lastIndex(of: "/") {
+            let prefix = files[files.index(after: slash)...]
+            let script = "\(curl) \"$bucket?list-type=2&max-keys=1000&prefix=$prefix\""
+            let variables = ["bucket": String(files[..<slash]), "prefix": String(prefix)]
+            let listing = try Command.run("bash", ["-ec", script], environment: variables).output
+            let keys = listing.matches(of: /<Key>([^<]*)<\/Key>/).map(\.output.1)
+            #expect(!keys.isEmpty && listing.contains("<IsTruncated>false"), "\(listing)")
+            #expect(keys.allSatisfy { $0.hasPrefix("\(prefix)/") }, "\(listing)")
+            names = keys.map { String($0.dropFirst(prefix.count + 1)) }
         } else {
             names = FileManager.default.enumerator(atPath: files)?.compactMap { $0 as? String } ?? []
         }
@@ -86,4 +103,13 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
             !name.hasPrefix(".cove/") && name.split(separator: "/").contains { $0.hasPrefix(".cove-moving-") }
         }
     }
+}
+
+/// One server of each kind for all sources, from the first that needs it to the end of the tests.
+private enum SharedServers {
+    static let apache = Result { try TestServer.apache() }
+    static let nginx = Result { try TestServer.nginx() }
+    static let rcloneWebDAV = Result { try TestServer.rcloneWebDAV() }
+    static let seaweedFS = Result { try TestServer.seaweedFS() }
+    static let rcloneS3 = Result { try TestServer.rcloneS3() }
 }

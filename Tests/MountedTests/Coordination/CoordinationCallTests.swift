@@ -10,29 +10,47 @@ extension Mounted {
         }
 
         @Test func `every call that makes a name or changes a file asks the claims`() async throws {
-            try await mounted { account in
-                try account.shell("echo old > F; echo beside > G; mkdir d; setfattr -n user.x -v 1 F")
-                let holder = try account.start(Self.holding("--writing F --writing N --deleting d"))
-                try account.waitForMark("held")
-                for name in ["N", "d/n"] {
-                    for call in ["ln -s x", "mkfifo", "ln G", "mkdir", "touch", "ln F", "cp -l G", "cp -s $mnt/G"] {
-                        try account.expectBusy("\(call) \(name)")
-                    }
-                }
-                for call in [
+            let names = ["ln -s x", "mkfifo", "ln G", "mkdir", "touch", "ln F", "cp -l G", "cp -s $PWD/G"]
+            let calls =
+                ["N", "d/n"].flatMap { name in names.map { "\($0) \(name)" } } + [
                     "ln F L", "chmod 600 F", "chown 0:0 F", "touch -c F", "touch -ca F", "setfattr -n user.x -v 2 F",
                     "setfattr -x user.x F", "rm F", "mv F d2", "mv G F", "rmdir d", "mv d e", "mv G d/g", "ln -sf x F",
-                ] {
-                    try account.expectBusy(call)
-                }
+                ]
+            let folder = "echo old > F; echo beside > G; mkdir d; setfattr -n user.x -v 1 F"
+            try await mounted { account in
+                let holder = try Self.hold(calls, account, in: folder)
+                let busy = try Self.ends(account).symmetricDifference(calls.map { "\($0): Device or resource busy" })
+                #expect(busy.isEmpty, "\(busy.sorted())")
                 let unchanged = try account.shell(
-                    "ls; cat G; touch G; ln -s x ok; rm ok; mkfifo ok; rm ok; ln G ok; rm ok"
+                    """
+                    for number in {1..\(calls.count)}; do
+                        cd $mnt/t$number; ls; cat G; touch G; ln -s x ok; rm ok; mkfifo ok; rm ok; ln G ok; rm ok
+                    done
+                    """
                 )
-                #expect(unchanged == "F\nG\nd\nbeside\n")
+                #expect(unchanged == String(repeating: "F\nG\nd\nbeside\n", count: calls.count))
                 try account.shell("touch $tmp/go")
                 #expect(try holder.wait(deadline: 60).status == 0)
-                try account.shell("ln -s x N; ln F L; mkfifo d/n; touch F")
+                try account.shell("cd t1; ln -s x N; ln F L; mkfifo d/n; touch F")
             }
+        }
+
+        /// Makes a folder for each call, and claims what is in all of them; returns when that is granted.
+        private static func hold(_ calls: [String], _ account: MountedAccount, in folder: String) throws -> Command {
+            try (calls.joined(separator: "\n") + "\n")
+                .write(toFile: account.scratch.appending("calls"), atomically: false, encoding: .utf8)
+            try account.shell(
+                "for number in {1..\(calls.count)}; do mkdir $mnt/t$number; cd $mnt/t$number; \(folder); done"
+            )
+            let claims = (1...calls.count).map { "--writing t\($0)/F --writing t\($0)/N --deleting t\($0)/d" }
+            let holder = try account.start(holding(claims.joined(separator: " ")))
+            try account.waitForMark("held")
+            return holder
+        }
+
+        /// How the calls end.
+        private static func ends(_ account: MountedAccount) throws -> Set<String> {
+            Set(try account.shell(all).split(separator: "\n").map(String.init))
         }
 
         /// One call for each way of changing something; `d` is a directory with the file `f`, G and `e` nobody claims.
@@ -63,30 +81,19 @@ extension Mounted {
             """#
 
         @Test func `each call that changes something waits for a claim and fails, and goes on after it`() async throws {
+            let folder = """
+                mkdir d e; echo old | tee F G d/f > /dev/null
+                setfattr -n user.x -v 1 F; setfattr -n user.cove.tags -v 1 d
+                """
             try await mounted { account in
-                try (Self.changes.joined(separator: "\n") + "\n")
-                    .write(toFile: account.scratch.appending("calls"), atomically: false, encoding: .utf8)
-                let numbers = 1...Self.changes.count
-                try account.shell(
-                    """
-                    for number in {1..\(Self.changes.count)}; do
-                        mkdir -p t$number/d t$number/e; cd t$number; echo old | tee F G d/f > /dev/null; cd ..
-                    done
-                    setfattr -n user.x -v 1 t*/F; setfattr -n user.cove.tags -v 1 t*/d
-                    """
-                )
-                let claims = numbers.map { "--writing t\($0)/F --writing t\($0)/N --deleting t\($0)/d" }
-                let holder = try account.start(Self.holding(claims.joined(separator: " ")))
-                try account.waitForMark("held")
-                func ends() throws -> Set<String> {
-                    Set(try account.shell(Self.all).split(separator: "\n").map(String.init))
-                }
-                let busy = try ends().symmetricDifference(Self.changes.map { "\($0): Device or resource busy" })
+                let holder = try Self.hold(Self.changes, account, in: folder)
+                let busy = try Self.ends(account)
+                    .symmetricDifference(Self.changes.map { "\($0): Device or resource busy" })
                 #expect(busy.isEmpty, "\(busy.sorted())")
                 #expect(try account.shell("cat t*/G | sort -u; ls t1") == "old\nF\nG\nd\ne\n")
                 try account.shell("touch $tmp/go")
                 #expect(try holder.wait(deadline: 60).status == 0)
-                let done = try ends().symmetricDifference(Self.changes.map { "\($0): done" })
+                let done = try Self.ends(account).symmetricDifference(Self.changes.map { "\($0): done" })
                 #expect(done.isEmpty, "\(done.sorted())")
             }
         }

@@ -9,9 +9,10 @@ extension Mounted {
     struct CoordinationTests {
         private static func coordinated(
             openTimeout: Int = 20,
+            settle: String = "2s",
             _ body: @escaping @Sendable (MountedAccount) throws -> Void
         ) async throws {
-            try await mounted(options: "presenter-timeout=3,open-timeout=\(openTimeout)") { account in
+            try await mounted(options: "presenter-timeout=3,open-timeout=\(openTimeout),settle=\(settle)") { account in
                 try CoordinationScripts.prepare(account)
                 try account.shell("echo old > F; mkdir d; echo sibling > d/g; echo beside > G")
                 try body(account)
@@ -42,7 +43,7 @@ extension Mounted {
         }
 
         @Test func `an editor works under a claim for longer than others wait`() async throws {
-            try await Self.coordinated { account in
+            try await Self.coordinated(openTimeout: 8) { account in
                 try account.shell("printf 'edit F\\nnormal Gonew\\n' > $tmp/edits")
                 let holder = try account.start(
                     """
@@ -107,7 +108,8 @@ extension Mounted {
         }
 
         @Test func `23. what a program has not saved is saved before others read it`() async throws {
-            try await Self.coordinated { account in
+            // Of what was sent a version would be kept, and told of.
+            try await Self.coordinated(settle: "1h") { account in
                 let (presenter, log) = try account.startPresenter("F", unsaved: "edited")
                 #expect(try account.shell("cat F") == "edited")
                 try waitUntil("it heard the end") { try log().last == "reacquire F" }

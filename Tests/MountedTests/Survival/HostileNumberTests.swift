@@ -3,7 +3,7 @@ import CoveTestSupport
 import Foundation
 import Testing
 
-extension Mounted {
+extension MountedInCompany {
     /// Numbers that a server, a file or a client sends and no sum was made for: none ends the daemon.
     struct HostileNumberTests {
         /// Runs the body, and sees that the daemon from before it is the one after it.
