@@ -32,7 +32,7 @@ final class StormCalls: Sendable {
     private static let usualOfHandles: Set<Errno> = [.stale, .isDirectory]
     /// What they may be told while the source can't be reached, or answers what it should not.
     private static let ofFaults: Set<Errno> = [
-        .hostUnreachable, .timedOut, .keyRejected, .quotaExceeded, .busy, .inputOutput,
+        .hostUnreachable, .timedOut, .connectionReset, .keyRejected, .quotaExceeded, .busy, .inputOutput,
     ]
 
     /// Carries out one call of a program; by name it may never be told ESTALE.

@@ -41,7 +41,7 @@ extension Mounted {
             storm: Storm
         ) async throws {
             let seed = Self.environment["COVE_STORM_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
-            let seconds = Self.seconds ?? 3
+            let seconds = Self.seconds ?? 2.5
             print("storm on \(storm.testDescription): seed \(seed), \(seconds) s")
             try await blocking {
                 let (owner, address, files) = try storm.source.start()
@@ -82,7 +82,9 @@ extension Mounted {
                     throw CommandFailure("seed \(seed): \(error)")
                 }
                 #expect(ledger.writes > 0)
-                if storm.hasKills { #expect(ledger.count(of: "daemons killed") > 0) }
+                if storm.hasKills {
+                    #expect(ledger.count(of: "daemons killed") + ledger.count(of: "accounts killed") > 0)
+                }
                 if storm.hasFaults { #expect(ledger.count(of: "cuts") + ledger.count(of: "bad lines") > 0) }
                 for device in devices { try device.end() }
                 withExtendedLifetime(owner) {}
