@@ -194,7 +194,8 @@ struct S3Probe {
         @Sendable func make(_ name: [UInt8]) async {
             _ = await succeeds(put(folder + name, KeptNames.sample(for: name)))
         }
-        return try await KeptNames.find(except: [.backslash, .bytes, .unwritable]) { names, pairs throws(ProviderError) in
+        let untried: Set<KeptNames.Trait> = [.backslash, .bytes, .unwritable]
+        return try await KeptNames.find(except: untried) { names, pairs throws(ProviderError) in
             await withTaskGroup(of: Void.self) { group in
                 for name in names { group.addTask { await make(name) } }
                 for pair in pairs {

@@ -6,9 +6,9 @@ import Testing
 
 @testable import CoveEngine
 
-/// Several devices at random on one source, and an account of every byte; `mount-scripts/soak storm` runs it.
+/// Several engines at random on one source, and an account of every byte; `mount-scripts/soak storm` runs mounted ones.
 ///
-/// COVE_STORM_SECONDS says how long, COVE_STORM_CLOUD on which source alone, COVE_STORM_SEED repeats what each device chooses,
+/// COVE_STORM_SECONDS says how long, COVE_STORM_CLOUD on which source instead of a folder, COVE_STORM_SEED repeats what each device chooses,
 /// not the timing between them, and COVE_STORM_KEEP is where the states of a storm that failed are kept, with what was done.
 @Suite(.serialized) struct StormTests {
     private static let environment = ProcessInfo.processInfo.environment
@@ -17,13 +17,13 @@ import Testing
     enum Cloud: String, CaseIterable, Sendable { case folder, apache, nginx, rclone, s3 }
 
     private static let clouds = Cloud.allCases.filter { cloud in
-        environment["COVE_STORM_CLOUD"].map { $0 == cloud.rawValue } ?? true
+        cloud.rawValue == environment["COVE_STORM_CLOUD"] ?? "folder"
     }
 
-    @Test(.enabled(if: seconds != nil), arguments: clouds)
+    @Test(arguments: clouds)
     func `a storm of devices loses nothing and leaves nothing hidden`(_ cloud: Cloud) async throws {
         let seed = Self.environment["COVE_STORM_SEED"].flatMap(UInt64.init) ?? .random(in: 0...UInt64(UInt32.max))
-        let seconds = Self.seconds ?? 0
+        let seconds = Self.seconds ?? 2
         print("storm on \(cloud.rawValue): seed \(seed), \(seconds) s")
         try await blocking {
             let folder = try TemporaryDirectory("storm")

@@ -84,7 +84,7 @@ public final class FaultProxy: Sendable {
             Thread.detachNewThread { [self] in
                 var buffer = [UInt8](repeating: 0, count: 1 << 16)
                 _ = read(client, &buffer, buffer.count)
-                _ = Array(answer.utf8).withUnsafeBytes { write(client, $0.baseAddress, $0.count) }
+                _ = Array(answer.utf8).withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
                 forget([client])
             }
             return

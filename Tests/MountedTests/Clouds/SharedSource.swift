@@ -12,14 +12,17 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
     /// What keeps it, its address, and the folder with its items, or where they are served.
     let start: @Sendable () throws -> (owner: AnyObject, address: String, files: String)
 
+    static let folder = SharedSource(testDescription: "a folder") {
+        let folder = try TemporaryDirectory("shared")
+        let files = folder.appending("files")
+        try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
+        return (folder, "dir://\(files)", files)
+    }
+
+    static let apache = webDAV(.apache) { try SharedServers.apache.get() }
+
     static let all = [
-        SharedSource(testDescription: "a folder") {
-            let folder = try TemporaryDirectory("shared")
-            let files = folder.appending("files")
-            try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
-            return (folder, "dir://\(files)", files)
-        },
-        webDAV(.apache) { try SharedServers.apache.get() },
+        folder, apache,
         webDAV(.nginx, showsDotNames: false) { try SharedServers.nginx.get() },
         webDAV(.rcloneWebDAV) { try SharedServers.rcloneWebDAV.get() },
         bucket(.seaweedFS) { try SharedServers.seaweedFS.get() },
@@ -86,22 +89,72 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
 
     /// The hidden items that are left in the tree of a source.
     static func hidden(_ files: String) throws -> [String] {
-        let names: [String]
-        if files.hasPrefix("http"), let slash = files.lastIndex(of: "/") {
-            let prefix = files[files.index(after: slash)...]
-            let script = "\(curl) \"$bucket?list-type=2&max-keys=1000&prefix=$prefix\""
-            let variables = ["bucket": String(files[..<slash]), "prefix": String(prefix)]
-            let listing = try Command.run("bash", ["-ec", script], environment: variables).output
-            let keys = listing.matches(of: /<Key>([^<]*)<\/Key>/).map(\.output.1)
-            #expect(!keys.isEmpty && listing.contains("<IsTruncated>false"), "\(listing)")
-            #expect(keys.allSatisfy { $0.hasPrefix("\(prefix)/") }, "\(listing)")
-            names = keys.map { String($0.dropFirst(prefix.count + 1)) }
-        } else {
-            names = FileManager.default.enumerator(atPath: files)?.compactMap { $0 as? String } ?? []
-        }
-        return names.filter { name in
+        try names(files).filter { name in
             !name.hasPrefix(".cove/") && name.split(separator: "/").contains { $0.hasPrefix(".cove-moving-") }
         }
+    }
+
+    /// The names of all that a source has; of a bucket those of its objects.
+    static func names(_ files: String) throws -> [String] {
+        guard files.hasPrefix("http") else {
+            return FileManager.default.enumerator(atPath: files)?.compactMap { $0 as? String } ?? []
+        }
+        let slash = try #require(files.lastIndex(of: "/"))
+        let (bucket, prefix) = (String(files[..<slash]), files[files.index(after: slash)...] + "/")
+        var names: [String] = []
+        var query = "list-type=2&max-keys=1000&prefix=\(prefix)"
+        while true {
+            let script = "\(curl) \"$bucket?$query\""
+            let variables = ["bucket": bucket, "query": query]
+            let listing = try Command.run("bash", ["-ec", script], environment: variables).output
+            let keys = listing.matches(of: /<Key>([^<]*)<\/Key>/).map(\.output.1)
+            #expect(keys.allSatisfy { $0.hasPrefix(prefix) }, "\(listing)")
+            names += keys.map { String($0.dropFirst(prefix.count)) }
+            if listing.contains("<IsTruncated>false") { break }
+            let token = listing.firstMatch(of: /<NextContinuationToken>([^<]*)</)?.output.1
+            let next = encoded(String(try #require(token, "\(listing)")))
+            query = "continuation-token=\(next)&list-type=2&max-keys=1000&prefix=\(prefix)"
+        }
+        #expect(!names.isEmpty)
+        return names
+    }
+
+    /// All files of a source with their bytes and all directories, without Cove's own names.
+    static func snapshot(_ files: String) throws -> [String: [UInt8]?] {
+        guard files.hasPrefix("http") else { return try SourceFolder(files).snapshot() }
+        var result: [String: [UInt8]?] = [:]
+        let folder = try TemporaryDirectory("objects")
+        var requests = ""
+        var objects: [String] = []
+        for name in try Self.names(files) {
+            let parts = name.split(separator: "/")
+            let shown = parts.prefix { !$0.hasPrefix(".cove") }
+            for depth in shown.indices.dropLast() { result[shown[...depth].joined(separator: "/")] = .some(nil) }
+            // An object of Cove's own may stand for the directory that it is in.
+            if shown.count < parts.count || name.hasSuffix("/") {
+                if !shown.isEmpty { result[shown.joined(separator: "/")] = .some(nil) }
+                continue
+            }
+            requests += "url = \"\(files)/\(encoded(name, "/"))\"\noutput = \"\(folder.path)/\(objects.count)\"\n"
+            objects.append(name)
+        }
+        try requests.write(toFile: folder.appending("requests"), atomically: false, encoding: .utf8)
+        if !objects.isEmpty {
+            let script = "\(curl) --config \"$requests\""
+            try Command.run("bash", ["-ec", script], environment: ["requests": folder.appending("requests")])
+        }
+        for (index, name) in objects.enumerated() {
+            result[name] = try Array(Data(contentsOf: URL(fileURLWithPath: folder.appending("\(index)"))))
+        }
+        return result
+    }
+
+    /// A name as an address has it.
+    private static func encoded(_ name: String, _ allowed: String = "") -> String {
+        let plain = CharacterSet(charactersIn: "-._~\(allowed)").union(
+            CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+        )
+        return name.addingPercentEncoding(withAllowedCharacters: plain) ?? name
     }
 }
 
