@@ -30,6 +30,9 @@ public struct AccountStatus: Codable, Sendable, Equatable {
     public var weaknesses: [String]
     /// Why nothing was sent for more than a minute though the source answers.
     public var standstill: Standstill?
+    /// What has waited for more than a minute while others were sent, without a reason that the status tells otherwise;
+    /// nil for nothing.
+    public var heldUp: [Standstill]?
 
     /// Makes a status.
     public init(
@@ -47,7 +50,8 @@ public struct AccountStatus: Codable, Sendable, Equatable {
         residentBytes: Int64,
         cacheLimit: Int64,
         weaknesses: [String],
-        standstill: Standstill? = nil
+        standstill: Standstill? = nil,
+        heldUp: [Standstill]? = nil
     ) {
         self.account = account
         self.source = source
@@ -64,16 +68,17 @@ public struct AccountStatus: Codable, Sendable, Equatable {
         self.cacheLimit = cacheLimit
         self.weaknesses = weaknesses
         self.standstill = standstill
+        self.heldUp = heldUp
     }
 }
 
-/// A queue that makes no progress while the source answers.
+/// What waits to be sent and makes no progress while the source answers.
 public struct Standstill: Codable, Sendable, Equatable {
-    /// What waits longest, relative to the mount point.
+    /// What waits, relative to the mount point; of a queue that stands still, what waits longest.
     public var path: String
     /// What it waits for.
     public var reason: String
-    /// For how long nothing was sent.
+    /// For how long nothing was sent, or how long it was seen to wait.
     public var seconds: Double
 
     /// Makes one.

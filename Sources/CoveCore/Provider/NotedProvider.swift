@@ -54,6 +54,11 @@ public final class NotedProvider: Provider {
         }
     }
 
+    /// Asks for moves that go on.
+    public func movesUnderway() async throws(ProviderError) -> [DirectoryMove]? {
+        try await noting([]) { () throws(ProviderError) in try await base.movesUnderway() }
+    }
+
     /// Asks for changes.
     public func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes {
         try await noting([]) { () throws(ProviderError) in try await base.changes(since: anchor) }

@@ -63,6 +63,9 @@ public protocol Provider: Sendable {
         name: FileName
     ) async throws(ProviderError) -> RemoteItem
 
+    /// The moves of directories that go on now: neither place shows all of one; nil where a directory moves at once.
+    func movesUnderway() async throws(ProviderError) -> [DirectoryMove]?
+
     /// Copies one version on the remote side to a name that must be free.
     func copy(
         _ item: RemoteReference,

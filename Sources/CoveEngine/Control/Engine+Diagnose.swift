@@ -77,6 +77,17 @@ extension Engine {
         if status.state == "waiting-for-approval", let reason = status.reason {
             findings.append(DoctorFinding(check: "deletions", level: "warning", message: reason, remedy: nil))
         }
+        findings += queueFindings(status)
+        for weakness in status.weaknesses {
+            findings.append(DoctorFinding(check: "source", level: "warning", message: weakness, remedy: nil))
+        }
+        findings += await hiddenItems()
+        return findings + databasesBesideDocuments()
+    }
+
+    /// What stands still, and what others go before.
+    func queueFindings(_ status: AccountStatus) -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
         if let standstill = status.standstill {
             let minutes = Int64(saturating: standstill.seconds / 60)
             findings.append(
@@ -89,11 +100,13 @@ extension Engine {
                 )
             )
         }
-        for weakness in status.weaknesses {
-            findings.append(DoctorFinding(check: "source", level: "warning", message: weakness, remedy: nil))
+        for late in status.heldUp ?? [] {
+            let minutes = Int64(saturating: late.seconds / 60)
+            let message = "\(late.path) waits for \(minutes) min, while others are sent: \(late.reason)"
+            let remedy = "see what keeps it; `cove sync` tries again now"
+            findings.append(DoctorFinding(check: "queue", level: "warning", message: message, remedy: remedy))
         }
-        findings += await hiddenItems()
-        return findings + databasesBesideDocuments()
+        return findings
     }
 
     private func hiddenItems() async -> [DoctorFinding] {

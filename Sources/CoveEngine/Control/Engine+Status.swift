@@ -172,7 +172,8 @@ extension Engine {
             residentBytes: residentBytes.load(ordering: .relaxed),
             cacheLimit: cacheLimit,
             weaknesses: weaknesses(),
-            standstill: shared.standstill
+            standstill: shared.standstill,
+            heldUp: shared.heldUp.isEmpty ? nil : shared.heldUp
         )
     }
 

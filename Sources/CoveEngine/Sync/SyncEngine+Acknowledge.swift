@@ -201,7 +201,7 @@ extension SyncEngine {
         if let place, place.path.name?.isPassing == true,
             let pause = try await restBeforeLook(for: plan.entry.document, at: place, in: parent)
         {
-            return .later(pause, because: "it is looked for at the source")
+            return .later(pause, because: .sought)
         }
         let result = try await makeAnew(entry: plan.entry.id, plan.entry.document)
         // What has its old name there was taken for this document.

@@ -158,7 +158,7 @@ extension SyncEngine {
                     try await endDeletion(id, place: nil)
                 }
             } else if try await !sendDeletion(id) {
-                return .later(.milliseconds(200), because: "what was deleted before is looked for at the source")
+                return .later(.milliseconds(200), because: .deletedSought)
             }
         }
         return .later(.zero)

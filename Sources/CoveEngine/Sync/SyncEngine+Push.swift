@@ -8,7 +8,7 @@ extension SyncEngine {
         /// Nothing differs any more, or it was sent.
         case done
         /// Look again after so long; what is in the way until then.
-        case later(TimeSpan, because: String = "it is being changed")
+        case later(TimeSpan, because: WaitReason = .beingChanged)
         /// It did not work out; look again after so long, and count the attempt.
         case retry(after: TimeSpan)
         /// Something else has come in the way since it was chosen.
@@ -198,10 +198,10 @@ extension SyncEngine {
         }
         // A program still reads the bytes that these would replace.
         if engine.departing.needs(plan.entry.document) {
-            return .later(.milliseconds(500), because: "a program still reads its bytes, which are only at the source")
+            return .later(.milliseconds(500), because: .stillRead)
         }
         let rest = try await engine.onContentQueue { () throws(Errno) in try engine.databaseRest(beside: plan.entry) }
-        if rest > .zero { return .later(rest, because: "the log of a database beside it is in use") }
+        if rest > .zero { return .later(rest, because: .databaseLog) }
         let progress = shared.withLock { $0.claims.progress(of: plan.entry.document) } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
             let outcome = try engine.beginSnapshot(
@@ -223,7 +223,7 @@ extension SyncEngine {
         }
         switch outcome {
         case .busy(let pause):
-            return .later(max(pause, .milliseconds(20)), because: "a program has it open for writing, or claims it")
+            return .later(max(pause, .milliseconds(20)), because: .openOrClaimed)
         case .incomplete:
             do throws(Errno) {
                 try await engine.materialize(plan.row.id)

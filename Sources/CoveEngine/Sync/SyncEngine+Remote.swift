@@ -131,6 +131,7 @@ extension SyncEngine {
         let engine = engine
         var names: Set<[UInt8]> = []
         var below: [RemoteChange] = []
+        var newcomers: [RemoteItem] = []
         var page: Page?
         let time = System.monotonic()
         repeat {
@@ -145,11 +146,14 @@ extension SyncEngine {
             }
             names.formUnion(listing.items.map(\.name))
             let items = listing.items
-            let changed = try await engine.onContentQueue { () throws(Errno) in
+            let room = Self.mostNewcomers - newcomers.count
+            let (changed, new) = try await engine.onContentQueue { () throws(Errno) in
                 try engine.catalog.read { database throws(Errno) in
-                    try self.different(items, from: directory, database)
+                    let different = try self.different(items, from: directory, database)
+                    return try self.split(different, in: directory, upTo: room, database)
                 }
             }
+            newcomers += new
             var unseen: Set<RemotePath> = []
             for path in changedBelow(changed, in: reference.path) {
                 let failures = failedListings
@@ -165,11 +169,12 @@ extension SyncEngine {
             page = listing.next
         } while page != nil
         try await forgetProblems(at: reference.path, except: names)
-        return below + (try await missing(names, from: directory, at: reference.path))
+        let gone = try await missing(names, from: directory, at: reference.path)
+        return below + (try await take(newcomers, into: directory, at: reference, gone, seen: time))
     }
 
     /// What the catalog has at a directory of the provider, and a listing has not.
-    private func missing(
+    func missing(
         _ seen: Set<[UInt8]>,
         from directory: ItemID,
         at path: RemotePath
@@ -280,7 +285,7 @@ extension SyncEngine {
                 case .removeTree(let entry):
                     switch await takeRenamed(entry, seen: seen) {
                     case .renamed: continue
-                    case .later: return
+                    case .later, .claimed: return
                     case .gone: break
                     }
                     guard await mayRemove([entry]) else { return }

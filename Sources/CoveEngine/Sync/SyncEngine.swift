@@ -35,6 +35,8 @@ actor SyncEngine {
         var sent = 0
         var progress = Progress()
         var standstill: Standstill?
+        /// Rows that others go before.
+        var heldUp: [Standstill] = []
         /// Hidden items at the provider that nothing here stands for, and when they were first seen.
         var strays = Strays()
     }
@@ -77,6 +79,8 @@ actor SyncEngine {
     )
     /// How often rows were to be looked at again at once.
     var eager: [QueueKey: Int] = [:]
+    /// Rows that are not sent, and since when that is seen.
+    var watched: [QueueKey: WatchedRow] = [:]
     /// How often documents were not there to be moved aside.
     var missing: [DocumentID: Int] = [:]
     /// How often documents were looked for whose directories may be elsewhere.
@@ -90,7 +94,7 @@ actor SyncEngine {
     var claimWaiters: [CheckedContinuation<Void, Never>] = []
     var endedClaims = 0
     /// Nothing is sent before the provider's changes since the last connection were taken in.
-    private var hasPolled = false
+    private(set) var hasPolled = false
     /// Directories that were moved at the provider lately: changes told of their old places are not lost.
     var recentMoves: [(from: RemotePath, to: RemotePath, time: MonotonicTime)] = []
     /// Changes that could not be taken in.

@@ -1,4 +1,4 @@
-internal import CoveCore
+public import CoveCore
 internal import Synchronization
 
 /// A move of a directory of which nobody has seen the end.
@@ -16,6 +16,12 @@ struct S3Move: Sendable {
     func concerns(_ path: RemotePath) -> Bool {
         [from, to].contains { $0.parent == path || path.isInside($0) }
     }
+}
+
+/// A move that a note tells of, and since when this device knows.
+struct S3ForeignMove: Sendable {
+    var move: DirectoryMove
+    var since: MonotonicTime
 }
 
 /// Moving directories: all copies first, then the deletion of what was copied, under a note that survives a crash.
@@ -72,13 +78,39 @@ extension S3Provider {
     func findMoves() async throws(ProviderError) {
         try await client.eachPage(of: notes) { listing throws(ProviderError) in
             for object in listing.objects where unfinishedMoves.count < Self.mostMoves {
-                guard let headers = try await client.head(object.key)?.headers,
-                    let source = headers[Self.fromHeader].flatMap({ PercentEncoding.decode($0.utf8) }),
-                    let target = headers[Self.toHeader].flatMap({ PercentEncoding.decode($0.utf8) })
-                else { continue }
-                note(S3Move(from: RemotePath(unchecked: source), to: RemotePath(unchecked: target), note: object.key))
+                if let move = try await move(of: object.key) { note(move) }
             }
         }
+    }
+
+    /// What a note tells of.
+    private func move(of note: [UInt8]) async throws(ProviderError) -> S3Move? {
+        guard let headers = try await client.head(note)?.headers,
+            let source = headers[Self.fromHeader].flatMap({ PercentEncoding.decode($0.utf8) }),
+            let target = headers[Self.toHeader].flatMap({ PercentEncoding.decode($0.utf8) })
+        else { return nil }
+        return S3Move(from: RemotePath(unchecked: source), to: RemotePath(unchecked: target), note: note)
+    }
+
+    /// For so long a move of another device is waited for, which may never come back.
+    static let patience = TimeSpan.seconds(600)
+
+    /// The moves that go on, whichever device makes them.
+    public func movesUnderway() async throws(ProviderError) -> [DirectoryMove]? {
+        let known = foreignMoves
+        let now = System.monotonic()
+        var found: [[UInt8]: S3ForeignMove] = [:]
+        try await client.eachPage(of: notes) { listing throws(ProviderError) in
+            for object in listing.objects where found.count < Self.mostMoves {
+                if let foreign = known[object.key] {
+                    found[object.key] = foreign
+                } else if let move = try await move(of: object.key) {
+                    found[object.key] = S3ForeignMove(move: DirectoryMove(from: move.from, to: move.to), since: now)
+                }
+            }
+        }
+        foreignMoves = found
+        return found.values.filter { now - $0.since < Self.patience }.map(\.move)
     }
 
     /// Finishes all moves that were cut off.

@@ -39,6 +39,8 @@ public final class S3Provider: Provider {
         var sweeps: Set<TimeSpan> = []
         /// Moves of directories that may have been cut off.
         var unfinished: [S3Move] = []
+        /// Moves that go on, by their notes.
+        var foreignMoves: [[UInt8]: S3ForeignMove] = [:]
         var moving: Task<Void, Never>?
     }
 
@@ -211,6 +213,12 @@ public final class S3Provider: Provider {
     // MARK: moves that were cut off
 
     var unfinishedMoves: [S3Move] { state.withLock { $0.unfinished.filter { !$0.isActive } } }
+
+    /// The moves that were known to go on, by their notes, when it was looked last.
+    var foreignMoves: [[UInt8]: S3ForeignMove] {
+        get { state.withLock { $0.foreignMoves } }
+        set { state.withLock { $0.foreignMoves = newValue } }
+    }
 
     func begin(_ move: S3Move) {
         note(move)

@@ -169,6 +169,12 @@ public final class SimulatedLink: Provider {
         return try await base.versions(of: item)
     }
 
+    /// Asks for moves that go on after the latency.
+    public func movesUnderway() async throws(ProviderError) -> [DirectoryMove]? {
+        try await travel()
+        return try await base.movesUnderway()
+    }
+
     /// Fetches an earlier content after the latency; for trying things out its bandwidth doesn't matter.
     public func fetch(
         _ version: RemoteVersion,

@@ -39,6 +39,10 @@ extension CommandTable {
             let time = Units.duration(standstill.seconds)
             row("standstill", "nothing was sent for \(time): \(standstill.path): \(standstill.reason)", colour: "31")
         }
+        for late in status.heldUp ?? [] {
+            let time = Units.duration(late.seconds)
+            row("held up", "for \(time), while others are sent: \(late.path): \(late.reason)", colour: "33")
+        }
         row("on disk", "\(Units.size(status.residentBytes)) of at most \(Units.size(status.cacheLimit))")
         for transfer in status.transfers {
             let percent = transfer.totalBytes > 0 ? transfer.doneBytes * 100 / transfer.totalBytes : 0

@@ -23,7 +23,8 @@ public enum AccountInterface {
           retryInSeconds: ?float
         )
 
-        # Nothing was sent for so long though the source answers: what waits longest, and for what.
+        # Nothing was sent for so long though the source answers: what waits longest, and for what. As heldUp, what has
+        # waited for so long while others were sent.
         type Standstill (
           path: string,
           reason: string,
@@ -47,7 +48,8 @@ public enum AccountInterface {
           residentBytes: int,
           cacheLimit: int,
           weaknesses: []string,
-          standstill: ?Standstill
+          standstill: ?Standstill,
+          heldUp: ?[]Standstill
         )
 
         type Counters (

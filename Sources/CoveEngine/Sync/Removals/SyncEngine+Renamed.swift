@@ -7,7 +7,7 @@ internal import Synchronization
 /// rename when most of what was in the one is in the other; then both are listed again, and what differs comes in.
 extension SyncEngine {
     /// Listings that are spent on this at once.
-    private static let renameLooks = 64
+    static let renameLooks = 64
 
     /// Entries are looked at that are among so many of the youngest.
     private static let renameWindow: Int64 = 20_000
@@ -20,6 +20,8 @@ extension SyncEngine {
         case gone
         /// It was renamed, which is taken in.
         case renamed
+        /// It was renamed, which is taken in when the claim on it ends.
+        case claimed
         /// Whether it was renamed can't be said now, or can't be taken in: it is looked at again without being asked for.
         case later
     }
@@ -106,34 +108,42 @@ extension SyncEngine {
     func takeRenamed(_ entries: [Int64]) async -> [Int64] {
         var gone: [Int64] = []
         var looks = Self.renameLooks
-        for id in entries where await takeRenamed(id, seen: nil, &looks) == .gone { gone.append(id) }
+        for id in entries where await takeRenamed(id, seen: nil, &looks).whereabouts == .gone { gone.append(id) }
         return gone
     }
 
     /// The same for one directory; something else was found in its place at that time.
     func takeRenamed(_ entry: Int64, seen: MonotonicTime) async -> Whereabouts {
         var looks = Self.renameLooks
-        return await takeRenamed(entry, seen: seen, &looks)
+        return await takeRenamed(entry, seen: seen, &looks).whereabouts
     }
 
-    private func takeRenamed(_ id: Int64, seen: MonotonicTime?, _ looks: inout Int) async -> Whereabouts {
-        guard looks > 0 else { return .gone }
+    /// The same for one directory, which may also be one of those that are to be shown at some places, and are not yet.
+    ///
+    /// Tells the name that it has, where that was found out.
+    func takeRenamed(
+        _ id: Int64,
+        seen: MonotonicTime?,
+        _ looks: inout Int,
+        orAt places: [Place] = []
+    ) async -> (whereabouts: Whereabouts, place: Place?) {
+        guard looks > 0 else { return (.gone, nil) }
         let engine = engine
         let found = try? await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
                 try self.successors(of: id, database)
             }
         }
-        guard let (directory, old, candidates) = found ?? nil else { return .gone }
+        guard let (directory, old, appeared) = found ?? nil else { return (.gone, nil) }
         looks -= 1
-        for candidate in candidates where looks > 0 {
+        for candidate in places + appeared.map(\.place) where looks > 0 {
             looks -= 1
             do throws(ProviderError) {
                 let (there, path) = try await look(for: candidate.name, in: candidate.parent)
                 guard let there, let path, there.kind == .directory else { continue }
                 let place = path.appending(FileName(unchecked: candidate.name))
                 guard try await isSame(directory, RemoteReference(id: there.id, path: place)) else { continue }
-                guard let seen = if let seen { seen } else { await confirmGone(id) } else { return .later }
+                guard let seen = if let seen { seen } else { await confirmGone(id) } else { return (.later, candidate) }
                 let transition = Transition(
                     kind: .move(entry: id, parent: candidate.parent, name: candidate.name),
                     remote: there,
@@ -143,15 +153,15 @@ extension SyncEngine {
                     self?.enqueue([.removed(old)], seen: .distantPast)
                 }
                 switch showing {
-                case .claimed: return .later
+                case .claimed: return (.claimed, candidate)
                 case .overtaken:
                     enqueueLater(.removed(old))
-                    return .later
+                    return (.later, candidate)
                 case .shown:
                     engine.log.debug("\(old) is \(place) now")
                     noteMove(old, place)
                     listMoved(candidate.name, path)
-                    return .renamed
+                    return (.renamed, candidate)
                 }
             } catch {
                 engine.log.info("\(old): looking for where it went: \(error)")
@@ -160,10 +170,10 @@ extension SyncEngine {
                 // Nothing is gone before it was seen that it is not there.
                 if error.parksAccount { disconnect(error) }
                 mustFindMissingAgain()
-                return .later
+                return (.later, candidate)
             }
         }
-        return .gone
+        return (.gone, nil)
     }
 
     /// The directories that may be what became of one, the likeliest first; nil where nothing of it would be kept.
@@ -179,7 +189,7 @@ extension SyncEngine {
     }
 
     /// The entry of a directory of which something would be kept if it was only renamed.
-    private nonisolated func renamable(_ id: Int64, _ database: Database) throws(Errno) -> EntryRow? {
+    nonisolated func renamable(_ id: Int64, _ database: Database) throws(Errno) -> EntryRow? {
         guard let entry = try database.entry(id: id), entry.isUploaded, !entry.isMoved,
             try database.item(entry.item)?.kind == .directory, try database.hasUploadedEntries(entry.item)
         else { return nil }

@@ -101,7 +101,7 @@ struct CatalogQueue: QueueView {
         else { return .ready(QueueNeeds()) }
         if let place = departed.entries[id], try isBeingRewritten(place) { return rewritten }
         if row.stamp > settled, engine.live.isWritable(item.id) {
-            return .rest(row.stamp - settled, "a program has it open for writing")
+            return .rest(row.stamp - settled, .openForWriting)
         }
         let target = try database.remoteChain(of: entry.parent)
         if let missing = target.missing { return try wait(forFolder: missing, now) }
@@ -155,7 +155,7 @@ struct CatalogQueue: QueueView {
 
     private func wait(forFolder folder: ItemID, _ now: Timestamp) throws(Errno) -> QueueFinding {
         guard let entry = try database.entry(ofDirectory: folder), try database.journalRow(entry.id) != nil else {
-            return .rest(Schedule.doubtfulRest, "its folder is not at the source and does not wait to be sent")
+            return .rest(Schedule.doubtfulRest, .lostFolder)
         }
         return try wait(for: entry, .folder, now)
     }
@@ -166,7 +166,7 @@ struct CatalogQueue: QueueView {
         else { return .ready(QueueNeeds()) }
         if let place = departed.trash[id], try isBeingRewritten(place) { return rewritten }
         if engine.departing.needs(document) {
-            return .rest(.milliseconds(500), "a program still reads its bytes, which are only at the source")
+            return .rest(.milliseconds(500), .stillRead)
         }
         var needs = QueueNeeds(path: Set(try database.remoteAncestry(of: parent)))
         if let sent = try database.underway(document) {
@@ -179,7 +179,7 @@ struct CatalogQueue: QueueView {
     }
 
     private var rewritten: QueueFinding {
-        .rest(.milliseconds(200), "a program is writing the file that takes its place")
+        .rest(.milliseconds(200), .successor)
     }
 
     /// True while a file that may take over a departed document's name is being written.

@@ -45,7 +45,7 @@ enum QueueFinding: Sendable {
     /// Another row is to be sent before it.
     case after(QueueRow, QueueTime, QueueObstacle)
     /// It is to be looked at again in a while.
-    case rest(TimeSpan, String)
+    case rest(TimeSpan, WaitReason)
 }
 
 /// When a row may go by its own times.

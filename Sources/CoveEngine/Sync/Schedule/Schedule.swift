@@ -20,7 +20,7 @@ struct Schedule: Sendable {
     struct Rest: Sendable, Equatable {
         var until: Timestamp
         var stamp: Timestamp
-        var reason: String
+        var reason: WaitReason
     }
 
     private(set) var rests: [QueueKey: Rest] = [:]
@@ -108,11 +108,11 @@ struct Schedule: Sendable {
             case .after(let next, let time, let way):
                 chain.append((current, way == .name))
                 if case .at(let due) = time {
-                    return stepAside(chain, reserve) ?? resting(row, until: due, "another change goes first")
+                    return stepAside(chain, reserve) ?? resting(row, until: due, .otherChange)
                 }
                 if time == .unknown {
                     return stepAside(chain, reserve)
-                        ?? resting(row, until: now + Schedule.doubtfulRest, "another change goes first")
+                        ?? resting(row, until: now + Schedule.doubtfulRest, .otherChange)
                 }
                 obstacle = next
             }
@@ -125,7 +125,7 @@ struct Schedule: Sendable {
             }
             if chain.count >= Schedule.longestChain || chain.contains(where: { $0.row.key == obstacle.key }) {
                 return stepAside(chain, reserve)
-                    ?? resting(row, until: now + Schedule.doubtfulRest, "changes wait for each other")
+                    ?? resting(row, until: now + Schedule.doubtfulRest, .ring)
             }
             current = obstacle
         }
@@ -145,7 +145,7 @@ struct Schedule: Sendable {
         return last
     }
 
-    private mutating func resting(_ row: QueueRow, until time: Timestamp, _ reason: String) -> QueueRow? {
+    private mutating func resting(_ row: QueueRow, until time: Timestamp, _ reason: WaitReason) -> QueueRow? {
         // Blocked where it could have been moved aside: nothing is to rest.
         if blocked[row.key] == nil { rest(row, until: time, reason) }
         return nil
@@ -159,7 +159,7 @@ struct Schedule: Sendable {
 
     /// Has a row looked at again at some time, or once it changed; false when too many rest already.
     @discardableResult
-    mutating func rest(_ row: QueueRow, until time: Timestamp, _ reason: String) -> Bool {
+    mutating func rest(_ row: QueueRow, until time: Timestamp, _ reason: WaitReason) -> Bool {
         guard !isFull || rests[row.key] != nil else { return false }
         rests[row.key] = Rest(until: time, stamp: row.stamp, reason: reason)
         return true

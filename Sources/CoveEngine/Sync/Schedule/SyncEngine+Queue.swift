@@ -22,7 +22,7 @@ extension SyncEngine {
                 let queue = CatalogQueue(
                     engine: engine,
                     database: database,
-                    settled: max(now - configuration.settleTime, forced),
+                    settled: settled(now),
                     newSettled: max(now - configuration.newSettleTime, forced),
                     holdsDeletions: holdsDeletions,
                     departed: departed(now)
@@ -37,7 +37,10 @@ extension SyncEngine {
                 if weight < slots { next = try queue.nextTime(after: now, configuration) }
                 return rows
             }
-            for row in rows { start(row) }
+            for row in rows {
+                noteOvertaken(by: row)
+                start(row)
+            }
             let isStill = rows.isEmpty && activePushes == 0
             if isStill, next == nil && schedule.nextRest == nil || now - lastRevival > .seconds(60) {
                 lastRevival = now
@@ -49,6 +52,11 @@ extension SyncEngine {
         }
         if let rest = schedule.nextRest { next = min(next ?? rest, rest) }
         if let next { alarm(at: max(next, now + .milliseconds(1)), now: now) }
+    }
+
+    /// What was changed up to this moment has settled.
+    func settled(_ now: Timestamp) -> Timestamp {
+        max(now - engine.configuration.settleTime, forcedBefore - .milliseconds(1))
     }
 
     /// The names whose document may still be taken over.
@@ -128,7 +136,7 @@ extension SyncEngine {
     }
 
     /// Has a row looked at again after a while, without a commit where that can be.
-    func postpone(_ row: QueueRow, _ pause: TimeSpan, _ reason: String) {
+    func postpone(_ row: QueueRow, _ pause: TimeSpan, _ reason: WaitReason) {
         var pause = pause
         if pause <= .zero {
             // At once; but what that leads nowhere takes no more and more turns.
@@ -149,7 +157,7 @@ extension SyncEngine {
     }
 
     /// What was chosen can't go after all: something has changed since.
-    func block(_ row: QueueRow) { postpone(row, SyncEngine.blockedRest, "another change goes first") }
+    func block(_ row: QueueRow) { postpone(row, SyncEngine.blockedRest, .otherChange) }
 
     /// The source asks for patience: everything rests, and nothing counts as failed.
     func throttle(_ row: QueueRow, _ pause: TimeSpan?) {
@@ -157,7 +165,7 @@ extension SyncEngine {
         let pause = min(max(pause ?? .seconds(1), .milliseconds(100)), SyncEngine.longestPause)
         throttledUntil = max(throttledUntil, now + pause)
         pushLimit.refused(now)
-        postpone(row, pause, "\(ProviderError.throttled(retryAfter: nil))")
+        postpone(row, pause, .throttled)
         alarm(at: throttledUntil, now: now)
     }
 }

@@ -1,7 +1,7 @@
 internal import CoveCore
 internal import Synchronization
 
-/// Noticing that nothing is sent though the source answers, and saying why.
+/// Noticing that nothing is sent though the source answers, and saying why: the row and the reason.
 extension SyncEngine {
     /// What showed last that sending goes on.
     struct Progress: Sendable {
@@ -19,10 +19,17 @@ extension SyncEngine {
             return true
         }
         guard isDue else { return }
+        Task { await self.lookForStandstill(now) }
+    }
+
+    /// Notes what stands still, and what others go before.
+    func lookForStandstill(_ now: MonotonicTime) {
         let counters = engine.counters
-        let waits = try? engine.catalog.read { database throws(Errno) in try database.waitsToBeSent() }
-        let isStill = shared.withLock { state in
-            let isHeld = !state.isConnected || state.isPaused || state.heldRemovals > 0 || state.heldDeletions > 0
+        let holdsDeletions = shared.withLock { $0.heldDeletions > 0 }
+        let waits = try? engine.catalog.read { database throws(Errno) in
+            try database.waitsToBeSent(withDeletions: !holdsDeletions)
+        }
+        let found = shared.withLock { state -> (isWaiting: Bool, isStill: Bool) in
             let mark: [Int64] = [
                 counters.bytesUploaded.load(ordering: .relaxed),
                 Int64(counters.contentUpdates.load(ordering: .relaxed)),
@@ -31,90 +38,144 @@ extension SyncEngine {
                 Int64(state.sent),
                 state.claims.transfers.reduce(0) { $0 &+ $1.progress.sent.load(ordering: .relaxed) },
             ]
-            guard waits == true, !isHeld, mark == state.progress.mark else {
+            let isWaiting = waits == true && state.isConnected && !state.isPaused
+            if !isWaiting { state.heldUp = [] }
+            guard isWaiting, mark == state.progress.mark else {
                 state.progress.mark = mark
                 state.progress.since = now
                 state.standstill = nil
-                return false
+                return (isWaiting, false)
             }
-            return now - state.progress.since >= limit
+            return (true, now - state.progress.since >= engine.configuration.standstillTime)
         }
-        if isStill { Task { await self.explainStandstill() } }
+        guard found.isWaiting else { return watched = [:] }
+        watchRows(now, holdsDeletions: holdsDeletions)
+        if found.isStill { explainStandstill(now) }
     }
 
     /// Says which row waits longest, and for what.
-    private func explainStandstill() {
-        let now = engine.journalTime()
+    private func explainStandstill(_ now: MonotonicTime) {
+        let time = engine.journalTime()
         let engine = engine
         let found = try? engine.catalog.read { database throws(Errno) -> (path: RemotePath, reason: String)? in
-            guard let (key, held) = try database.firstWaiting() else { return nil }
-            switch key {
-            case .trash(let id):
-                guard let row = try database.trash(id: id) else { return nil }
-                return (row.path, self.reason(key, row.document, error: row.error, retry: row.retry, now))
-            case .entry(let id):
-                guard let entry = try database.entry(id: id), let row = try database.journalRow(id) else { return nil }
-                let path = try database.path(of: entry)
-                guard held else {
-                    return (path, self.reason(key, row.document, error: row.error, retry: row.retry, now))
-                }
-                return (path, "its folder is not at the source yet")
-            }
+            guard let key = try database.firstWaiting() else { return nil }
+            return try self.explain(key, time, database)
         }
         guard let (path, reason) = found ?? nil else { return }
         let isNew = shared.withLock { state in
             let isNew = state.standstill == nil
-            let seconds = (System.monotonic() - state.progress.since).seconds
+            let seconds = (now - state.progress.since).seconds
             state.standstill = Standstill(path: path.description, reason: reason, seconds: seconds)
             return isNew
         }
         if isNew { engine.log.notice("nothing was sent for a while though the source answers: \(path): \(reason)") }
     }
 
+    private func explain(
+        _ key: QueueKey,
+        _ time: Timestamp,
+        _ database: Database
+    ) throws(Errno) -> (path: RemotePath, reason: String)? {
+        switch key {
+        case .trash(let id):
+            guard let row = try database.trash(id: id) else { return nil }
+            let reason = try reason(ofTrash: row, time, database)
+            return (row.path, isOver(reason) ? row.error ?? reason.text : reason.text)
+        case .entry(let id):
+            guard let entry = try database.entry(id: id), let row = try database.journalRow(id) else { return nil }
+            let reason = try reason(of: row, time, database)
+            return (try database.path(of: entry), isOver(reason) ? row.error ?? reason.text : reason.text)
+        }
+    }
+
+    /// True for what says less than the error of the last attempt does.
+    private func isOver(_ reason: WaitReason) -> Bool {
+        switch reason {
+        case .onItsWay, .readOnly, .diskFailed, .notPolled, .throttled: false
+        default: true
+        }
+    }
+
+    /// Why an entry is not sent.
+    func reason(of row: JournalRow, _ now: Timestamp, _ database: Database) throws(Errno) -> WaitReason {
+        if let reason = reason(.entry(row.entry), row.document, retry: row.retry, now) { return reason }
+        if row.changed > settled(now) { return .settling }
+        let held = try database.first(
+            "SELECT held FROM journal WHERE entry = ?",
+            .int(row.entry),
+            read: { $0.int(0) != 0 }
+        )
+        if held == true { return try database.hasLostFolder(row.entry) ? .lostFolder : .folder }
+        return activeWeight >= pushLimit.count ? .transfers : .unknown
+    }
+
+    /// Why a deletion is not sent.
+    func reason(ofTrash row: TrashRow, _ now: Timestamp, _ database: Database) throws(Errno) -> WaitReason {
+        if let reason = reason(.trash(row.id), row.document, retry: row.retry, now) { return reason }
+        if shared.withLock({ $0.heldDeletions > 0 }) { return .approval }
+        if row.deleted > settled(now) { return .settling }
+        if row.kind == .directory, let item = row.item, try database.isOccupiedRemotely(item) { return .contents }
+        return activeWeight >= pushLimit.count ? .transfers : .unknown
+    }
+
+    /// What is the same for both.
     private func reason(
         _ key: QueueKey,
         _ document: DocumentID,
-        error: String?,
         retry: Timestamp,
         _ now: Timestamp
-    ) -> String {
-        if isPushing(document) { return "it is on its way, and the source does not take it" }
-        if throttledUntil > now { return "the source is busy and asks for patience" }
-        if let error { return error }
+    ) -> WaitReason? {
+        if isPushing(document) { return .onItsWay }
+        if engine.configuration.isReadOnly { return .readOnly }
+        if engine.disk.isStuck { return .diskFailed }
+        if !hasPolled { return .notPolled }
+        if throttledUntil > now { return .throttled }
         if let rest = schedule.rests[key] { return rest.reason }
-        if schedule.blocked[key] != nil { return "it waits for another change, which is on its way" }
-        if retry > now { return "it is tried again soon" }
-        return "it could go, and does not: `cove unmount` and `cove mount` may help"
+        if schedule.blocked[key] != nil { return .blocked }
+        return retry > now ? .retry : nil
     }
 }
 
 extension Database {
     /// True when something waits to be sent.
-    func waitsToBeSent() throws(Errno) -> Bool {
+    func waitsToBeSent(withDeletions: Bool) throws(Errno) -> Bool {
         try first(
             """
             SELECT 1 WHERE EXISTS (SELECT 1 FROM journal WHERE held < 2)
-                OR EXISTS (SELECT 1 FROM trash WHERE pending = 1)
+                OR ?1 AND EXISTS (SELECT 1 FROM trash WHERE pending = 1)
             """,
+            .flag(withDeletions),
             read: { _ in true }
         ) ?? false
     }
 
-    /// The row that waits longest, what has failed before all others; true with one that its folder holds back.
-    func firstWaiting() throws(Errno) -> (QueueKey, Bool)? {
+    /// True for an entry whose folder is not at the source and does not wait to be sent.
+    func hasLostFolder(_ entry: Int64) throws(Errno) -> Bool {
+        try first(
+            """
+            SELECT 1 FROM entries e JOIN entries p ON p.item = e.parent
+            WHERE e.id = ? AND p.remote_id IS NULL AND NOT EXISTS (SELECT 1 FROM journal WHERE entry = p.id)
+            """,
+            .int(entry),
+            read: { _ in true }
+        ) ?? false
+    }
+
+    /// The row that waits longest, what has failed before all others.
+    func firstWaiting() throws(Errno) -> QueueKey? {
         let failed = try first(
             "SELECT entry FROM journal WHERE error IS NOT NULL ORDER BY entry LIMIT 1",
-            read: { (QueueKey.entry($0.int(0)), false) }
+            read: { QueueKey.entry($0.int(0)) }
         )
         if let failed { return failed }
         let waiting = try first(
-            "SELECT entry, held FROM journal WHERE held < 2 ORDER BY held, changed LIMIT 1",
-            read: { (QueueKey.entry($0.int(0)), $0.int(1) != 0) }
+            "SELECT entry FROM journal WHERE held < 2 ORDER BY held, changed LIMIT 1",
+            read: { QueueKey.entry($0.int(0)) }
         )
         if let waiting { return waiting }
         return try first(
             "SELECT id FROM trash WHERE pending = 1 ORDER BY id LIMIT 1",
-            read: { (QueueKey.trash($0.int(0)), false) }
+            read: { QueueKey.trash($0.int(0)) }
         )
     }
 }

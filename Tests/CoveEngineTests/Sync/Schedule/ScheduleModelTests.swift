@@ -53,11 +53,11 @@ import Testing
         var schedule = Schedule()
         for number in 0..<Schedule.capacity {
             let row = QueueRow(key: .entry(Int64(number)), document: .random(), stamp: .epoch)
-            let isKept = schedule.rest(row, until: .distantFuture, "")
+            let isKept = schedule.rest(row, until: .distantFuture, .retry)
             #expect(isKept)
         }
         let more = QueueRow(key: .entry(-1), document: .random(), stamp: .epoch)
-        let isKept = schedule.rest(more, until: .distantFuture, "")
+        let isKept = schedule.rest(more, until: .distantFuture, .retry)
         #expect(!isKept)
         var world = ScheduleWorld()
         world.now = Timestamp(milliseconds: 10_000)
