@@ -156,7 +156,7 @@ struct QueueScene: @unchecked Sendable {
         case .transfers:
             try tree.write("file", [1])
             try age(.seconds(7200))
-            while try await sync.activeWeight < Int(PushLimit.most) { _ = try await sync.beginPush(.random()) }
+            while try await sync.activeWeight < Int(32) { _ = try await sync.beginPush(.random()) }
             try await sync.pushReady(engine.journalTime())
         case .onItsWay:
             try tree.write("file", [1])
