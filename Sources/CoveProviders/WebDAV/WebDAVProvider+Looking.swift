@@ -127,8 +127,23 @@ extension WebDAVProvider {
             // Some servers send whoever forgets the slash of a directory back to put it.
             return try await propfind(path, isDirectory: true, depth: depth, body, to: receiver)
         }
+        // So Apache answers for what is below a file, and for a file that is taken for a directory.
+        if response.status == 400, try await isBehindFile(path, isDirectory: isDirectory) { throw .noSuchItem }
         guard response.status == 207 else { throw refusal(response, "\(path)") }
         try receiver.finish()
+    }
+
+    /// True where a file has the name of a directory on the way to an item, or the item's own if that is to be a directory.
+    private func isBehindFile(_ path: RemotePath, isDirectory: Bool) async throws(ProviderError) -> Bool {
+        guard !path.isRoot else { return false }
+        if isDirectory {
+            do {
+                return try await !properties(path).isCollection
+            } catch .noSuchItem {
+                return true
+            }
+        }
+        return try await isBehindFile(path.parent, isDirectory: true)
     }
 
     /// The error of a status nobody at the call expected; one of 401 says how the server wants to be logged in to.

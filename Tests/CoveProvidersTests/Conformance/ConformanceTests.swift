@@ -40,6 +40,17 @@ struct ConformanceTests {
     }
 
     @Test(arguments: SourceKind.all)
+    func `behind a file there is nothing`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        try await devices.there.makeDirectory("directory")
+        _ = try await devices.there.make("directory/file", "bytes")
+        for name in ["directory/file", "directory/file/below", "directory/file/below/more"] {
+            await #expect(throws: ProviderError.noSuchItem) { try await devices.here.everything(name) }
+            await #expect(throws: ProviderError.noSuchItem) { try await devices.here.find("\(name)/other") }
+        }
+    }
+
+    @Test(arguments: SourceKind.all)
     func `pages and anchors of nobody have expired`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         await #expect(throws: ProviderError.pageExpired) {
