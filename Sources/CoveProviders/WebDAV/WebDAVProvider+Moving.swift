@@ -249,8 +249,12 @@ extension WebDAVProvider {
             // What can't be seen may be in it: it goes where nothing is deleted.
             let kept = FileName(unchecked: Array("directory-\(DocumentID.random())".utf8))
             try await makeTrashFolder()
-            _ = try await relocate(path, look(path), to: Self.trashPath.appending(kept))
-            return
+            let aside = Self.trashPath.appending(kept)
+            _ = try await relocate(path, look(path), to: aside)
+            if try await isEmpty(aside) { return }
+            // Another device has put something in since it was looked at.
+            try await bringBack(aside, to: path)
+            throw .directoryNotEmpty
         }
         let aside = path.parent.appending(Leftover.deleting(path, .directory))
         let moved = try await move(path, to: aside, isDirectory: true, overwrite: false)
@@ -264,12 +268,17 @@ extension WebDAVProvider {
             throw .noSuchItem
         }
         guard isEmpty else {
-            let back = try await move(aside, to: path, isDirectory: true, overwrite: false)
-            guard back.head.isSuccess else { throw refusal(back, "\(path)") }
+            try await bringBack(aside, to: path)
             throw .directoryNotEmpty
         }
         let response = try await send("DELETE", aside, isDirectory: true)
         guard response.isGone else { throw refusal(response, "\(path)") }
+    }
+
+    /// Gives a directory that was moved aside its place again.
+    private func bringBack(_ aside: RemotePath, to path: RemotePath) async throws(ProviderError) {
+        let back = try await move(aside, to: path, isDirectory: true, overwrite: false)
+        guard back.head.isSuccess else { throw refusal(back, "\(path)") }
     }
 
     /// True when a directory holds nothing but leftovers.

@@ -10,6 +10,7 @@ import Testing
 struct WebDAVPlacingTests {
     private static let apache = Result { try TestServer.apache() }
     private static let rclone = Result { try TestServer.rcloneWebDAV() }
+    private static let nginx = Result { try TestServer.nginx() }
 
     /// A folder of a server, also as it lies on the disk.
     struct Source: Sendable {
@@ -22,9 +23,13 @@ struct WebDAVPlacingTests {
             try self.server.makeCollection(name)
         }
 
-        func device(patience: TimeSpan = .seconds(15), uploads: String? = nil) async throws -> WebDAVProvider {
+        func device(
+            patience: TimeSpan = .seconds(15),
+            uploads: String? = nil,
+            through port: UInt16? = nil
+        ) async throws -> WebDAVProvider {
             let dav = try WebDAVProvider(
-                try #require(SourceAddress("webdav://127.0.0.1:\(server.port)/\(name)")),
+                try #require(SourceAddress("webdav://127.0.0.1:\(port ?? server.port)/\(name)")),
                 HTTPOptions(),
                 uploads: uploads,
                 patience: patience,
@@ -65,6 +70,23 @@ struct WebDAVPlacingTests {
         let next = try await source.device(uploads: state.path)
         #expect(try source.left() == [] && !next.capabilities.readOnly)
         _ = try await next.make("file", "text")
+    }
+
+    @Test(arguments: [0, 1, 2])
+    func `what comes into a directory between the look at it and its deletion stays`(which: Int) async throws {
+        let source = try Source([Self.apache, Self.rclone, Self.nginx][which])
+        let (port, late) = (source.server.port, "\(source.folder)/directory/late")
+        let front = try ScriptedServer { request in
+            // The directory was found to be empty, and is about to be put aside.
+            if request.method == "MOVE" { try? put("text", late) }
+            return .handOn(port)
+        }
+        let dav = try await source.device(through: front.port)
+        let directory = try await dav.makeDirectory("directory")
+        await #expect(throws: ProviderError.directoryNotEmpty) {
+            try await dav.delete(dav.reference("directory", directory), base: nil)
+        }
+        #expect(try String(contentsOfFile: late, encoding: .utf8) == "text")
     }
 
     @Test(arguments: [0, 1])
