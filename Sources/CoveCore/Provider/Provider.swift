@@ -153,6 +153,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var extendedAttributes = false
     /// Nothing may be changed.
     public var readOnly = false
+    /// With more changes than these at a time none goes faster; a small number, at least 1.
+    public var parallelChanges = 32
 
     /// The smallest set: ranges and conditional writes only.
     public init() {}

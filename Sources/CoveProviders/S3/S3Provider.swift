@@ -88,6 +88,8 @@ public final class S3Provider: Provider {
         capabilities.conditionalWrites = features.putsConditionally
         capabilities.serverSideCopy = true
         capabilities.movesInSteps = true
+        // New files of one folder share what is asked about it.
+        capabilities.parallelChanges = 64
         capabilities.trash = true
         capabilities.versions = features.keepsVersions
         capabilities.readOnly = features.isReadOnly

@@ -4,7 +4,6 @@ internal import CoveCore
 ///
 /// More and more while they go well, half as many when the source asks for patience or makes no progress.
 struct PushLimit: Sendable {
-    static let most = 32.0
     /// Halved at most once within this time: what was under way together fails together.
     static let memory = TimeSpan.seconds(1)
     /// What a push with a large body counts for.
@@ -21,10 +20,10 @@ struct PushLimit: Sendable {
     /// What a push of so many bytes counts for.
     static func weight(_ size: Int64) -> Int { size < largeSize ? 1 : largeWeight }
 
-    /// A push went well.
-    mutating func succeeded() {
+    /// A push went well, to a source that gains from so many at a time.
+    mutating func succeeded(upTo most: Int) {
         // Doubled with each round of pushes until the source refuses once, then one more with each.
-        limit = min(PushLimit.most, limit + (wasRefused ? 1 / limit : 1))
+        limit = min(Double(max(most, 1)), limit + (wasRefused ? 1 / limit : 1))
     }
 
     /// The source asked for patience, or made no progress.

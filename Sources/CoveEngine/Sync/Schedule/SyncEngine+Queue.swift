@@ -77,7 +77,7 @@ extension SyncEngine {
     func noteProgress(_ row: QueueRow) {
         eager[row.key] = nil
         shared.withLock { $0.sent &+= 1 }
-        pushLimit.succeeded()
+        pushLimit.succeeded(upTo: engine.provider.capabilities.parallelChanges)
     }
 
     /// Nothing can go and nothing will: rows that wait for a folder which does not wait itself are put right.
