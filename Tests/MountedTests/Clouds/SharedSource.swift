@@ -100,9 +100,9 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
             return FileManager.default.enumerator(atPath: files)?.compactMap { $0 as? String } ?? []
         }
         let slash = try #require(files.lastIndex(of: "/"))
-        let (bucket, prefix) = (String(files[..<slash]), files[files.index(after: slash)...] + "/")
+        let (bucket, prefix) = (String(files[..<slash]), String(files[files.index(after: slash)...]) + "/")
         var names: [String] = []
-        var query = "list-type=2&max-keys=1000&prefix=\(prefix)"
+        var query = "list-type=2&max-keys=1000&prefix=\(encoded(prefix))"
         while true {
             let script = "\(curl) \"$bucket?$query\""
             let variables = ["bucket": bucket, "query": query]
@@ -113,7 +113,7 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
             if listing.contains("<IsTruncated>false") { break }
             let token = listing.firstMatch(of: /<NextContinuationToken>([^<]*)</)?.output.1
             let next = encoded(String(try #require(token, "\(listing)")))
-            query = "continuation-token=\(next)&list-type=2&max-keys=1000&prefix=\(prefix)"
+            query = "continuation-token=\(next)&list-type=2&max-keys=1000&prefix=\(encoded(prefix))"
         }
         #expect(!names.isEmpty)
         return names
