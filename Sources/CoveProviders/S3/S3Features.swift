@@ -17,6 +17,8 @@ struct S3Features: Sendable, Equatable {
     var keepsChecksums = false
     /// It keeps the objects that others replace or delete.
     var keepsVersions = false
+    /// What takes a file away there.
+    var takesFiles: FileTaking = []
     /// How paths become keys there.
     var names = S3Names()
     /// Which names it keeps as they are.
@@ -29,6 +31,18 @@ struct S3Features: Sendable, Equatable {
         let text = "\(version)"
         return wantsBareTags || text.hasPrefix("W/") ? text : "\"\(text)\""
     }
+}
+
+/// What else than deleting it takes a file away on servers to which a file and the folder of its name are one.
+struct FileTaking: OptionSet, Sendable {
+    let rawValue: Int
+
+    /// Writing the object that stands for the folder, with a condition that there is none.
+    static let byMakingFolder = FileTaking(rawValue: 1)
+    /// Deleting that object.
+    static let byDeletingFolder = FileTaking(rawValue: 2)
+    /// Deleting an object that would be in the folder.
+    static let byDeletingBelow = FileTaking(rawValue: 4)
 }
 
 /// Tries a server out with a few small requests that leave nothing behind.
@@ -45,6 +59,7 @@ struct S3Probe {
     private let summed: [UInt8]
     private let backslash: [UInt8]
     private let slash: [UInt8]
+    private let above: [UInt8]
     private let doubts = Doubts()
 
     /// How many answers there were that may be of their moment only.
@@ -61,7 +76,7 @@ struct S3Probe {
         (plain, taken) = (folder + Array("plain".utf8), folder + Array("taken".utf8))
         (changed, deleted) = (folder + Array("changed".utf8), folder + Array("deleted".utf8))
         (summed, backslash) = (folder + Array("summed".utf8), folder + Array("back\\slash".utf8))
-        slash = folder + Array("directory/".utf8)
+        (slash, above) = (folder + Array("directory/".utf8), folder + Array("above".utf8))
     }
 
     /// Finds out what a server does.
@@ -96,7 +111,7 @@ struct S3Probe {
             _ = try? await ask(page.rows.map { S3Call("DELETE", $0.key, query: [("versionId", $0.id)]) })
             return
         }
-        var keys = [plain, taken, changed, deleted, summed, backslash, slash]
+        var keys = [plain, taken, changed, deleted, summed, backslash, slash, above]
         for _ in 0..<3 {
             _ = try? await ask(keys.map { S3Call("DELETE", $0) })
             // A server may say that it has deleted what it is about to finish.
@@ -135,9 +150,11 @@ struct S3Probe {
         let version = S3Object.version(response.head["etag"], size: 5, Timestamp(0))
         features.tagIsDigest = version.description == Digest.hash(Array("first".utf8), .md5).hexadecimal
         async let kept = Self.outcome { () throws(ProviderError) in try await keptNames() }
+        async let taking = Self.outcome { () throws(ProviderError) in try await takesFiles() }
         let (refusals, names) = try await refusals()
         features.names = names
         features.kept = try await kept.get()
+        features.takesFiles = try await taking.get()
         features.copiesConditionally = refusals[2]
         // Refused is not enough: it must be there yet.
         async let isThere = Self.outcome { () throws(ProviderError) in try await client.head(deleted) != nil }
@@ -177,6 +194,34 @@ struct S3Probe {
                 return index == 4 ? failure.status == 400 : failure.isPrecondition
             }, names
         )
+    }
+
+    /// What takes an empty file away.
+    private func takesFiles() async throws(ProviderError) -> FileTaking {
+        let (below, same) = (above + Array("/below".utf8), above + [0x2F])
+        var delete = S3Call("DELETE", same)
+        delete.headers = [("If-Match", "\"\(Digest.hash([], .md5).hexadecimal)\"")]
+        let none = [("If-None-Match", "*")]
+        var found: FileTaking = []
+        // One after the other: what is refused or has no effect changes nothing for the next.
+        let attempts: [(FileTaking, [S3Call])] = [
+            (.byDeletingBelow, [S3Call("DELETE", below)]), (.byDeletingFolder, [S3Call("DELETE", same)]),
+            (.byDeletingFolder, [delete]), (.byMakingFolder, [put(below, ""), put(same, "", none)]),
+        ]
+        var isThere = false
+        for (way, calls) in attempts {
+            if !isThere, case .failure = try await ask(put(above, "")) { return found }
+            for call in calls {
+                guard case .failure(let failure) = try await client.ask(call) else { continue }
+                // Some refuse what can't be with errors of their own, or as a conflict.
+                let isRefusal = failure.isFinal || failure.isPrecondition || failure.status == 409
+                if !isRefusal { doubts.count.add(1, ordering: .relaxed) }
+            }
+            // In a HEAD some remember what is gone.
+            if case .success = try await ask(S3Call("GET", above)) { isThere = true } else { isThere = false }
+            if !isThere { found.insert(way) }
+        }
+        return found
     }
 
     /// Which names are kept.

@@ -86,10 +86,11 @@ extension S3Provider {
     private func createDirectory(_ path: RemotePath) async throws(ProviderError) -> RemoteItem {
         let marker = markerKey(path)
         // The claim is on the name, which a file may want too.
-        try await conditionally(key(path)) { () throws(ProviderError) in
+        let isDone = try await besideNoFile(directoryKey(path), .byMakingFolder) { () throws(ProviderError) in
             if let other = try await occupant(path) { throw .filenameCollision(other) }
             try await writeMarker(marker, isNew: true)
         }
+        if !isDone { throw .filenameCollision(try await find(path)) }
         noteMarked(marker)
         return S3Object.directory(at: path)
     }

@@ -187,19 +187,63 @@ extension S3Provider {
         }
         // To some servers these are directories, which go when they are empty.
         let deepestFirst = markers.withLock { $0 }.sorted { $1.key.lexicographicallyPrecedes($0.key) }
-        for marker in deepestFirst { _ = try await deleteClaimed(marker) }
+        for marker in deepestFirst {
+            let directory = S3Names.directory(of: marker.key)
+            _ = try await besideNoFile(directory, .byDeletingFolder) { () throws(ProviderError) in
+                _ = try await deleteAlone(marker)
+            }
+        }
         let unmarked = directories.withLock { $0 }.subtracting(deepestFirst.map(\.key))
-        try await sweep(unmarked.sorted { $1.lexicographicallyPrecedes($0) })
+        for key in unmarked.sorted(by: { $1.lexicographicallyPrecedes($0) }) {
+            _ = try await besideNoFile(key, .byDeletingFolder) { () throws(ProviderError) in try await sweep(key) }
+        }
         return true
     }
 
-    /// Deletes the keys of folders that hold nothing any more, deepest first: SeaweedFS lists them for ever.
+    /// Deletes the key of a folder that holds nothing any more: SeaweedFS lists it for ever.
     ///
-    /// Where versions are kept it would leave one for nothing.
-    func sweep(_ directories: [[UInt8]]) async throws(ProviderError) {
+    /// Where versions are kept it would leave one for nothing. No file may have the name.
+    func sweep(_ key: [UInt8]) async throws(ProviderError) {
         guard !features.keepsVersions else { return }
-        for key in directories where try await client.list(key, delimiter: false, limit: 1).objects.isEmpty {
+        if try await !client.list(key, delimiter: false, limit: 1).objects.isEmpty { return }
+        try await belowNoFile(key) { () throws(ProviderError) in
             _ = try await client.ask(S3Call("DELETE", key)).get { $0.status == 404 }
+        }
+    }
+
+    /// Runs what deletes an object, unless a file has the name of the folder that it is in: then the object is gone.
+    ///
+    /// Some servers take the file away with it. All that this device deletes in one folder is one task.
+    func belowNoFile(
+        _ key: [UInt8],
+        _ body: () async throws(ProviderError) -> Void
+    ) async throws(ProviderError) {
+        guard features.takesFiles.contains(.byDeletingBelow), let slash = key.dropLast().lastIndex(of: 0x2F) else {
+            return try await body()
+        }
+        let folder = Array(key[...slash])
+        _ = try await besideNoFile(folder, .byDeletingBelow, for: taskName("delete \(folder)"), body)
+    }
+
+    /// Runs what may take a file away that has the name of a directory, unless there is one; false when there is.
+    ///
+    /// Who makes a file there looks again whether it stayed when nobody claims its key any more.
+    func besideNoFile(
+        _ directory: [UInt8],
+        _ way: FileTaking,
+        for task: String? = nil,
+        _ body: () async throws(ProviderError) -> Void
+    ) async throws(ProviderError) -> Bool {
+        let isHarmless = features.putsConditionally && !features.takesFiles.contains(way)
+        if isHarmless || directory == address.prefix {
+            try await body()
+            return true
+        }
+        let file = Array(directory.dropLast())
+        return try await exclusively([file], for: task) { () throws(ProviderError) in
+            if try await client.head(file) != nil { return false }
+            try await body()
+            return true
         }
     }
 
@@ -217,8 +261,9 @@ extension S3Provider {
             return isMarker && there.size == 0
         }
         if isMarker {
-            try await writeMarker(key, isNew: false)
-            return true
+            return try await besideNoFile(S3Names.directory(of: key), .byMakingFolder) { () throws(ProviderError) in
+                try await writeMarker(key, isNew: false)
+            }
         }
         // Whoever finishes a move that was cut off goes on with its claims.
         let task = String(decoding: move.note.suffix(32), as: UTF8.self)

@@ -118,7 +118,12 @@ extension S3Provider {
         try await settleMoves(around: path)
         let key = key(path)
         guard let known = try await client.head(key) else {
-            return try await conditionally(key) { () throws(ProviderError) in try await deleteDirectory(path) }
+            let isDone = try await besideNoFile(directoryKey(path), .byDeletingFolder) { () throws(ProviderError) in
+                try await deleteDirectory(path)
+            }
+            if isDone { return }
+            // A file has come in its place.
+            throw .conflict(try await find(path))
         }
         if let base, known.version != base { throw .conflict(known.item(at: path)) }
         try await keepStanding(path.parent)
@@ -150,6 +155,13 @@ extension S3Provider {
 
     /// Deletes an object that nobody else changes, or that has a condition against it; false when it has changed.
     func deleteClaimed(_ object: S3Object) async throws(ProviderError) -> Bool {
+        var isGone = true
+        try await belowNoFile(object.key) { () throws(ProviderError) in isGone = try await deleteAlone(object) }
+        return isGone
+    }
+
+    /// The same where no file has the folder's name for as long.
+    func deleteAlone(_ object: S3Object) async throws(ProviderError) -> Bool {
         var call = S3Call("DELETE", object.key)
         let isConditional = features.deletesConditionally && !object.version.isMadeUp
         if !isConditional, !isClaimYoung(object.key) { throw .busy }
@@ -175,14 +187,14 @@ extension S3Provider {
         let objects = try await client.list(key, delimiter: false, limit: markers.count + 1).objects
         let listed = objects.map(\.key)
         if listed.isEmpty {
-            try await sweep([key])
+            try await sweep(key)
             throw .noSuchItem
         }
         guard objects.allSatisfy({ $0.size == 0 && markers.contains($0.key) }) else { throw .directoryNotEmpty }
         try await keepStanding(path.parent)
         forgetMarked(key)
         for marker in listed.reversed() { _ = try await client.ask(S3Call("DELETE", marker)).get { $0.status == 404 } }
-        if features.names.keepsSlashes, !listed.contains(key) { try await sweep([key]) }
+        if features.names.keepsSlashes, !listed.contains(key) { try await sweep(key) }
     }
 }
 

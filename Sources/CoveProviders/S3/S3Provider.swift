@@ -154,7 +154,13 @@ public final class S3Provider: Provider {
         let key = markerKey(path)
         if path.isRoot || path.names.contains(where: \.isReserved) { return }
         if state.withLock({ $0.marked.contains(key) }) { return }
-        if try await client.head(key) == nil { try await writeMarker(key, isNew: false) }
+        if try await client.head(key) == nil {
+            let isDone = try await besideNoFile(directoryKey(path), .byMakingFolder) { () throws(ProviderError) in
+                try await writeMarker(key, isNew: false)
+            }
+            // A file has its name: there is nothing to keep.
+            if !isDone { return }
+        }
         noteMarked(key)
     }
 

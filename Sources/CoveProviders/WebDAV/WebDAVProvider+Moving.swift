@@ -250,11 +250,10 @@ extension WebDAVProvider {
             let kept = FileName(unchecked: Array("directory-\(DocumentID.random())".utf8))
             try await makeTrashFolder()
             let aside = Self.trashPath.appending(kept)
-            _ = try await relocate(path, look(path), to: aside)
-            if try await isEmpty(aside) { return }
-            // Another device has put something in since it was looked at.
-            try await bringBack(aside, to: path)
-            throw .directoryNotEmpty
+            let current = try await look(path)
+            guard current.kind == .directory else { throw .noSuchItem }
+            _ = try await relocate(path, current, to: aside)
+            return try await requireEmpty(aside, movedFrom: path)
         }
         let aside = path.parent.appending(Leftover.deleting(path, .directory))
         let moved = try await move(path, to: aside, isDirectory: true, overwrite: false)
@@ -262,22 +261,35 @@ extension WebDAVProvider {
             if moved.status == 404 { throw .noSuchItem }
             throw refusal(moved, "\(path)")
         }
-        let isEmpty: Bool
-        do throws(ProviderError) { isEmpty = try await self.isEmpty(aside) } catch .noSuchItem {
-            if try await lookIfPresent(path) != nil { throw Self.notDone(path) }
-            throw .noSuchItem
-        }
-        guard isEmpty else {
-            try await bringBack(aside, to: path)
-            throw .directoryNotEmpty
-        }
+        try await requireEmpty(aside, movedFrom: path)
         let response = try await send("DELETE", aside, isDirectory: true)
         guard response.isGone else { throw refusal(response, "\(path)") }
     }
 
-    /// Gives a directory that was moved aside its place again.
-    private func bringBack(_ aside: RemotePath, to path: RemotePath) async throws(ProviderError) {
-        let back = try await move(aside, to: path, isDirectory: true, overwrite: false)
+    /// Looks at what was moved aside in order to be deleted: when another device has put something in since it was looked at,
+    /// or a file in its place, it gets its place again.
+    private func requireEmpty(_ aside: RemotePath, movedFrom path: RemotePath) async throws(ProviderError) {
+        do throws(ProviderError) {
+            if try await isEmpty(aside) { return }
+        } catch .noSuchItem {
+            if let other = try await lookIfPresent(aside), other.kind != .directory {
+                try await bringBack(aside, to: path, isDirectory: false)
+            } else if try await lookIfPresent(path) != nil {
+                throw Self.notDone(path)
+            }
+            throw .noSuchItem
+        }
+        try await bringBack(aside, to: path, isDirectory: true)
+        throw .directoryNotEmpty
+    }
+
+    /// Gives what was moved aside its place again.
+    private func bringBack(
+        _ aside: RemotePath,
+        to path: RemotePath,
+        isDirectory: Bool
+    ) async throws(ProviderError) {
+        let back = try await move(aside, to: path, isDirectory: isDirectory, overwrite: false)
         guard back.head.isSuccess else { throw refusal(back, "\(path)") }
     }
 

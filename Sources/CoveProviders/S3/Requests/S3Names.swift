@@ -20,6 +20,11 @@ struct S3Names: Sendable, Equatable {
         key.last == 0x2F || key.suffix(ownName.count + 1).elementsEqual([0x2F] + ownName)
     }
 
+    /// What the keys of a directory's items begin with, by the key of an object that stands for it.
+    static func directory(of marker: [UInt8]) -> [UInt8] {
+        marker.last == 0x2F ? marker : Array(marker.dropLast(ownName.count))
+    }
+
     /// The keys of the objects that may stand for a directory, by the key that its items begin with: programs differ in which
     /// they write.
     static func markers(of directory: [UInt8]) -> [[UInt8]] { [directory, directory + ownName] }
