@@ -19,6 +19,9 @@ struct S3Features: Sendable, Equatable {
     var keepsVersions = false
     /// What takes a file away there.
     var takesFiles: FileTaking = []
+    /// Minutes after the last object of a folder was deleted it deletes the folder, and a file that has taken its name, which
+    /// SeaweedFS does; nothing else is known to look like it.
+    var cleansLate: Bool { putsConditionally && takesFiles.contains(.byDeletingFolder) }
     /// How paths become keys there.
     var names = S3Names()
     /// Which names it keeps as they are.

@@ -72,14 +72,18 @@ extension S3Provider {
         let sent = S3Upload(key(path), metadata, content, if: .absent)
         let outcome = try await upload(sent) { () throws(ProviderError) in
             guard let other = try await self.occupant(beforeFile: path) else { return nil }
-            guard other.kind == .file, let object = try await self.earlier(sent) else {
-                throw .filenameCollision(other)
-            }
-            return object
+            guard other.kind == .file else { throw .filenameCollision(other) }
+            if let object = try await self.earlier(sent) { return object }
+            // The server may have taken back what an earlier attempt put.
+            guard let left = try await self.find(path) else { return nil }
+            throw .filenameCollision(left)
         }
         switch outcome {
         case .stored(let object): return object.item(at: path)
-        case .refused: throw .filenameCollision(try await find(path))
+        case .refused:
+            // What was put or was in the way is gone again.
+            guard let other = try await find(path) else { throw .busy }
+            throw .filenameCollision(other)
         }
     }
 

@@ -240,8 +240,12 @@ extension S3Provider {
             return true
         }
         let file = Array(directory.dropLast())
+        // Whoever deletes the directory's object may do so together with others: with a file there none does.
+        let shared = String(Digest.hash(directory, .sha256).hexadecimal.prefix(32))
+        let task = task ?? (way == .byDeletingFolder ? shared : nil)
         return try await exclusively([file], for: task) { () throws(ProviderError) in
             if try await client.head(file) != nil { return false }
+            defer { if way == .byDeletingFolder, features.cleansLate { doubt(file, for: lateCleaning) } }
             try await body()
             return true
         }

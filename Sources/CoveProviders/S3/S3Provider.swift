@@ -18,6 +18,8 @@ public final class S3Provider: Provider {
     let pieceSize: Int64
     /// What is larger is copied in parts.
     let copyLimit: Int64
+    /// For so long a server may come back to a folder that was emptied, see `S3Features.cleansLate`.
+    let lateCleaning: TimeSpan
     let cursors = CursorTable<S3Cursor>()
     let claimLooks = SharedLooks<[UInt8], String, Set<String>>()
     let folderLooks = SharedLooks<[UInt8], [UInt8], S3FolderView>()
@@ -54,6 +56,7 @@ public final class S3Provider: Provider {
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
         copyLimit: Int64 = 5 << 30,
+        lateCleaning: TimeSpan = .seconds(180),
         clock: @escaping @Sendable () -> MonotonicTime = System.boottime,
         credentials: @escaping @Sendable () async -> Credentials?,
         log: @escaping @Sendable (String) -> Void = { _ in }
@@ -63,6 +66,7 @@ public final class S3Provider: Provider {
         self.clock = clock
         self.pieceSize = pieceSize
         self.copyLimit = copyLimit
+        self.lateCleaning = lateCleaning
         journal = UploadJournal(folder: uploads)
         owner = journal.owner()
     }
@@ -201,8 +205,10 @@ public final class S3Provider: Provider {
         }
     }
 
-    func doubt(_ key: [UInt8], _ size: Int64) {
-        let time = Self.linger(size)
+    func doubt(_ key: [UInt8], _ size: Int64) { doubt(key, for: Self.linger(size)) }
+
+    /// Claims on a key stay for so long when what they were made for is over.
+    func doubt(_ key: [UInt8], for time: TimeSpan) {
         state.withLock { $0.doubts[key] = max($0.doubts[key] ?? time, time) }
     }
 

@@ -49,7 +49,9 @@ struct S3Source: Sendable {
         client = S3Client(try S3Address(address), login: { testCredentials }, try HTTPClient())
     }
 
-    func provider() throws -> S3Provider { try S3Provider(address) }
+    func provider(lateCleaning: TimeSpan = .seconds(180)) throws -> S3Provider {
+        try S3Provider(address, lateCleaning: lateCleaning)
+    }
 
     /// The address of the same prefix behind another server.
     func address(through front: ScriptedServer) -> String {
@@ -88,6 +90,7 @@ extension S3Provider {
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
         copyLimit: Int64 = 5 << 30,
+        lateCleaning: TimeSpan = .seconds(180),
         clock: @escaping @Sendable () -> MonotonicTime = System.boottime
     ) throws {
         let address = try #require(SourceAddress(text))
@@ -96,6 +99,7 @@ extension S3Provider {
             uploads: uploads,
             pieceSize: pieceSize,
             copyLimit: copyLimit,
+            lateCleaning: lateCleaning,
             clock: clock,
             credentials: { testCredentials }
         )

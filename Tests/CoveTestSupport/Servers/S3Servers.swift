@@ -5,7 +5,9 @@ extension TestServer {
     public static let bucket = "test"
 
     /// SeaweedFS: master, volume server, filer and S3 gateway in one process.
-    public static func seaweedFS() throws -> TestServer {
+    ///
+    /// `cleansAfter` says when it deletes folders that were emptied; it looks every half minute.
+    public static func seaweedFS(cleansAfter: String? = nil) throws -> TestServer {
         try s3("seaweedfs", program: "weed") { folder, port in
             let identity = """
                 {"identities": [{"name": "\(user)", "credentials": [{"accessKey": "\(user)", "secretKey": "\(password)"}],
@@ -22,7 +24,8 @@ extension TestServer {
                 "-filer.port=\(ports[5])", "-filer.port.grpc=\(ports[6])",
                 "-filer.localSocket=\(folder.path)/filer.sock", "-s3.localSocket=\(folder.path)/s3.sock",
             ]
-            return (arguments, [:])
+            let delay = cleansAfter.map { ["WEED_FILER_OPTIONS_S3_EMPTY_FOLDER_CLEANUP_DELAY": $0] }
+            return (arguments, delay ?? [:])
         }
     }
 
