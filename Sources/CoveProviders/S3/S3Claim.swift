@@ -226,7 +226,7 @@ extension S3Provider {
             for claim in listing.objects where isLeft(claim.key) { left.append(claim.key) }
         }
         for claim in left { hold(claim) }
-        if !left.isEmpty { keep(left, for: features.cleansLate ? lateCleaning : Self.linger(0)) }
+        if !left.isEmpty { keep(left, for: features.cleansLate ? address.lateCleaning : Self.linger(0)) }
     }
 
     /// Takes back what this device left when a line broke, or when it died.

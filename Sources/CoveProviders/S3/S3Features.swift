@@ -46,6 +46,8 @@ struct FileTaking: OptionSet, Sendable {
     static let byDeletingFolder = FileTaking(rawValue: 2)
     /// Deleting an object that would be in the folder.
     static let byDeletingBelow = FileTaking(rawValue: 4)
+    /// Either: what stands for a folder may be an object in it.
+    static let byDeleting: FileTaking = [.byDeletingFolder, .byDeletingBelow]
 }
 
 /// Tries a server out with a few small requests that leave nothing behind.
@@ -211,17 +213,30 @@ struct S3Probe {
             (.byDeletingBelow, [S3Call("DELETE", below)]), (.byDeletingFolder, [S3Call("DELETE", same)]),
             (.byDeletingFolder, [delete]), (.byMakingFolder, [put(below, ""), put(same, "", none)]),
         ]
+        /// The answer; nil, and a doubt, where the line breaks.
+        func answer(_ call: S3Call) async throws(ProviderError) -> Answer? {
+            do throws(ProviderError) {
+                return try await client.ask(call)
+            } catch {
+                if error == .cancelled || error.parksAccount { throw error }
+                doubts.count.add(1, ordering: .relaxed)
+                return nil
+            }
+        }
         var isThere = false
         for (way, calls) in attempts {
             if !isThere, case .failure = try await ask(put(above, "")) { return found }
             for call in calls {
-                guard case .failure(let failure) = try await client.ask(call) else { continue }
+                guard case .failure(let failure) = try await answer(call) else { continue }
                 // Some refuse what can't be with errors of their own, or as a conflict.
                 let isRefusal = failure.isFinal || failure.isPrecondition || failure.status == 409
                 if !isRefusal { doubts.count.add(1, ordering: .relaxed) }
             }
             // In a HEAD some remember what is gone.
-            if case .success = try await ask(S3Call("GET", above)) { isThere = true } else { isThere = false }
+            isThere = true
+            if case .failure(let failure) = try await answer(S3Call("GET", above)) {
+                if failure.status == 404 { isThere = false } else { doubts.count.add(1, ordering: .relaxed) }
+            }
             if !isThere { found.insert(way) }
         }
         return found

@@ -81,8 +81,9 @@ extension S3Provider {
         switch outcome {
         case .stored(let object): return object.item(at: path)
         case .refused:
-            // What was put or was in the way is gone again.
-            guard let other = try await find(path) else { throw .busy }
+            let other = try await find(path)
+            // The server has taken back what was put.
+            if other == nil, features.cleansLate { throw .busy }
             throw .filenameCollision(other)
         }
     }
@@ -90,7 +91,7 @@ extension S3Provider {
     private func createDirectory(_ path: RemotePath) async throws(ProviderError) -> RemoteItem {
         let marker = markerKey(path)
         // The claim is on the name, which a file may want too.
-        let isDone = try await besideNoFile(directoryKey(path), .byMakingFolder) { () throws(ProviderError) in
+        let isDone = try await besideNoFile(directoryKey(path), .byMakingFolder, for: nil) { () throws(ProviderError) in
             if let other = try await occupant(path) { throw .filenameCollision(other) }
             try await writeMarker(marker, isNew: true)
         }

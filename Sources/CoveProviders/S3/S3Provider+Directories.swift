@@ -147,12 +147,16 @@ extension S3Provider {
         if !isNew, try await client.head(move.note) == nil { return forget(move) }
         try await relocate(move)
         // Nor may a listing show what is there.
+        var obstacle: RemoteItem?
         if try await !hasDirectory(move.to) {
             let isLeft = try await hasDirectory(move.from)
-            if isNew || isLeft { throw .busy }
+            // Nothing has moved where a file has taken the name.
+            if isLeft { obstacle = try await client.head(key(move.to))?.item(at: move.to) }
+            if obstacle == nil, isNew || isLeft { throw .busy }
         }
         _ = try await client.ask(S3Call("DELETE", move.note)).get { $0.status == 404 }
         forget(move)
+        if let obstacle { throw .filenameCollision(obstacle) }
     }
 
     /// Moves what listings show until one shows nothing more that can go.
@@ -189,13 +193,15 @@ extension S3Provider {
         let deepestFirst = markers.withLock { $0 }.sorted { $1.key.lexicographicallyPrecedes($0.key) }
         for marker in deepestFirst {
             let directory = S3Names.directory(of: marker.key)
-            _ = try await besideNoFile(directory, .byDeletingFolder) { () throws(ProviderError) in
+            _ = try await besideNoFile(directory, .byDeleting, for: "delete") { () throws(ProviderError) in
                 _ = try await deleteAlone(marker)
             }
         }
         let unmarked = directories.withLock { $0 }.subtracting(deepestFirst.map(\.key))
         for key in unmarked.sorted(by: { $1.lexicographicallyPrecedes($0) }) {
-            _ = try await besideNoFile(key, .byDeletingFolder) { () throws(ProviderError) in try await sweep(key) }
+            _ = try await besideNoFile(key, .byDeleting, for: "delete") { () throws(ProviderError) in
+                try await sweep(key)
+            }
         }
         return true
     }
@@ -213,7 +219,7 @@ extension S3Provider {
 
     /// Runs what deletes an object, unless a file has the name of the folder that it is in: then the object is gone.
     ///
-    /// Some servers take the file away with it. All that this device deletes in one folder is one task.
+    /// Some servers take the file away with it.
     func belowNoFile(
         _ key: [UInt8],
         _ body: () async throws(ProviderError) -> Void
@@ -221,31 +227,31 @@ extension S3Provider {
         guard features.takesFiles.contains(.byDeletingBelow), let slash = key.dropLast().lastIndex(of: 0x2F) else {
             return try await body()
         }
-        let folder = Array(key[...slash])
-        _ = try await besideNoFile(folder, .byDeletingBelow, for: taskName("delete \(folder)"), body)
+        _ = try await besideNoFile(Array(key[...slash]), .byDeleting, for: "delete", body)
     }
 
     /// Runs what may take a file away that has the name of a directory, unless there is one; false when there is.
     ///
-    /// Who makes a file there looks again whether it stayed when nobody claims its key any more.
+    /// Whoever does the same work with it does so together with others, on whichever device. Who makes a file there looks again
+    /// whether it stayed when nobody claims its key any more.
     func besideNoFile(
         _ directory: [UInt8],
-        _ way: FileTaking,
-        for task: String? = nil,
+        _ ways: FileTaking,
+        for work: String?,
         _ body: () async throws(ProviderError) -> Void
     ) async throws(ProviderError) -> Bool {
-        let isHarmless = features.putsConditionally && !features.takesFiles.contains(way)
-        if isHarmless || directory == address.prefix {
+        let takesFiles = !features.takesFiles.isDisjoint(with: ways)
+        if directory == address.prefix || features.putsConditionally && !takesFiles {
             try await body()
             return true
         }
         let file = Array(directory.dropLast())
-        // Whoever deletes the directory's object may do so together with others: with a file there none does.
-        let shared = String(Digest.hash(directory, .sha256).hexadecimal.prefix(32))
-        let task = task ?? (way == .byDeletingFolder ? shared : nil)
+        let task = work.map { String(Digest.hash(Array("\($0) ".utf8) + directory, .sha256).hexadecimal.prefix(32)) }
         return try await exclusively([file], for: task) { () throws(ProviderError) in
-            if try await client.head(file) != nil { return false }
-            defer { if way == .byDeletingFolder, features.cleansLate { doubt(file, for: lateCleaning) } }
+            if takesFiles, try await client.head(file) != nil { return false }
+            defer { if features.cleansLate, ways == .byDeleting { doubt(file, for: address.lateCleaning) } }
+            // The machine may have slept.
+            if !isClaimYoung(file) { throw .busy }
             try await body()
             return true
         }
@@ -265,7 +271,8 @@ extension S3Provider {
             return isMarker && there.size == 0
         }
         if isMarker {
-            return try await besideNoFile(S3Names.directory(of: key), .byMakingFolder) { () throws(ProviderError) in
+            return try await besideNoFile(S3Names.directory(of: key), .byMakingFolder, for: "keep") {
+                () throws(ProviderError) in
                 try await writeMarker(key, isNew: false)
             }
         }

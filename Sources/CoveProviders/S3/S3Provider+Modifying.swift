@@ -118,7 +118,8 @@ extension S3Provider {
         try await settleMoves(around: path)
         let key = key(path)
         guard let known = try await client.head(key) else {
-            let isDone = try await besideNoFile(directoryKey(path), .byDeletingFolder) { () throws(ProviderError) in
+            let isDone = try await besideNoFile(directoryKey(path), .byDeleting, for: "delete") {
+                () throws(ProviderError) in
                 try await deleteDirectory(path)
             }
             if isDone { return }

@@ -18,8 +18,6 @@ public final class S3Provider: Provider {
     let pieceSize: Int64
     /// What is larger is copied in parts.
     let copyLimit: Int64
-    /// For so long a server may come back to a folder that was emptied, see `S3Features.cleansLate`.
-    let lateCleaning: TimeSpan
     let cursors = CursorTable<S3Cursor>()
     let claimLooks = SharedLooks<[UInt8], String, Set<String>>()
     let folderLooks = SharedLooks<[UInt8], [UInt8], S3FolderView>()
@@ -56,7 +54,6 @@ public final class S3Provider: Provider {
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
         copyLimit: Int64 = 5 << 30,
-        lateCleaning: TimeSpan = .seconds(180),
         clock: @escaping @Sendable () -> MonotonicTime = System.boottime,
         credentials: @escaping @Sendable () async -> Credentials?,
         log: @escaping @Sendable (String) -> Void = { _ in }
@@ -66,7 +63,6 @@ public final class S3Provider: Provider {
         self.clock = clock
         self.pieceSize = pieceSize
         self.copyLimit = copyLimit
-        self.lateCleaning = lateCleaning
         journal = UploadJournal(folder: uploads)
         owner = journal.owner()
     }
@@ -159,7 +155,8 @@ public final class S3Provider: Provider {
         if path.isRoot || path.names.contains(where: \.isReserved) { return }
         if state.withLock({ $0.marked.contains(key) }) { return }
         if try await client.head(key) == nil {
-            let isDone = try await besideNoFile(directoryKey(path), .byMakingFolder) { () throws(ProviderError) in
+            let isDone = try await besideNoFile(directoryKey(path), .byMakingFolder, for: "keep") {
+                () throws(ProviderError) in
                 try await writeMarker(key, isNew: false)
             }
             // A file has its name: there is nothing to keep.

@@ -289,8 +289,15 @@ extension WebDAVProvider {
         to path: RemotePath,
         isDirectory: Bool
     ) async throws(ProviderError) {
-        let back = try await move(aside, to: path, isDirectory: isDirectory, overwrite: false)
-        guard back.head.isSuccess else { throw refusal(back, "\(path)") }
+        for attempt in 0..<10 {
+            // Its name may have been taken again.
+            let free = path.name.map { path.parent.appending($0.inserting(" (recovered \(attempt))")) } ?? path
+            let place = attempt == 0 ? path : free
+            let back = try await move(aside, to: place, isDirectory: isDirectory, overwrite: false)
+            if back.head.isSuccess { return }
+            guard back.status == 412 else { throw refusal(back, "\(path)") }
+        }
+        throw .filenameCollision(nil)
     }
 
     /// True when a directory holds nothing but leftovers.

@@ -34,10 +34,11 @@ struct KindChangeTests {
                 let server = try kind.server()
                 let source = try S3Source(server)
                 try await source.source.put("", S3Source.standing)
-                let address = String(source.address.prefix { $0 != "?" })
                 return Place(
                     server: server,
-                    device: { try S3Provider("\(address)?endpoint=http://127.0.0.1:\($0)&region=us-east-1") },
+                    device: { port in
+                        try S3Provider(source.address.replacingOccurrences(of: ":\(server.port)", with: ":\(port)"))
+                    },
                     ask: { method, path in
                         let key = source.client.address.prefix + Array(path.utf8)
                         _ = try await source.client.send(S3Call(method, key))

@@ -8,7 +8,7 @@ import Testing
 /// SeaweedFS deletes a folder minutes after its last object went, by its name alone: a file that has taken the name goes.
 @Suite(.timeLimit(.minutes(5)))
 struct S3LateCleaningTests {
-    private static func start(_ source: S3Source, lateCleaning: TimeSpan) async throws -> S3Provider {
+    private static func start(_ source: S3Source, lateCleaning: Int) async throws -> S3Provider {
         let provider = try source.provider(lateCleaning: lateCleaning)
         try await provider.start()
         return provider
@@ -50,8 +50,8 @@ struct S3LateCleaningTests {
     @Test func `a file is not taken for sent while the server may still delete the folder of its name`() async throws {
         let server = try TestServer.seaweedFS(cleansAfter: "1s")
         let source = try S3Source(server)
-        let here = try await Self.start(source, lateCleaning: .seconds(40))
-        let there = try await Self.start(source, lateCleaning: .seconds(40))
+        let here = try await Self.start(source, lateCleaning: 60)
+        let there = try await Self.start(source, lateCleaning: 60)
         for path in ["deleted", "also deleted"] { try await Self.makeAndDelete(path, here) }
         try await here.makeDirectory("moved")
         _ = try await here.make("moved/x", "old")
@@ -84,8 +84,8 @@ struct S3LateCleaningTests {
 
     @Test func `a folder of the same name comes and goes meanwhile, on any device`() async throws {
         let source = try S3Source(S3ServerKind.seaweedFS.server())
-        let here = try await Self.start(source, lateCleaning: .seconds(180))
-        let there = try await Self.start(source, lateCleaning: .seconds(180))
+        let here = try await Self.start(source, lateCleaning: 180)
+        let there = try await Self.start(source, lateCleaning: 180)
         for device in [here, here, there, here] { try await Self.makeAndDelete("folder", device) }
         #expect(try await Self.claims("folder", source) > 0)
         await #expect(throws: ProviderError.busy) { _ = try await there.make("folder", "file") }
@@ -96,7 +96,7 @@ struct S3LateCleaningTests {
     func `elsewhere a file takes the name of a folder at once`(kind: S3ServerKind) async throws {
         let source = try S3Source(kind.server())
         try await source.source.put("", S3Source.standing)
-        let here = try await Self.start(source, lateCleaning: .seconds(180))
+        let here = try await Self.start(source, lateCleaning: 180)
         try await Self.makeAndDelete("folder", here)
         _ = try await here.make("folder", "file")
         #expect(try await here.text("folder") == "file")

@@ -89,6 +89,11 @@ struct S3SignatureTests {
         #expect(plain.prefix == Array("some/prefix/".utf8))
         let place = plain.place(of: Array("a b/+".utf8), in: "eu-north-1")
         #expect(place.origin == "https://bucket.s3.eu-north-1.amazonaws.com" && place.path == "/a%20b/%2B")
+        #expect(try S3Address("s3://bucket").lateCleaning == .seconds(180))
+        #expect(try S3Address("s3://bucket?late-cleaning=0").lateCleaning == .zero)
+        for value in ["", "x", "-1", "241", "99999999999999999999"] {
+            #expect(throws: ProviderError.self) { try S3Address("s3://bucket?late-cleaning=\(value)") }
+        }
         let own = try S3Address("s3://bucket?endpoint=http://host:80&region=r")
         #expect(own.place(of: nil, in: "r") == ("http://host", "host", "/bucket"))
         let hosted = try S3Address("s3://bucket?endpoint=https://host:9000&path-style=no")

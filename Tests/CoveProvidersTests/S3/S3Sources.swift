@@ -49,13 +49,13 @@ struct S3Source: Sendable {
         client = S3Client(try S3Address(address), login: { testCredentials }, try HTTPClient())
     }
 
-    func provider(lateCleaning: TimeSpan = .seconds(180)) throws -> S3Provider {
-        try S3Provider(address, lateCleaning: lateCleaning)
+    func provider(lateCleaning seconds: Int = 0) throws -> S3Provider {
+        try S3Provider(address.replacingOccurrences(of: "late-cleaning=0", with: "late-cleaning=\(seconds)"))
     }
 
     /// The address of the same prefix behind another server.
     func address(through front: ScriptedServer) -> String {
-        "\(address.prefix { $0 != "?" })?endpoint=http://127.0.0.1:\(front.port)&region=us-east-1"
+        "\(address.prefix { $0 != "?" })?endpoint=http://127.0.0.1:\(front.port)&region=us-east-1&late-cleaning=0"
     }
 
     var source: TestSource {
@@ -90,7 +90,6 @@ extension S3Provider {
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
         copyLimit: Int64 = 5 << 30,
-        lateCleaning: TimeSpan = .seconds(180),
         clock: @escaping @Sendable () -> MonotonicTime = System.boottime
     ) throws {
         let address = try #require(SourceAddress(text))
@@ -99,7 +98,6 @@ extension S3Provider {
             uploads: uploads,
             pieceSize: pieceSize,
             copyLimit: copyLimit,
-            lateCleaning: lateCleaning,
             clock: clock,
             credentials: { testCredentials }
         )

@@ -6,8 +6,9 @@ extension TestServer {
 
     /// SeaweedFS: master, volume server, filer and S3 gateway in one process.
     ///
-    /// `cleansAfter` says when it deletes folders that were emptied; it looks every half minute.
-    public static func seaweedFS(cleansAfter: String? = nil) throws -> TestServer {
+    /// `cleansAfter` says when it deletes folders that were emptied, and files that have taken their names; it looks every half
+    /// minute.
+    public static func seaweedFS(cleansAfter: String = "24h") throws -> TestServer {
         try s3("seaweedfs", program: "weed") { folder, port in
             let identity = """
                 {"identities": [{"name": "\(user)", "credentials": [{"accessKey": "\(user)", "secretKey": "\(password)"}],
@@ -24,8 +25,7 @@ extension TestServer {
                 "-filer.port=\(ports[5])", "-filer.port.grpc=\(ports[6])",
                 "-filer.localSocket=\(folder.path)/filer.sock", "-s3.localSocket=\(folder.path)/s3.sock",
             ]
-            let delay = cleansAfter.map { ["WEED_FILER_OPTIONS_S3_EMPTY_FOLDER_CLEANUP_DELAY": $0] }
-            return (arguments, delay ?? [:])
+            return (arguments, ["WEED_FILER_OPTIONS_S3_EMPTY_FOLDER_CLEANUP_DELAY": cleansAfter])
         }
     }
 
@@ -60,9 +60,9 @@ extension TestServer {
         }
     }
 
-    /// The address of a prefix in the bucket, as a source.
+    /// The address of a prefix in the bucket, as a source; that no server cleans up late is known.
     public func s3Source(_ prefix: String) -> String {
-        "s3://\(Self.bucket)/\(prefix)?endpoint=http://127.0.0.1:\(port)&region=us-east-1"
+        "s3://\(Self.bucket)/\(prefix)?endpoint=http://127.0.0.1:\(port)&region=us-east-1&late-cleaning=0"
     }
 
     private static func s3(

@@ -120,7 +120,7 @@ extension Cloud {
     }
 
     @Sendable static func s3Address(_ port: UInt16) -> String {
-        "s3://\(TestServer.user)@\(TestServer.bucket)/?endpoint=http://127.0.0.1:\(port)&region=us-east-1"
+        "s3://\(TestServer.user)@\(TestServer.bucket)/?endpoint=http://127.0.0.1:\(port)&region=us-east-1&late-cleaning=0"
     }
 }
 

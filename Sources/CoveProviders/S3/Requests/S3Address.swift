@@ -1,6 +1,6 @@
 internal import CoveCore
 
-/// Where a bucket is: `s3://bucket/prefix?endpoint=URL&region=R&path-style=yes&profile=P`.
+/// Where a bucket is: `s3://bucket/prefix?endpoint=URL&region=R&path-style=yes&profile=P&late-cleaning=S`.
 struct S3Address: Sendable, Equatable {
     let bucket: String
     /// What all keys begin with: empty, or ends with a slash.
@@ -11,6 +11,8 @@ struct S3Address: Sendable, Equatable {
     let profile: String?
     /// As given; nil asks the environment, and the server itself corrects what is wrong.
     let region: String?
+    /// For so long the server may come back to a folder that was emptied, and delete what has its name by then.
+    let lateCleaning: TimeSpan
     private let endpoint: (scheme: String, host: String)?
     private let usesPaths: Bool
 
@@ -34,6 +36,14 @@ struct S3Address: Sendable, Equatable {
             endpoint = (server.scheme, server.host + (port.map { ":\($0)" } ?? ""))
         } else {
             endpoint = nil
+        }
+        if let text = source.options["late-cleaning"] {
+            guard let seconds = Int64(text), (0...240).contains(seconds) else {
+                throw .unsupported("late-cleaning=\(text): expected 0 to 240 seconds")
+            }
+            lateCleaning = .seconds(seconds)
+        } else {
+            lateCleaning = .seconds(180)
         }
         switch source.options["path-style"] {
         case nil: usesPaths = endpoint != nil || bucket.contains(".")
