@@ -145,18 +145,34 @@ extension S3Provider {
     private func finish(_ move: S3Move, isNew: Bool = false) async throws(ProviderError) {
         // A server may tell for a moment that there is no note where one was just put.
         if !isNew, try await client.head(move.note) == nil { return forget(move) }
-        try await relocate(move)
-        // Nor may a listing show what is there.
-        var obstacle: RemoteItem?
-        if try await !hasDirectory(move.to) {
-            let isLeft = try await hasDirectory(move.from)
-            // Nothing has moved where a file has taken the name.
-            if isLeft { obstacle = try await client.head(key(move.to))?.item(at: move.to) }
-            if obstacle == nil, isNew || isLeft { throw .busy }
+        do throws(ProviderError) {
+            try await relocate(move)
+            // Nor may a listing show what is there.
+            if try await !hasDirectory(move.to) {
+                let isLeft = try await hasDirectory(move.from)
+                if isNew || isLeft { throw .busy }
+            }
+        } catch {
+            if error == .cancelled || error.isUnanswered || error.parksAccount { throw error }
+            guard let obstacle = try await obstacle(to: move) else { throw error }
+            try await close(move)
+            throw .filenameCollision(obstacle)
         }
+        try await close(move)
+    }
+
+    /// The file that has taken the name that a directory was to get, of which nothing is there yet: it can't be finished.
+    private func obstacle(to move: S3Move) async throws(ProviderError) -> RemoteItem? {
+        guard let object = try await client.head(key(move.to)), try await !hasDirectory(move.to),
+            try await hasDirectory(move.from)
+        else { return nil }
+        return object.item(at: move.to)
+    }
+
+    /// Ends a move by taking back its note.
+    private func close(_ move: S3Move) async throws(ProviderError) {
         _ = try await client.ask(S3Call("DELETE", move.note)).get { $0.status == 404 }
         forget(move)
-        if let obstacle { throw .filenameCollision(obstacle) }
     }
 
     /// Moves what listings show until one shows nothing more that can go.
@@ -194,6 +210,7 @@ extension S3Provider {
         for marker in deepestFirst {
             let directory = S3Names.directory(of: marker.key)
             _ = try await besideNoFile(directory, .byDeleting, for: "delete") { () throws(ProviderError) in
+                if !isClaimYoung(Array(directory.dropLast())) { throw .busy }
                 _ = try await deleteAlone(marker)
             }
         }
@@ -212,9 +229,13 @@ extension S3Provider {
     func sweep(_ key: [UInt8]) async throws(ProviderError) {
         guard !features.keepsVersions else { return }
         if try await !client.list(key, delimiter: false, limit: 1).objects.isEmpty { return }
-        try await belowNoFile(key) { () throws(ProviderError) in
-            _ = try await client.ask(S3Call("DELETE", key)).get { $0.status == 404 }
-        }
+        try await belowNoFile(key) { () throws(ProviderError) in try await deleteFolderObject(key, of: key) }
+    }
+
+    /// Deletes what stands for a directory, while the claim on its name is young: the machine may have slept.
+    func deleteFolderObject(_ key: [UInt8], of directory: [UInt8]) async throws(ProviderError) {
+        if !isClaimYoung(Array(directory.dropLast())) { throw .busy }
+        _ = try await client.ask(S3Call("DELETE", key)).get { $0.status == 404 }
     }
 
     /// Runs what deletes an object, unless a file has the name of the folder that it is in: then the object is gone.
@@ -250,8 +271,6 @@ extension S3Provider {
         return try await exclusively([file], for: task) { () throws(ProviderError) in
             if takesFiles, try await client.head(file) != nil { return false }
             defer { if features.cleansLate, ways == .byDeleting { doubt(file, for: address.lateCleaning) } }
-            // The machine may have slept.
-            if !isClaimYoung(file) { throw .busy }
             try await body()
             return true
         }

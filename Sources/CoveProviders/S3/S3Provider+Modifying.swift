@@ -194,7 +194,7 @@ extension S3Provider {
         guard objects.allSatisfy({ $0.size == 0 && markers.contains($0.key) }) else { throw .directoryNotEmpty }
         try await keepStanding(path.parent)
         forgetMarked(key)
-        for marker in listed.reversed() { _ = try await client.ask(S3Call("DELETE", marker)).get { $0.status == 404 } }
+        for marker in listed.reversed() { try await deleteFolderObject(marker, of: key) }
         if features.names.keepsSlashes, !listed.contains(key) { try await sweep(key) }
     }
 }

@@ -71,9 +71,16 @@ import Testing
             let fault = Fault.allCases.randomElement(using: &random) ?? .failure
             let number = Int.random(in: 1...requests, using: &random)
             _ = moment.begin(fault, at: number)
+            let before = front.exchanges.count
             do {
                 let other = try await start(address)
-                #expect(other == honest, "seed \(seed): \(fault) instead of answer \(number)")
+                #expect(
+                    other == honest,
+                    """
+                    seed \(seed): \(fault) instead of answer \(number)
+                    \(front.exchanges[before...].map { "\($0.request.method) \($0.request.target) \($0.status)" }.joined(separator: "\n"))
+                    """
+                )
                 found += 1
             } catch is ProviderError {
                 // It is started again later.
