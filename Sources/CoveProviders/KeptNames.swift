@@ -150,13 +150,17 @@ extension KeptNames {
         let first = groups.enumerated().map { number, traits in
             Array("1\(number)".utf8) + traits.flatMap(\.sample)
         }
-        let kept = try await keep(first, [letters, forms] + standIns.map(\.names))
+        let pairs = [letters, forms] + standIns.map(\.names)
+        var kept = try await keep(first, pairs)
+        // What fails is tried once more, each trait by itself: a busy server may have lost something for a moment.
         let failed = zip(groups, first).filter { !kept.contains($1) }.flatMap(\.0)
-        names.lost = Set(failed)
-        if failed.count > 1 {
+        let doubtful = pairs.filter { !$0.allSatisfy(kept.contains) }
+        if !failed.isEmpty || !doubtful.isEmpty {
             let second = failed.enumerated().map { number, trait in Array("2\(number)".utf8) + trait.sample }
-            let kept = try await keep(second, [])
-            names.lost = Set(zip(failed, second).filter { !kept.contains($1) }.map(\.0))
+            let others = doubtful.map { $0.map { [0x32] + $0 } }
+            let again = try await keep(second, others)
+            names.lost = Set(zip(failed, second).filter { !again.contains($1) }.map(\.0))
+            for (pair, other) in zip(doubtful, others) where other.allSatisfy(again.contains) { kept.formUnion(pair) }
         }
         for (trait, pair) in standIns where !pair.allSatisfy(kept.contains) { names.lost.insert(trait) }
         // Who has another one for a tab has so for all.
