@@ -37,6 +37,10 @@ extension WebDAVProvider {
         // The range lies beyond the end, or the file became shorter.
         case 416: try check(try await look(item.path), is: version)
         case 412: throw .versionNoLongerAvailable
+        // So some refuse where a directory has the name by now, or a file has that of its directory.
+        case 400, 403, 405, 409:
+            try check(try await look(item.path), is: version)
+            throw refusal(response, "\(item.path)")
         case 300..<400 where response.head["location"]?.hasSuffix("/") == true: throw .noSuchItem
         default: throw refusal(response, "\(item.path)")
         }

@@ -6,7 +6,8 @@ internal import Synchronization
 /// What a server can do is tried out by `start()`, not guessed from its name. Where it refuses conditions, they are
 /// checked just before each change instead, and `capabilities` says so.
 public final class WebDAVProvider: Provider {
-    let address: DAVAddress
+    /// Where the source is, as long as it is not known which names the server lists.
+    private let plainAddress: DAVAddress
     let client: HTTPClient
     let listings = CursorTable<DAVListing>()
     let looks = SharedLooks<RemotePath, FileName, DAVFolderView>()
@@ -49,9 +50,9 @@ public final class WebDAVProvider: Provider {
         credentials: @escaping @Sendable () async -> Credentials?,
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(ProviderError) {
-        address = DAVAddress(source)
+        plainAddress = DAVAddress(source)
         (host, user) = (source.host, source.user)
-        home = DAVHome(address)
+        home = DAVHome(plainAddress)
         journal = UploadJournal(folder: uploads)
         owner = StagedName.owner(journal.owner())
         self.pieceSize = pieceSize
@@ -82,6 +83,13 @@ public final class WebDAVProvider: Provider {
         }
         log("the server: \(server)")
         if server.takesChunks { Task { await dropOldChunks() } }
+    }
+
+    /// Where the source is.
+    var address: DAVAddress {
+        var address = plainAddress
+        address.undots = state.withLock { $0.server?.hidesDotNames ?? false }
+        return address
     }
 
     var doubts: Int { state.withLock { $0.doubts } }

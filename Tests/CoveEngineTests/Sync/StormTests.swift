@@ -180,7 +180,7 @@ struct Storm {
         guard let walker = FileManager.default.enumerator(atPath: source.path) else { return [] }
         return walker.compactMap { $0 as? String }.filter { path in
             let names = path.split(separator: "/")
-            return names.first != ".cove" && names.contains { $0.hasPrefix(".cove-moving") }
+            return names.first != ".cove" && names.contains { $0.contains(/^\.?cove-moving-/) }
         }
     }
 }

@@ -51,6 +51,34 @@ struct ConformanceTests {
     }
 
     @Test(arguments: SourceKind.all)
+    func `a file is gone for who reads it when a directory has its name, or a file that of its directory`(
+        kind: SourceKind
+    ) async throws {
+        let devices = try await TwoDevices(kind)
+        let there = devices.there
+        try await there.makeDirectory("directory")
+        let below = try await there.make("directory/file", "bytes")
+        let file = try await there.make("file", "bytes")
+        for (path, item) in [("directory/file", below), ("file", file)] {
+            try await there.delete(there.reference(path, item), base: item.contentVersion)
+        }
+        try await there.delete(there.reference("directory"), base: .directory)
+        _ = try await there.make("directory", "other")
+        try await there.makeDirectory("file")
+        for (path, item) in [("directory/file", below), ("file", file)] {
+            let error = await #expect(throws: ProviderError.self) {
+                try await devices.here.fetch(
+                    devices.here.reference(path, item),
+                    version: item.contentVersion,
+                    range: 0..<item.size,
+                    into: MemorySink()
+                )
+            }
+            #expect(error == .noSuchItem || error == .versionNoLongerAvailable, "\(path)")
+        }
+    }
+
+    @Test(arguments: SourceKind.all)
     func `pages and anchors of nobody have expired`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         await #expect(throws: ProviderError.pageExpired) {

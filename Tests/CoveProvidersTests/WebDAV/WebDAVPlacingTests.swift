@@ -73,6 +73,35 @@ struct WebDAVPlacingTests {
     }
 
     @Test(arguments: [0, 1, 2])
+    func `what has a hidden name for a while is seen by every device, and its directory is not deleted`(
+        which: Int
+    ) async throws {
+        let source = try Source([Self.apache, Self.rclone, Self.nginx][which])
+        let (here, there) = (try await source.device(), try await source.device())
+        try await here.makeDirectory("directory")
+        let file = try await here.make("directory/file", "text")
+        let name = PassingName(.random(), since: System.now(), original: try #require(FileName("file"))).name
+        let directory = here.reference("directory")
+        let item = here.reference("directory/file", file)
+        let hidden = try await here.move(item, base: file.contentVersion, to: directory, name: name)
+        #expect(hidden.name == name.bytes)
+        let path = "directory/\(name)"
+        // rclone keeps a listing for a second.
+        let deadline = System.monotonic() + .seconds(30)
+        while try await there.list(there.reference("directory"), page: nil).items.map(\.name) != [name.bytes] {
+            try #require(System.monotonic() < deadline, "the item in passing is not listed")
+        }
+        #expect(try await there.find(path).kind == .file)
+        await #expect(throws: ProviderError.directoryNotEmpty) {
+            try await there.delete(there.reference("directory"), base: .directory)
+        }
+        let place = try #require(FileName("shown"))
+        _ = try await there.move(there.reference(path), base: hidden.contentVersion, to: .root, name: place)
+        #expect(try await here.text("shown") == "text")
+        #expect(try source.left("directory").filter { $0.contains("moving") } == [])
+    }
+
+    @Test(arguments: [0, 1, 2])
     func `what comes into a directory between the look at it and its deletion stays`(which: Int) async throws {
         let source = try Source([Self.apache, Self.rclone, Self.nginx][which])
         let (port, late) = (source.server.port, "\(source.folder)/directory/late")

@@ -90,7 +90,9 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
     /// The hidden items that are left in the tree of a source.
     static func hidden(_ files: String) throws -> [String] {
         try names(files).filter { name in
-            !name.hasPrefix(".cove/") && name.split(separator: "/").contains { $0.hasPrefix(".cove-moving-") }
+            // nginx has these without their dot.
+            !name.hasPrefix(".cove/")
+                && name.split(separator: "/").contains { $0.contains(/^\.?cove-(moving|deleting)-/) }
         }
     }
 
