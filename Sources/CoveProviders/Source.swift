@@ -55,6 +55,8 @@ public enum ProviderFactory {
         public var stallLimit: TimeSpan
         /// The account's state folder, for what an upload needs to go on after a crash; nil keeps nothing.
         public var state: String?
+        /// Is told of each request that may change something, and of its answer; nil where nobody reads it.
+        public var trace: (@Sendable (_ text: () -> String) -> Void)?
         /// Who uses the source, asked for at each start; nil leaves it to `~/.netrc`, or what AWS's programs read.
         public var credentials: @Sendable () async -> Credentials?
 
@@ -106,6 +108,7 @@ public enum ProviderFactory {
         var options = HTTPOptions()
         options.certificates = access.certificates
         options.stallLimit = access.stallLimit
+        options.trace = access.trace
         do throws(ProviderError) {
             let uploads = access.state.map { $0 + "/uploads" }
             if address.scheme == "s3" {

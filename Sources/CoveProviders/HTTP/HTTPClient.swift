@@ -60,6 +60,7 @@ final class HTTPClient: Sendable {
         while true {
             let outcome = await loggedIn(request, receiver)
             attempt += 1
+            if request.mayChange { options.trace?({ request.summary(outcome) }) }
             let isLast = attempt > options.repetitions || !request.isRepeatable || Task.isCancelled
             switch outcome {
             case .success(let response):

@@ -47,6 +47,31 @@ struct HTTPRequest: Sendable {
     var subject: String { headers.first { $0.name == "Destination" }?.value ?? url }
 }
 
+extension HTTPRequest {
+    /// False for what only looks.
+    var mayChange: Bool { !["GET", "HEAD", "PROPFIND", "OPTIONS", "REPORT"].contains(method) }
+
+    /// What was asked and what came of it, in a line for the log: addresses, conditions, sizes.
+    func summary(_ outcome: Result<HTTPResponse, HTTPFailure>) -> String {
+        func short(_ url: String) -> String { url.hasPrefix(origin) ? String(url.dropFirst(origin.count)) : url }
+        var parts = [method, short(url)]
+        for (name, value) in headers {
+            switch name.lowercased() {
+            case "destination": parts.append("to \(short(value))")
+            case "x-amz-copy-source": parts.append("from \(value)")
+            case "if-match", "if-none-match", "overwrite", "if": parts.append("\(name): \(value)")
+            default: break
+            }
+        }
+        if body.size > 0 { parts.append("\(body.size) bytes") }
+        switch outcome {
+        case .success(let response): parts.append("-> \(response.status)")
+        case .failure(let failure): parts.append("-> \(failure.error)")
+        }
+        return parts.joined(separator: " ")
+    }
+}
+
 /// The first part of an answer.
 struct HTTPHead: Sendable {
     var status: Int

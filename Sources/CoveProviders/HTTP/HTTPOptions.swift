@@ -18,6 +18,8 @@ struct HTTPOptions: Sendable {
     var repetitions = 2
     /// How long in all a program that wants bytes waits for a server that wants fewer requests.
     var patience: TimeSpan = .seconds(20)
+    /// Is told of each request that may change something, and of its answer.
+    var trace: (@Sendable (_ text: () -> String) -> Void)?
 }
 
 extension TimeSpan {

@@ -108,6 +108,18 @@ extension S3Provider {
         call.isRepeatable = true
         guard case .failure(let failure) = try await client.ask(call) else { return }
         guard failure.isPrecondition else { throw failure.error }
-        if isNew { throw .filenameCollision(nil) }
+        if try await isStored(key) {
+            if isNew { throw .filenameCollision(nil) }
+            return
+        }
+        // It is a folder in which nothing is that the server takes for the object.
+        call.headers.removeAll { $0.name.lowercased() == "if-none-match" }
+        _ = try await client.send(call)
+    }
+
+    /// True for the object of a directory that a listing tells of: SeaweedFS answers for that of any folder it remembers.
+    func isStored(_ marker: [UInt8]) async throws(ProviderError) -> Bool {
+        guard features.cleansLate else { return try await client.head(marker) != nil }
+        return try await client.list(marker, delimiter: false, limit: 1).objects.first?.key == marker
     }
 }

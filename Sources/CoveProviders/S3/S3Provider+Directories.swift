@@ -57,6 +57,8 @@ extension S3Provider {
             if let other = try await occupant(target) { throw .filenameCollision(other) }
             guard try await hasDirectory(source) else { throw .noSuchItem }
             try await keepStanding(source.parent)
+            // One that the server only remembers could not be moved.
+            if features.cleansLate { try await keepStanding(source) }
             var call = S3Call("PUT", move.note)
             call.headers = [
                 (Self.fromHeader, PercentEncoding.encode(source.bytes)),

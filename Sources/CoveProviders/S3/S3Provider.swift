@@ -144,9 +144,12 @@ public final class S3Provider: Provider {
     // MARK: directories
 
     /// True when something is in the directory, if only the object that stands for it.
+    ///
+    /// SeaweedFS remembers a folder for a while when nothing is in it any more. A listing with a delimiter shows it, as that
+    /// of its parent does, and one without does not.
     func hasDirectory(_ path: RemotePath) async throws(ProviderError) -> Bool {
         if path.isRoot { return true }
-        return try await client.hasAny(directoryKey(path))
+        return try await client.hasAny(directoryKey(path), delimiter: features.cleansLate)
     }
 
     /// Makes sure that a directory stays when what is in it goes.
@@ -154,7 +157,7 @@ public final class S3Provider: Provider {
         let key = markerKey(path)
         if path.isRoot || path.names.contains(where: \.isReserved) { return }
         if state.withLock({ $0.marked.contains(key) }) { return }
-        if try await client.head(key) == nil {
+        if try await !isStored(key) {
             let isDone = try await besideNoFile(directoryKey(path), .byMakingFolder, for: "keep") {
                 () throws(ProviderError) in
                 try await writeMarker(key, isNew: false)

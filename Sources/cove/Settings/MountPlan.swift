@@ -122,7 +122,7 @@ struct MountPlan: Sendable {
     func provider(log: Log = .none) throws(Failure) -> any Provider {
         var provider: any Provider
         do throws(SourceError) {
-            provider = try ProviderFactory.make(source: source, access: access) { log.notice($0) }
+            provider = try ProviderFactory.make(source: source, access: access(log)) { log.notice($0) }
         } catch {
             throw Failure(line: error.description)
         }
@@ -138,14 +138,16 @@ struct MountPlan: Sendable {
     }
 
     /// How a source over the network is reached.
-    private var access: ProviderFactory.Access {
+    private func access(_ log: Log) -> ProviderFactory.Access {
         let network = NetworkSource(source)
-        return ProviderFactory.Access(
+        var access = ProviderFactory.Access(
             certificates: options.certificates,
             stallLimit: stallLimit,
             state: stateDirectory,
             credentials: { await OffPool.run { network.flatMap { LoginStore.find($0) } } }
         )
+        access.trace = { log.debug($0()) }
+        return access
     }
 
     /// Detaches a mount at the mount point whose daemon has died.

@@ -92,6 +92,54 @@ struct S3LateCleaningTests {
         for device in [here, there] { await device.stop() }
     }
 
+    @Test(arguments: S3ServerKind.allCases)
+    func `a folder that a server remembers though nothing is in it is no other one than none`(
+        kind: S3ServerKind
+    ) async throws {
+        let source = try S3Source(kind.server())
+        try await source.source.put("", S3Source.standing)
+        let device = try await Self.start(source, lateCleaning: 0)
+        let prefix = source.client.address.prefix
+        /// Another program makes the only object of a folder, and perhaps deletes it.
+        func plant(_ key: String, _ methods: [String]) async throws {
+            for method in methods { _ = try await source.client.send(S3Call(method, prefix + Array(key.utf8))) }
+        }
+        try await plant("listed/x", ["PUT", "DELETE"])
+        try await plant("outer/inner/x", ["PUT", "DELETE"])
+        // Whoever lists what the server shows is told the same as who looks it up, uses, moves or deletes it.
+        #expect(try await (device.names() == []) == (kind != .seaweedFS))
+        for path in ["outer", "listed"] where try await device.names().contains(path) {
+            #expect(try await device.find(path).kind == .directory)
+            #expect(try await device.names(path) == (path == "outer" ? ["inner"] : []))
+        }
+        if kind == .seaweedFS {
+            #expect(try await device.names("outer/inner") == [])
+            _ = try await device.make("outer/inner/y", "text")
+            let item = try await device.find("listed")
+            let listed = device.reference("listed", item)
+            let name = try #require(FileName("moved"))
+            _ = try await device.move(listed, base: item.contentVersion, to: .root, name: name)
+            #expect(try await device.names() == ["moved", "outer"])
+            try await plant("moved/x", ["PUT", "DELETE"])
+            try await device.delete(device.reference("moved"), base: .directory)
+            #expect(try await device.names() == ["outer"])
+        }
+        try await plant("made/x", ["PUT", "DELETE"])
+        do {
+            try await device.makeDirectory("made")
+        } catch ProviderError.filenameCollision(let other) {
+            #expect(kind == .seaweedFS && other?.kind == .directory)
+        }
+        #expect(try await device.names("made") == [])
+        _ = try await device.make("made/y", "text")
+        try await plant("kept/x", ["PUT"])
+        let item = try await device.find("kept/x")
+        try await device.delete(device.reference("kept/x", item), base: item.contentVersion)
+        #expect(try await device.names("kept") == [])
+        #expect(try await device.text("made/y") == "text")
+        await device.stop()
+    }
+
     @Test(arguments: [S3ServerKind.juiceFS, .rclone])
     func `elsewhere a file takes the name of a folder at once`(kind: S3ServerKind) async throws {
         let source = try S3Source(kind.server())

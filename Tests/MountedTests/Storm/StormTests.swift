@@ -130,7 +130,8 @@ extension Mounted {
             for device in devices {
                 try? device.account.die()
                 let state = device.account.scratch.appending("state")
-                try? manager.copyItem(atPath: state, toPath: "\(path)/\(device.index)")
+                // It has sockets, at which a copy would end.
+                _ = try? Command.run("cp", ["-a", state, "\(path)/\(device.index)"])
             }
         }
     }

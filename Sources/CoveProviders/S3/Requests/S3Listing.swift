@@ -95,8 +95,8 @@ extension S3Client {
     }
 
     /// True when any key begins so.
-    func hasAny(_ prefix: [UInt8]) async throws(ProviderError) -> Bool {
-        let listing = try await list(prefix, delimiter: false, limit: 1)
+    func hasAny(_ prefix: [UInt8], delimiter: Bool = false) async throws(ProviderError) -> Bool {
+        let listing = try await list(prefix, delimiter: delimiter, limit: 1)
         return !listing.objects.isEmpty || !listing.prefixes.isEmpty
     }
 
