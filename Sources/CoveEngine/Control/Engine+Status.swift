@@ -79,7 +79,7 @@ extension Engine {
         }
         let isLocalOnly = entry?.flags.contains(.localOnly) == true
         let progress = entry.flatMap { entry in sync?.shared.withLock { $0.claims.progress(of: entry.document) } }
-        let failure = sync?.shared.withLock { $0.failures[id] }
+        let failure = residency == .whole ? nil : sync?.shared.withLock { $0.failures[id]?.reason }
         var percent = attributes.size == 0 || row.kind != .file ? 100 : 100 * Double(local) / Double(attributes.size)
         if residency == .dataless { percent = 0 }
         if let progress {
@@ -88,6 +88,7 @@ extension Engine {
         }
         let state = Engine.stateName(residency, isLocalOnly: isLocalOnly)
         let text = PathParameter(path)
+        percent = min(max(percent, 0), 100)
         return ItemStatus(
             path: text.path ?? String(decoding: path.bytes, as: UTF8.self),
             name: path.name?.description ?? "",
