@@ -173,6 +173,19 @@ extension Mounted {
             }
         }
 
+        @Test func `the doctor takes no other account's mount for one that was mounted there before`() async throws {
+            try await mounted { account in
+                let next = "$tmp/next"
+                try account.crash()
+                try account.shell("cd /; $COVE mount dir://$src $mnt --state \(next)")
+                let doctor = try account.start("cd /; exec $COVE doctor --state $STATE").wait(deadline: 60)
+                #expect(doctor.output.contains("ok       mounts: none\n"), "\(doctor.output)")
+                #expect(doctor.status == 1 && doctor.output.contains("problem  daemon: "), "\(doctor.output)")
+                let other = try account.shell("cd /; $COVE doctor --state \(next)")
+                #expect(other.contains("ok       mounts: \(account.mount): "), "\(other)")
+            }
+        }
+
         @Test func `conflicts and trash`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 for command in ["conflicts", "trash ls"] { #expect(try account.cove(command) == "") }
