@@ -186,6 +186,14 @@ extension Mounted {
             }
         }
 
+        @Test func `an error is one line, whatever the name in it`() async throws {
+            try await mounted { account in
+                let told = try account.start("exec $COVE status $'evil\\ncove: forged\\e[2J'").wait(deadline: 30)
+                #expect(told.status == 1)
+                #expect(told.error == "cove: evil\\u{a}cove: forged\\u{1b}[2J: no such item; check the name\n")
+            }
+        }
+
         @Test func `conflicts and trash`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 for command in ["conflicts", "trash ls"] { #expect(try account.cove(command) == "") }
