@@ -18,13 +18,13 @@ struct LogTests {
 
     @Test func `a message is one line, whatever it has in it`() {
         let log = Log(path: path, echoToStandardError: false)
-        log.error("a\n2026-01-01T00:00:00Z notice all is well\r\u{1B}[2J\u{0}\u{85}\u{2028}\u{202E}b")
+        log.error("a\n2026-01-01T00:00:00Z notice all is well\r\u{1B}[2J\u{0}\u{85}\u{2028}\u{202E}\u{61C}b")
         log.notice(String(repeating: "x", count: 1 << 20))
         let lines = text().components(separatedBy: "\n")
         #expect(lines.count == 3 && lines[2].isEmpty)
         #expect(
             lines[0].hasSuffix(
-                " error a\\u{a}2026-01-01T00:00:00Z notice all is well\\u{d}\\u{1b}[2J\\u{0}\\u{85}\\u{2028}\\u{202e}b"
+                " error a\\u{a}2026-01-01T00:00:00Z notice all is well\\u{d}\\u{1b}[2J\\u{0}\\u{85}\\u{2028}\\u{202e}\\u{61c}b"
             )
         )
         #expect(lines[1].utf8.count < 5000)

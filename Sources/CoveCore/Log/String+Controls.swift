@@ -4,7 +4,7 @@ extension String {
     public var escapingControls: String {
         func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
             switch scalar.value {
-            case 0..<0x20, 0x7F...0x9F, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: false
+            case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: false
             default: true
             }
         }

@@ -314,12 +314,12 @@ extension Engine {
         await sync?.expireTrash(olderThan: age ?? .zero) ?? 0
     }
 
-    /// Remembers for `cove status` why an item's bytes could not be fetched, and asks for what changed.
-    func noteFetchFailure(_ id: ItemID, _ error: ProviderError) {
+    /// Remembers for `cove status` why some of an item's bytes could not be fetched, and asks for what changed.
+    func noteFetchFailure(_ id: ItemID, _ ranges: [Range<Int64>], _ error: ProviderError) {
         guard let sync else { return }
         sync.shared.withLock { state in
             if state.failures.count > 1000 { state.failures.removeAll() }
-            state.failures[id] = "\(error)"
+            state.failures[id] = ("\(error)", ranges)
         }
         Task {
             if error.parksAccount {
@@ -329,6 +329,18 @@ extension Engine {
                 let isStandIn = live.find(id)?.state.withLock { $0.row?.version?.bytes.isEmpty } ?? false
                 await sync.requestPoll(listing: isStandIn)
             }
+        }
+    }
+}
+
+extension Engine {
+    /// Forgets why bytes of an item could not be fetched once they are here, or there are none any more.
+    func noteFetched(_ id: ItemID, _ state: LiveItem.State) {
+        sync?.shared.withLock { shared in
+            guard let failure = shared.failures[id], let row = state.row else { return }
+            let bytes = 0..<max(0, row.size)
+            let isHere = failure.ranges.allSatisfy { state.ranges.contains($0.clamped(to: bytes)) }
+            if row.residency == .whole || isHere { shared.failures[id] = nil }
         }
     }
 }

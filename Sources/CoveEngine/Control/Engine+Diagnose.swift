@@ -148,11 +148,12 @@ extension Engine {
                 """
             ) { $0.int(0) }
         }
+        var room = MessageRoom()
         return (found ?? []).compactMap { id in
             let path = try? catalog.read { database throws(Errno) in
                 try database.entry(id: id).map { entry throws(Errno) in try database.path(of: entry) }
             }
-            guard let path else { return nil }
+            guard let path, room.take([path.description]) else { return nil }
             return DoctorFinding(
                 check: "databases",
                 level: "warning",

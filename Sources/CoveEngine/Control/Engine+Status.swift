@@ -79,7 +79,7 @@ extension Engine {
         }
         let isLocalOnly = entry?.flags.contains(.localOnly) == true
         let progress = entry.flatMap { entry in sync?.shared.withLock { $0.claims.progress(of: entry.document) } }
-        let failure = sync?.shared.withLock { $0.failures[id] }
+        let failure = residency == .whole ? nil : sync?.shared.withLock { $0.failures[id]?.reason }
         var percent = attributes.size == 0 || row.kind != .file ? 100 : 100 * Double(local) / Double(attributes.size)
         if residency == .dataless { percent = 0 }
         if let progress {
@@ -88,6 +88,7 @@ extension Engine {
         }
         let state = Engine.stateName(residency, isLocalOnly: isLocalOnly)
         let text = PathParameter(path)
+        percent = min(max(percent, 0), 100)
         return ItemStatus(
             path: text.path ?? String(decoding: path.bytes, as: UTF8.self),
             name: path.name?.description ?? "",
@@ -157,6 +158,8 @@ extension Engine {
         let transfers = activeTransfers(shared)
         let errors = errors()
         let setAside = setAsideErrors()
+        var room = MessageRoom(Self.shownHeldUp)
+        let heldUp = shared.heldUp.filter { room.take([$0.path, $0.reason]) }
         return AccountStatus(
             account: configuration.account,
             source: configuration.source,
@@ -173,7 +176,7 @@ extension Engine {
             cacheLimit: cacheLimit,
             weaknesses: weaknesses(),
             standstill: shared.standstill,
-            heldUp: shared.heldUp.isEmpty ? nil : shared.heldUp
+            heldUp: heldUp.isEmpty ? nil : heldUp
         )
     }
 
@@ -191,8 +194,10 @@ extension Engine {
         return list
     }
 
-    /// As many transfers as are shown.
-    private static let shownTransfers = 100
+    /// As many transfers as are shown, in count and in bytes.
+    private static let shownTransfers = (count: 100, bytes: 256 << 10)
+    /// As many rows that others go before as are shown, in bytes.
+    private static let shownHeldUp = 64 << 10
 
     private func activeTransfers(_ shared: SyncEngine.Shared) -> [TransferStatus] {
         let now = System.monotonic()
@@ -200,7 +205,8 @@ extension Engine {
             Double(bytes) / max(0.001, (now - started).seconds)
         }
         var transfers: [TransferStatus] = []
-        for (document, progress) in shared.claims.transfers where transfers.count < Self.shownTransfers {
+        var room = MessageRoom(Self.shownTransfers.bytes)
+        for (document, progress) in shared.claims.transfers where transfers.count < Self.shownTransfers.count {
             let total = progress.total.load(ordering: .relaxed)
             guard total > 0 else { continue }
             let path = try? catalog.read { database throws(Errno) in
@@ -209,9 +215,11 @@ extension Engine {
                     .map { entry throws(Errno) in try database.path(of: entry) }
             }
             let sent = progress.sent.load(ordering: .relaxed)
+            let name = path?.description ?? ""
+            guard room.take([name]) else { continue }
             transfers.append(
                 TransferStatus(
-                    path: path?.description ?? "",
+                    path: name,
                     direction: "upload",
                     doneBytes: sent,
                     totalBytes: total,
@@ -219,13 +227,15 @@ extension Engine {
                 )
             )
         }
-        for item in live.all() where transfers.count < Self.shownTransfers {
+        for item in live.all() where transfers.count < Self.shownTransfers.count {
             let found = item.state.withLock { state -> (Int64, Int64, MonotonicTime, Int64)? in
                 guard let first = state.fetching.active.first, let row = state.row else { return nil }
                 let received = state.fetching.active.reduce(0) { $0 + $1.received.load(ordering: .relaxed) }
                 return (state.ranges.count, row.size, first.started, received)
             }
-            guard let (done, total, started, received) = found, let status = try? status(of: item.id) else { continue }
+            guard let (done, total, started, received) = found, let status = try? status(of: item.id),
+                room.take([status.path])
+            else { continue }
             transfers.append(
                 TransferStatus(
                     path: status.path,
@@ -265,7 +275,7 @@ extension Engine {
     }
 
     /// As many errors as are shown, in count and in bytes: a source may have any number of them.
-    static let shownErrors = (count: 100, bytes: 256 << 10, message: 500)
+    private static let shownErrors = (count: 100, bytes: 512 << 10, message: 500)
 
     /// What failed, and how many things in all.
     private func errors() -> (shown: [ItemError], count: Int) {
@@ -281,15 +291,14 @@ extension Engine {
                 errors.append(ItemError(path: "/", message: notice, retryInSeconds: nil))
             }
             let count = try database.failureCount() + errors.count
-            var room = Self.shownErrors.bytes
+            var room = MessageRoom(Self.shownErrors.bytes)
             for row in try database.failures(limit: Self.shownErrors.count - errors.count) {
                 let error = ItemError(
                     path: row.path.description,
                     message: String(row.message.prefix(Self.shownErrors.message)),
                     retryInSeconds: row.retry.map { max(0, ($0 - now).seconds) }
                 )
-                room -= error.path.utf8.count + error.message.utf8.count
-                if room >= 0 { errors.append(error) }
+                if room.take([error.path, error.message]) { errors.append(error) }
             }
             return (errors, count)
         }

@@ -149,7 +149,8 @@ extension Engine {
             text = status.state == "dataless" || status.state == "partial" ? "NotDownloaded" : "Current"
         case "is-downloading": text = status.isDownloading ? "1" : "0"
         case "percent-downloaded":
-            text = String(Int(status.size == 0 ? 100 : 100 * Double(status.localBytes) / Double(status.size)))
+            let percent = status.size == 0 ? 100 : 100 * Double(status.localBytes) / Double(status.size)
+            text = String(min(max(Int(saturating: percent), 0), 100))
         case "is-uploaded": text = status.remoteID != nil && !status.isDirty ? "1" : "0"
         case "is-uploading": text = status.isUploading ? "1" : "0"
         case "has-conflicts": text = status.hasConflict ? "1" : "0"

@@ -145,11 +145,9 @@ extension SyncEngine {
         } catch .filenameCollision(let other) {
             return try await collide(plan, with: other)
         } catch .noSuchItem {
-            // Its directory has moved or is gone there; the change feed tells more, or has told it in vain.
-            requestPoll()
-            if plan.attempts < 3 { return .retry(after: .milliseconds(200)) }
-            let path = plan.directory.path
-            if !path.isRoot { enqueue([.removed(path)], seen: .distantPast) }
+            if let pause = restBeforeDirectory(of: plan.entry.document, at: plan.directory.path) {
+                return .later(pause, because: .lostFolder)
+            }
             throw .failed("its folder is no longer at the source; it is looked for again", nil)
         }
     }

@@ -30,7 +30,8 @@ actor SyncEngine {
         var claims = Claims()
         var inbox: [Seen] = []
         var isPolling = true
-        var failures: [ItemID: String] = [:]
+        /// Why bytes could not be fetched, and which.
+        var failures: [ItemID: (reason: String, ranges: [Range<Int64>])] = [:]
         /// Rows that came to an end.
         var sent = 0
         var progress = Progress()

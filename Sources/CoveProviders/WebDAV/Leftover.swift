@@ -55,14 +55,11 @@ final class Cleaning: Sendable {
 }
 
 extension WebDAVProvider {
-    /// Deletes what an interrupted upload left, and puts back what was not meant to be deleted, once it is old.
+    /// Deletes what an interrupted upload left, and puts back what was not meant to be deleted: what this device has left
+    /// at once, and what others have when it is old.
     func noteLeftover(_ name: FileName, in directory: RemotePath, _ resource: DAVResource) {
-        guard let kind = Leftover.kind(name), let modified = resource.modified, (try? server())?.isReadOnly == false
-        else { return }
-        var since = modified.seconds
-        if case .upload(let began) = kind { since = max(since, began) }
-        let (age, overflow) = Int64(Glibc.time(nil)).subtractingReportingOverflow(since)
-        guard !overflow, age > Leftover.age, cleaning.enter() else { return }
+        guard let kind = Leftover.kind(name), (try? server())?.isReadOnly == false else { return }
+        guard StagedName(name).map(stages.isLeft) == true || isOld(resource, kind), cleaning.enter() else { return }
         let path = directory.appending(name)
         Task {
             defer { cleaning.leave() }
@@ -76,6 +73,15 @@ extension WebDAVProvider {
                 log("\(path): an old leftover stays: \(error)")
             }
         }
+    }
+
+    /// True for what nobody works on any more.
+    private func isOld(_ resource: DAVResource, _ kind: Leftover.Kind) -> Bool {
+        guard let modified = resource.modified else { return false }
+        var since = modified.seconds
+        if case .upload(let began) = kind { since = max(since, began) }
+        let (age, overflow) = Int64(Glibc.time(nil)).subtractingReportingOverflow(since)
+        return !overflow && age > Leftover.age
     }
 
     private func endDeleting(

@@ -56,7 +56,7 @@ public final class WebDAVProvider: Provider {
         journal = UploadJournal(folder: uploads)
         owner = StagedName.owner(journal.owner())
         self.pieceSize = pieceSize
-        stages = StageTable(patience: patience)
+        stages = StageTable(owner: owner, patience: patience)
         client = try HTTPClient(options)
         self.credentials = credentials
         self.log = log

@@ -1,3 +1,4 @@
+internal import CoveCore
 internal import Glibc
 
 /// The `cove` program: finds the command, runs it, and turns failures into a line and an exit code.
@@ -18,7 +19,7 @@ enum Tool {
 
     /// Writes a failure's one line.
     static func report(_ failure: Failure) {
-        Terminal.standardError.write("cove: \(Terminal.standardError.safe(failure.line))\n")
+        Terminal.standardError.write("cove: \(failure.line.escapingControls)\n")
     }
 
     private static func run(_ words: [[UInt8]]) throws(Failure) -> Int32 {

@@ -45,7 +45,8 @@ extension CommandTable {
         }
         row("on disk", "\(Units.size(status.residentBytes)) of at most \(Units.size(status.cacheLimit))")
         for transfer in status.transfers {
-            let percent = transfer.totalBytes > 0 ? transfer.doneBytes * 100 / transfer.totalBytes : 0
+            let share = transfer.totalBytes > 0 ? Double(transfer.doneBytes) / Double(transfer.totalBytes) : 0
+            let percent = Int(saturating: share * 100)
             let rate = Units.size(Int64(max(0, min(transfer.bytesPerSecond, 1e18))))
             row(transfer.direction, "\(percent)% of \(Units.size(transfer.totalBytes)), \(rate)/s  \(transfer.path)")
         }
@@ -54,7 +55,7 @@ extension CommandTable {
             let retry = error.retryInSeconds.map { ", again in \(Units.duration($0))" } ?? ""
             row("error", "\(error.path): \(error.message)\(retry)", colour: "31")
         }
-        let left = status.errorCount - status.errors.count
+        let left = status.errorCount.saturatingSubtract(status.errors.count)
         if left > 0 { row("error", "and \(left) more", colour: "31") }
         for weakness in status.weaknesses { row("note", weakness) }
     }

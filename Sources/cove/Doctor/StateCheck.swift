@@ -24,8 +24,10 @@ enum StateCheck {
         guard access(socket, F_OK) == 0, let connection = try? AccountConnection(address, name: socket),
             let reply: AccountInterface.StatisticsReply = try? connection.call("\(AccountInterface.name).Statistics")
         else { return nil }
-        let process = pid_t(reply.statistics.keeperPID)
-        if kill(process, 0) == 0 || Errno.current == .notPermitted { return .ok("keeper", "process \(process)") }
+        let process = pid_t(exactly: reply.statistics.keeperPID) ?? 0
+        if process > 0, kill(process, 0) == 0 || Errno.current == .notPermitted {
+            return .ok("keeper", "process \(process)")
+        }
         return .warning(
             "keeper",
             "the keeper of \(socket) has ended: this mount does not survive its daemon any more",

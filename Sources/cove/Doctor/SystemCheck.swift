@@ -97,7 +97,9 @@ enum SystemCheck {
         let named = arguments.value("state").map(StatePaths.absolute)
         guard let state = named ?? arguments.value("account").map(StatePaths.state) else { return \.isCove }
         let path = StateLock.mountpoint(ofState: state)
-        return { $0.isCove && $0.path == path }
+        // Where nobody works on the account, what is served there is another one's.
+        let isHeld = StateLock.isHeld(state)
+        return { $0.isCove && $0.path == path && (isHeld || $0.state() == .dead) }
     }
 }
 

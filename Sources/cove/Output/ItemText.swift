@@ -55,11 +55,11 @@ enum ItemText {
     static func state(_ item: ItemStatus) -> String {
         var words = [item.state]
         if item.isUploading {
-            words.append("uploading \(Int(item.percent))%")
+            words.append("uploading \(Int(saturating: item.percent))%")
         } else if item.isDirty {
             words.append("dirty")
         }
-        if item.isDownloading { words.append("downloading \(Int(item.percent))%") }
+        if item.isDownloading { words.append("downloading \(Int(saturating: item.percent))%") }
         if item.isPinned { words.append("pinned") }
         if item.hasConflict { words.append("conflict") }
         if item.error != nil { words.append("error") }

@@ -17,10 +17,10 @@ final class ProgressBar {
         meter.add(done, at: now)
         guard now - lastDrawn >= .milliseconds(100) || (total > 0 && done >= total) else { return }
         lastDrawn = now
-        let share = total > 0 ? min(1, Double(done) / Double(total)) : 0
+        let share = total > 0 ? max(0, min(1, Double(done) / Double(total))) : 0
         var numbers = " \(Int(share * 100))%  \(Units.size(done)) of \(Units.size(total))"
         if let rate = meter.bytesPerSecond, rate >= 1 {
-            let left = Double(max(0, total - done)) / rate
+            let left = Double(max(0, total.saturatingSubtract(done))) / rate
             numbers += "  \(Units.size(Int64(saturating: rate)))/s  \(Units.duration(left)) left"
         }
         draw(label, share: share, numbers)

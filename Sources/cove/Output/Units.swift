@@ -19,7 +19,7 @@ enum Units {
 
     /// `42 s`, `3:07` or `1:02:03`.
     static func duration(_ seconds: Double) -> String {
-        guard seconds.isFinite, seconds < 360_000 else { return "a long time" }
+        guard seconds.isFinite, abs(seconds) < 360_000 else { return "a long time" }
         let whole = Int(seconds.rounded())
         if whole < 60 { return "\(whole) s" }
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }

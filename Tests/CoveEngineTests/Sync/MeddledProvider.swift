@@ -6,10 +6,17 @@ final class MeddledProvider: Provider {
 
     private let base: any Provider
     private let meddle: @Sendable (Moment, RemotePath) -> Void
+    private let refuse: @Sendable (RemotePath) -> ProviderError?
 
-    /// `meddle` is called with what is deleted, or with the new place of what was moved.
-    init(_ base: any Provider, _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void) {
+    /// `meddle` is called with what is deleted, or with the new place of what was moved; `refuse` with what is to be made,
+    /// and may tell an error.
+    init(
+        _ base: any Provider,
+        _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
+        refuse: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil }
+    ) {
         self.base = base
+        self.refuse = refuse
         self.meddle = meddle
     }
 
@@ -46,7 +53,8 @@ final class MeddledProvider: Provider {
         in directory: RemoteReference,
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
-        try await base.create(template, name: name, in: directory, content: content)
+        if let error = refuse(directory.path.appending(name)) { throw error }
+        return try await base.create(template, name: name, in: directory, content: content)
     }
 
     func modify(

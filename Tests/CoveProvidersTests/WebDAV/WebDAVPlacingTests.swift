@@ -155,6 +155,30 @@ struct WebDAVPlacingTests {
         #expect(try await there.names().count == 1122)
     }
 
+    @Test(arguments: [0, 1, 2])
+    func `what a device that was killed was sending goes when it looks there again`(which: Int) async throws {
+        let source = try Source([Self.apache, Self.rclone, Self.nginx][which])
+        let state = try TemporaryDirectory("uploads")
+        let killed = try await source.device(uploads: state.path)
+        let isInside = try killed.server().hidesDotNames
+        let name = try #require(FileName("file"))
+        if isInside { try source.server.makeCollection("\(source.name)/.cove-uploads") }
+        let folder = isInside ? ".cove-uploads" : ""
+        let stage = isInside ? RemotePath([WebDAVProvider.stageName]) : .root
+        let left = killed.stages.name(for: name, isInside: isInside).name
+        let other = StagedName(for: name, owner: "00000000", isInside: isInside).name
+        for name in [left, other] {
+            let answer = try await killed.put(stage.appending(name), MemorySource("half"), [])
+            #expect(answer.head.isSuccess)
+        }
+        // It may be under way still, as far as its own device knows.
+        _ = try await killed.make("first", "text")
+        #expect(try source.left(folder).sorted() == ["\(left)", "\(other)"].sorted())
+        let next = try await source.device(uploads: state.path)
+        _ = try await next.make("second", "text")
+        try waitUntil("it is gone") { try source.left(folder) == ["\(other)"] }
+    }
+
     @Test func `what a device left that never comes back is in nobody's way for long`() async throws {
         let source = try Source(Self.apache)
         let name = try #require(FileName("file"))

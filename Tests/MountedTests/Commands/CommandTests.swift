@@ -173,6 +173,27 @@ extension Mounted {
             }
         }
 
+        @Test func `the doctor takes no other account's mount for one that was mounted there before`() async throws {
+            try await mounted { account in
+                let next = "$tmp/next"
+                try account.crash()
+                try account.shell("cd /; $COVE mount dir://$src $mnt --state \(next)")
+                let doctor = try account.start("cd /; exec $COVE doctor --state $STATE").wait(deadline: 60)
+                #expect(doctor.output.contains("ok       mounts: none\n"), "\(doctor.output)")
+                #expect(doctor.status == 1 && doctor.output.contains("problem  daemon: "), "\(doctor.output)")
+                let other = try account.shell("cd /; $COVE doctor --state \(next)")
+                #expect(other.contains("ok       mounts: \(account.mount): "), "\(other)")
+            }
+        }
+
+        @Test func `an error is one line, whatever the name in it`() async throws {
+            try await mounted { account in
+                let told = try account.start("exec $COVE status $'evil\\ncove: forged\\e[2J'").wait(deadline: 30)
+                #expect(told.status == 1)
+                #expect(told.error == "cove: evil\\u{a}cove: forged\\u{1b}[2J: no such item; check the name\n")
+            }
+        }
+
         @Test func `conflicts and trash`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 for command in ["conflicts", "trash ls"] { #expect(try account.cove(command) == "") }

@@ -52,6 +52,57 @@ extension Mounted {
             }
         }
 
+        @Test func `no number that another user's daemon tells ends a command of root's`() async throws {
+            try await mounted { account in
+                let service = try account.start(
+                    """
+                    mkdir $tmp/theirs; chown 33 $tmp/theirs
+                    exec python3 -c '
+                    import json, os, socket
+                    least, most = -2**63, 2**63 - 1
+                    transfers = [
+                        {"path": "f", "direction": "upload", "doneBytes": done, "totalBytes": total, "bytesPerSecond": rate}
+                        for done, total, rate in [(most, 1, 1e300), (least, 1, -1e300), (most, most, 0), (1, least, 1)]]
+                    late = [{"path": "f", "reason": "r", "seconds": seconds} for seconds in [-1e300, 1e300]]
+                    status = {
+                        "account": "a", "source": "s", "mountpoint": "/m", "stateDirectory": "/s", "state": "idle",
+                        "queuedOperations": least, "transfers": transfers, "conflicts": most, "errorCount": least,
+                        "errors": [{"path": "f", "message": "m", "retryInSeconds": r} for r in [-1e300, 1e300]],
+                        "residentBytes": least, "cacheLimit": most, "weaknesses": [], "heldUp": late, "standstill": late[0]}
+                    names = "downloads_started bytes_downloaded content_updates bytes_uploaded deletions moves \
+                        provider_requests fuse_requests read_hits read_misses parked_requests announcements resident_bytes \
+                        open_handles conflicts dirty_items queued_operations items memory_bytes daemon_pid keeper_pid"
+                    statistics = {name: most for name in names.split()}
+                    s = socket.socket(socket.AF_UNIX)
+                    s.bind(os.environ["tmp"] + "/theirs/cove.sock")
+                    os.setuid(33)
+                    s.listen()
+                    while True:
+                        line = s.accept()[0]
+                        while asked := line.recv(4096):
+                            method = json.loads(asked[:-1])["method"].rpartition(".")[2]
+                            reply = {"Status": {"status": status}, "Statistics": {"statistics": statistics},
+                                "Diagnose": {"findings": []}, "Sync": {"status": status}}[method]
+                            more = method == "Sync"
+                            line.sendall(json.dumps({"parameters": reply, "continues": more}).encode() + bytes(1))
+                            if more: line.sendall(json.dumps({"parameters": {"report": {
+                                "isSettled": False, "remaining": least, "errors": status["errors"]}}}).encode() + bytes(1))
+                    '
+                    """
+                )
+                defer { service.signal(SIGTERM) }
+                try waitUntil("it listens") {
+                    try account.shell("ss -xlH src $tmp/theirs/cove.sock | wc -l") == "1\n"
+                }
+                for words in ["status", "status --json", "stats", "doctor", "sync --wait"] {
+                    let told = try account.start("cd /; exec $COVE \(words) --state $tmp/theirs").wait(deadline: 60)
+                    #expect(told.status == 0 || told.status == 1, "\(words): \(told.error)")
+                    #expect(!told.output.isEmpty || !told.error.isEmpty, "\(words)")
+                    #expect(!told.error.contains("use the same version"), "\(words): \(told.error)")
+                }
+            }
+        }
+
         @Test func `the socket for coordination gives nothing else away`() async throws {
             try await mounted { account in
                 let script = """

@@ -181,7 +181,9 @@ extension Engine {
                 }
                 state.fetching.wantsAll = false
                 log.info("item \(item.id): fetch of \(fetch.range) failed: \(reason)")
-                noteFetchFailure(item.id, reason)
+                noteFetchFailure(item.id, [fetch.range], reason)
+            } else {
+                noteFetched(item.id, state)
             }
             completeMaterialization(item, &state)
             answerWaiters(&state)
@@ -325,11 +327,11 @@ extension Engine {
     /// Ends fetches that made no progress within the stall limit; those who wait get `ETIMEDOUT`.
     func expireFetches(of item: LiveItem, now: MonotonicTime) {
         let limit = configuration.stallLimit
-        let expired = item.state.withLock { state -> [Waiter] in
+        let (expired, lost) = item.state.withLock { state -> ([Waiter], [Range<Int64>]) in
             let stalled = state.fetching.active.filter {
                 now - $0.lastProgress.load(ordering: .relaxed) > limit
             }
-            guard !stalled.isEmpty else { return [] }
+            guard !stalled.isEmpty else { return ([], []) }
             for fetch in stalled { fetch.end() }
             state.fetching.active.removeAll { fetch in stalled.contains { $0 === fetch } }
             state.fetching.wantsAll = false
@@ -340,9 +342,9 @@ extension Engine {
                 }
             }
             state.fetching.waiters.removeAll(where: isLost)
-            return waiting.filter(isLost)
+            return (waiting.filter(isLost), stalled.map(\.range))
         }
-        if !expired.isEmpty { noteFetchFailure(item.id, .timedOut) }
+        if !expired.isEmpty { noteFetchFailure(item.id, lost, .timedOut) }
         for waiter in expired { waiter.complete(.failure(.timedOut)) }
     }
 

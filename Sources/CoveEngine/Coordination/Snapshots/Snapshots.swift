@@ -27,7 +27,9 @@ struct Snapshots {
         let place = "\(folder)/\(claim)-\(item)"
         try System.makeDirectories(place)
         let name = String(decoding: path.name?.bytes ?? Array("root".utf8), as: UTF8.self)
-        let target = kind == .file ? "\(place)/\(name)" : "\(place)/\(name).zip"
+        // As long as it may be, whatever became longer.
+        let called = FileName(unchecked: Array((kind == .file ? name : "\(name).zip").utf8)).inserting("")
+        let target = "\(place)/" + String(decoding: called.bytes, as: UTF8.self)
         do throws(Errno) {
             let file = try System.open(target, O_RDWR | O_CREAT | O_EXCL, 0o600)
             defer { System.close(file) }

@@ -5,6 +5,8 @@ internal import Synchronization
 extension SyncEngine {
     /// How often one document is looked for: twelve seconds in all.
     private static let mostLooks = 6
+    /// How often the directory that one is to be made in is: six seconds in all.
+    private static let mostDirectoryLooks = 5
     /// Directories that are listed for it at once, of those that nobody has opened yet.
     private static let mostListings = 64
 
@@ -27,6 +29,20 @@ extension SyncEngine {
         enqueue([.directoryChanged(reference.path.parent.parent)], seen: .distantPast)
         requestPoll()
         if count > 0, reference.path.name?.isPassing == true { Task { await lookInsideUnlisted() } }
+        return .milliseconds(200).doubled(Int64(count))
+    }
+
+    /// How long to rest before a document is sent again whose directory was not there; nil when that goes on.
+    ///
+    /// The directory has moved or is gone there: the change feed tells more, or has told it in vain. What that leads to
+    /// takes a while, and nothing has failed meanwhile.
+    func restBeforeDirectory(of document: DocumentID, at path: RemotePath) -> TimeSpan? {
+        let count = looks[document, default: 0]
+        requestPoll()
+        if count > 1, !path.isRoot { enqueue([.removed(path)], seen: .distantPast) }
+        guard count < Self.mostDirectoryLooks else { return nil }
+        if looks.count > 1000 { looks = [:] }
+        looks[document] = count + 1
         return .milliseconds(200).doubled(Int64(count))
     }
 

@@ -84,6 +84,7 @@ extension SyncEngine {
     /// A row came to an end, whatever it was.
     func noteProgress(_ row: QueueRow) {
         eager[row.key] = nil
+        looks[row.document] = nil
         shared.withLock { $0.sent &+= 1 }
         pushLimit.succeeded(upTo: engine.provider.capabilities.parallelChanges)
     }

@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Glibc
 internal import Synchronization
 
 /// Where hidden names stand, and which of them were seen.
@@ -7,6 +8,11 @@ final class StageTable: Sendable {
     private static let most = 1000
     /// What has stood there so long since it was first seen is nobody's any more.
     private let patience: TimeSpan
+    /// Stands for this device.
+    private let owner: String
+    /// Stands for this table, among all that the device has had.
+    private let life = String(DocumentID.random().description.prefix(4))
+    private let began = Int64(Glibc.time(nil))
 
     private struct State {
         /// Folders with a stage of their own, and those stages that are there.
@@ -20,7 +26,22 @@ final class StageTable: Sendable {
 
     private let state = Mutex(State())
 
-    init(patience: TimeSpan) { self.patience = patience }
+    init(owner: String, patience: TimeSpan) {
+        self.owner = owner
+        self.patience = patience
+    }
+
+    /// A new hidden name for something that is to come to a name.
+    func name(for name: FileName, isInside: Bool) -> StagedName {
+        StagedName(for: name, owner: owner, life: life, isInside: isInside)
+    }
+
+    /// True for a name that this device made in an earlier life: what stands there is on its way no more.
+    ///
+    /// Not for one that another device makes which goes on with a copy of this one's state.
+    func isLeft(_ name: StagedName) -> Bool {
+        name.owner == owner && !name.token.hasPrefix(life) && name.began <= began
+    }
 
     /// True for a folder that has too many items to be listed for each new one.
     func isLarge(_ folder: RemotePath) -> Bool { state.withLock { $0.large.contains(folder) } }

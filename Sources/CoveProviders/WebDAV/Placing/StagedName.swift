@@ -15,17 +15,22 @@ struct StagedName: Sendable, Hashable {
     let mark: String
     /// Stands for the device.
     let owner: String
+    /// Stands for the life of the daemon that made it; then it is random.
+    let token: String
+    /// When it was made, in seconds since 1970.
+    let began: Int64
 
     /// A new one; it tells when it began, for its bytes may be dated long before.
     ///
     /// In a hidden folder of their own they need no dot, which some servers list nothing with.
-    init(for name: FileName, owner: String, isInside: Bool = false) {
+    init(for name: FileName, owner: String, life: String = "", isInside: Bool = false) {
         mark = Self.mark(of: name)
         self.owner = owner
-        let began = String(UInt64(bitPattern: Int64(Glibc.time(nil))), radix: 16)
-        let token = DocumentID.random().description.prefix(12)
+        began = Int64(Glibc.time(nil))
+        token = String((life + DocumentID.random().description).prefix(12))
+        let time = String(UInt64(bitPattern: began), radix: 16)
         let dot = isInside ? "" : "."
-        self.name = FileName(unchecked: Array("\(dot)\(Self.prefix)\(began)-\(mark)-\(owner)-\(token)".utf8))
+        self.name = FileName(unchecked: Array("\(dot)\(Self.prefix)\(time)-\(mark)-\(owner)-\(token)".utf8))
     }
 
     /// Reads a name; nil for any other.
@@ -35,8 +40,10 @@ struct StagedName: Sendable, Hashable {
         let parts = bytes.dropFirst(Self.prefix.utf8.count).split(separator: 0x2D)
         guard parts.count == 4 else { return nil }
         self.name = name
+        began = Int64(String(decoding: parts[0], as: UTF8.self), radix: 16) ?? .max
         mark = String(decoding: parts[1], as: UTF8.self)
         owner = String(decoding: parts[2], as: UTF8.self)
+        token = String(decoding: parts[3], as: UTF8.self)
     }
 
     static func mark(of name: FileName) -> String {

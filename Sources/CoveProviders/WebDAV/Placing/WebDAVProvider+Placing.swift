@@ -40,7 +40,7 @@ extension WebDAVProvider {
         guard let name = path.name else { throw .unsupported("the root") }
         for attempt in 0..<10 {
             let stage = try stage(path.parent)
-            let staged = StagedName(for: name, owner: owner, isInside: stage != path.parent)
+            let staged = stages.name(for: name, isInside: stage != path.parent)
             let hidden = stage.appending(staged.name)
             stages.begin(staged.name)
             defer { stages.end(staged.name) }

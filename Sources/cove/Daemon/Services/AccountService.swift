@@ -94,21 +94,16 @@ enum AccountService {
     ) async throws(VarlinkError) -> [Element] {
         var rest = elements[...]
         while true {
-            var (count, size) = (0, 0)
+            var (count, room) = (0, MessageRoom())
             for element in rest {
-                size += texts(element).reduce(1000) { $0 + Self.length(of: $1) }
-                if count == batch || count > 0 && size > MessageFramer.maximumLength / 2 { break }
+                let fits = room.take(texts(element))
+                if count == batch || count > 0 && !fits { break }
                 count += 1
             }
             if count == rest.count { return Array(rest) }
             try await invocation.send(reply(Array(rest.prefix(count))))
             rest = rest.dropFirst(count)
         }
-    }
-
-    /// How long a text is in a message.
-    private static func length(of text: String) -> Int {
-        text.utf8.reduce(0) { $0 + ($1 < 0x20 || $1 == 0x22 || $1 == 0x5C || $1 == 0x7F ? 6 : 1) }
     }
 
     private static func sync(

@@ -1,0 +1,34 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+@testable import CoveEngine
+
+/// Copies that are made for a claim for uploading.
+@Suite(.timeLimit(.minutes(2))) struct SnapshotTests {
+    @Test func `an item whose name has no room for more has a snapshot`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let snapshots = Snapshots(engine: account.engine)
+            let longest = String(repeating: "ö", count: 127) + "d"
+            try account.tree.makeDirectory(longest)
+            try account.tree.write("\(longest)/f", [1])
+            let folder = try account.tree.resolve(longest)
+            let zip = try snapshots.make(
+                folder,
+                kind: .directory,
+                path: RemotePath(unchecked: Array(longest.utf8)),
+                claim: 1
+            )
+            #expect(zip.hasSuffix(".zip"))
+            #expect(try Command.run("unzip", ["-l", zip]).output.contains("/f\n"))
+            // Bytes that are no text take three each once they are.
+            let file = try account.tree.resolve("\(longest)/f")
+            let name = RemotePath(unchecked: [UInt8](repeating: 0xFF, count: 200))
+            let copy = try snapshots.make(file, kind: .file, path: name, claim: 2)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: copy)) == Data([1]))
+            await account.stop()
+        }
+    }
+}
