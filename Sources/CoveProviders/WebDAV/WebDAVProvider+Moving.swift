@@ -115,8 +115,11 @@ extension WebDAVProvider {
         case 412: throw .filenameCollision(try await lookIfPresent(target))
         case 404, 409:
             // A MOVE whose answer got lost was sent again; else a folder or the item itself is missing.
-            guard let there = try await lookIfPresent(target), isSame(there, source) else { throw .noSuchItem }
-            return there
+            guard let there = try await lookIfPresent(target) else { throw .noSuchItem }
+            if isSame(there, source) { return there }
+            // So nginx answers where a directory has the name of a file.
+            if try await lookIfPresent(path) != nil { throw .filenameCollision(there) }
+            throw .noSuchItem
         case 400, 403, 405:
             // So some answer where a directory is to take the name of a file.
             if let other = try await lookIfPresent(target) { throw .filenameCollision(other) }

@@ -35,6 +35,40 @@ extension ConformanceTests {
     }
 
     @Test(arguments: SourceKind.all)
+    func `who wants a name that an item of another kind has is told of that`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        let (here, there) = (devices.here, devices.there)
+        let file = try await there.make("a file", "text")
+        try await there.makeDirectory("a directory")
+        try await there.makeDirectory("another")
+        // In it something else has its hidden name, and nobody has looked into it.
+        _ = try await there.make("a directory/in it", "text")
+        func expectTold(_ kind: ItemKind, _ body: () async throws -> Void) async {
+            let error = await #expect(throws: ProviderError.self) { try await body() }
+            guard case .filenameCollision(let other) = error, other?.kind ?? kind == kind else {
+                Issue.record("\(String(describing: error)), not \(kind)")
+                return
+            }
+        }
+        for text in ["small", String(repeating: "large ", count: 300_000)] {
+            await expectTold(.directory) { _ = try await here.make("a directory", text) }
+        }
+        await expectTold(.file) { try await here.makeDirectory("a file") }
+        for (path, base, target) in [
+            ("a file", file.contentVersion, "a directory"), ("another", ContentVersion.directory, "a file"),
+        ] {
+            let item = try await here.find(path)
+            await expectTold(target == "a file" ? .file : .directory) {
+                let name = try #require(FileName(target))
+                _ = try await here.move(here.reference(path, item), base: base, to: .root, name: name)
+            }
+        }
+        #expect(try await there.text("a file") == "text")
+        #expect(try await there.names() == ["a directory", "a file", "another"])
+        #expect(try await there.names("a directory") == ["in it"])
+    }
+
+    @Test(arguments: SourceKind.all)
     func `new bytes on the base replace it`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         let first = try await devices.here.make("file", "first")

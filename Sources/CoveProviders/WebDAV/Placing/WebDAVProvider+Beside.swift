@@ -170,8 +170,11 @@ extension WebDAVProvider {
         case 404, 409:
             // A MOVE whose answer got lost was sent again: it is there already.
             let found = try await look(path)
-            guard found.contentVersion == sent.contentVersion else { throw .noSuchItem }
-            return found
+            if found.contentVersion == sent.contentVersion { return found }
+            // So nginx answers where a directory has the name.
+            if base == nil { throw .filenameCollision(found) }
+            if found.kind == .directory { throw .conflict(found) }
+            throw .noSuchItem
         default: throw refusal(response, "\(path)")
         }
         let found = try await look(path)
