@@ -134,6 +134,15 @@ extension Mounted {
                 )
                 let doctor = try account.start("cd /; XDG_CONFIG_HOME=$tmp/c exec $COVE doctor").wait(deadline: 30)
                 #expect(doctor.output.contains("problem  config: "))
+                // A login may be kept where nobody writes.
+                let server = try TestServer.apache()
+                let login = try account.start(
+                    """
+                    mkfifo $HOME/.netrc; cd /
+                    exec $COVE mount '\(Cloud.apache.address(server.port))' $mnt --state $tmp/other
+                    """
+                ).wait(deadline: 30)
+                #expect(login.status == 1 && login.error.contains("cove login"), "\(login.error)")
             }
         }
 

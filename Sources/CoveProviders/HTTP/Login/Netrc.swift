@@ -71,7 +71,7 @@ enum Netrc {
     }
 
     private static func text(of path: String) -> [UInt8] {
-        guard let file = try? System.open(path, O_RDONLY) else { return [] }
+        guard let file = try? System.open(path, O_RDONLY | O_NONBLOCK) else { return [] }
         defer { System.close(file) }
         var bytes = [UInt8](repeating: 0, count: 256 << 10)
         let count = bytes.withUnsafeMutableBytes { (try? System.pread(file, $0, 0)) ?? 0 }
