@@ -105,7 +105,7 @@ public final class StoredFile: Sendable, Equatable {
         let (path, stamp) = place
         return try explaining(URL(fileURLWithPath: path)) {
             let file: Int32
-            do throws(Errno) { file = try System.open(path, O_RDONLY | O_NOFOLLOW) } catch {
+            do throws(Errno) { file = try System.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) } catch {
                 throw error == .noSuchEntry ? staleness : error
             }
             defer { System.close(file) }

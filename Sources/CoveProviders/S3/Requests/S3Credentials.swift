@@ -71,7 +71,7 @@ struct S3Credentials: Sendable, Equatable {
 
     /// A small file's text; empty when it can't be read.
     private static func text(of path: String) -> String {
-        guard let file = try? System.open(path, O_RDONLY) else { return "" }
+        guard let file = try? System.open(path, O_RDONLY | O_NONBLOCK) else { return "" }
         defer { System.close(file) }
         var bytes = [UInt8](repeating: 0, count: 256 << 10)
         let count = bytes.withUnsafeMutableBytes { (try? System.pread(file, $0, 0)) ?? 0 }
