@@ -12,6 +12,8 @@ extension Mounted {
             case patch = "patch -s -b -z .orig F $tmp/patch"
             case rotation = "mv F F.1; touch F; cat $tmp/new >> F"
             case link = "mv F F.1; cp $tmp/new T; mv T F"
+            /// Longer than presenters are kept from hearing of a move.
+            case slow = "mv F F.1; sleep 3; touch F; cat $tmp/new >> F"
 
             var script: String { rawValue }
         }
@@ -164,7 +166,24 @@ extension Mounted {
             }
         }
 
-        @Test(arguments: Save.allCases) func `a backup leaves presenters at the name`(save: Save) async throws {
+        @Test func `presenters go with a file and come back when its name is taken again`() async throws {
+            try await Self.saving(.slow) { account in
+                let (presenter, log) = try account.startPresenter("F")
+                let save = try account.start(Save.slow.script)
+                try waitUntil("the move is told") { try log().contains("didMove F F.1") }
+                #expect(try save.wait(deadline: 60).status == 0)
+                try waitUntil("it is back") { try log().contains("didMove F.1 F") }
+                let told = try log().count
+                try account.shell("echo more >> F; echo more >> F.1")
+                try waitUntil("it is there") { try log().dropFirst(told).contains("didChange F") }
+                #expect(try log().dropFirst(told).allSatisfy { !$0.contains("F.1") })
+                presenter.signal(SIGTERM)
+            }
+        }
+
+        @Test(arguments: Save.allCases.filter { $0 != .slow }) func `a backup leaves presenters at the name`(
+            save: Save
+        ) async throws {
             try await Self.saving(save) { account in
                 let (presenter, log) = try account.startPresenter("F")
                 try account.shell(save.script)
