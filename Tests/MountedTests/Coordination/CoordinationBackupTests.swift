@@ -110,6 +110,48 @@ extension Mounted {
             }
         }
 
+        @Test(arguments: ["ln -s real T; mv -T T F", "rm F; ln -s real F", "ln -sf real F"])
+        func `the holder of a file that gives way to a link has what that leads to`(replacing: String) async throws {
+            try await Self.saving(.rotation) { account in
+                try account.shell("echo real > real")
+                try account.settle()
+                let (presenter, log) = try account.startPresenter("F")
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing F -- bash -c 'touch $tmp/held; until [ -e $tmp/go ]; do sleep 0.01; done
+                        \(replacing); echo part > F; touch $tmp/linked
+                        until [ -e $tmp/end ]; do sleep 0.01; done; cat $tmp/new > F'
+                    """
+                )
+                try account.waitForMark("held")
+                let writing = "$COVE coordinate --writing F -- sh -c 'cat F; echo more >> F'"
+                let early = try account.start(writing)
+                try account.waitForWaiting(1)
+                try account.shell("touch $tmp/go")
+                try account.waitForMark("linked")
+                let others = [
+                    try account.start("cat F"), try account.start("cat real"), try account.start(writing),
+                    try account.start(writing.replacingOccurrences(of: "F", with: "real")),
+                ]
+                try account.waitForWaiting(5)
+                try account.shell("touch $tmp/end")
+                for command in [early] + others {
+                    let result = try command.wait(deadline: 60)
+                    #expect(result.output.hasPrefix("new\n"), "\(result)")
+                }
+                #expect(try holder.wait(deadline: 60).status == 0)
+                #expect(try account.shell("readlink F; cat real") == "real\nnew\nmore\nmore\nmore\n")
+                let left = try account.cove("claims --state $STATE").split(separator: "\n")
+                #expect(left.allSatisfy { !$0.hasPrefix("c") }, "\(left)")
+                let told = try log().count
+                try account.shell("echo last >> real")
+                try waitUntil("what the link leads to is presented: \(try log())") {
+                    try log().dropFirst(told).contains { $0.hasPrefix("didChange") }
+                }
+                presenter.signal(SIGTERM)
+            }
+        }
+
         @Test(arguments: ["P.rtfd"]) func `a backup of a package leaves claims and presenters at the name`(
             name: String
         ) async throws {
