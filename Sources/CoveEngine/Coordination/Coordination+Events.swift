@@ -87,7 +87,8 @@ extension Coordination {
         let path = event.path
         guard let until = state.vacated.removeValue(forKey: path), until > now else { return false }
         if event.isLink {
-            // Who uses a link uses what it leads to: the document is where it went.
+            // Who uses a link uses what it leads to: the document is where it went, and the name's holder has both.
+            lead(event, &state, now)
             state.table.confirmMove(from: path, now: now)
             return false
         }

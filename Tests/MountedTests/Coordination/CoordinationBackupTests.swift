@@ -110,6 +110,29 @@ extension Mounted {
             }
         }
 
+        @Test func `the holder of a file that is moved away for a link has what that leads to`() async throws {
+            try await Self.saving(.rotation) { account in
+                try account.shell("echo real > real")
+                try account.settle()
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing F -- bash -c 'mv F F.1; ln -s real F; echo part > F; touch $tmp/held
+                        until [ -e $tmp/go ]; do sleep 0.01; done; cat $tmp/new > F'
+                    """
+                )
+                try account.waitForMark("held")
+                let others = try [
+                    "cat F", "$COVE coordinate --writing F -- cat F", "$COVE coordinate --reading F.1 -- cat F",
+                ]
+                .map { try account.start($0) }
+                try account.waitForWaiting(3)
+                try account.shell("touch $tmp/go")
+                for command in others { #expect(try command.wait(deadline: 60).output == "new\n") }
+                #expect(try holder.wait(deadline: 60).status == 0)
+                #expect(try account.shell("cat F.1 real") == "old\nnew\n")
+            }
+        }
+
         @Test(arguments: ["ln -s real T; mv -T T F", "rm F; ln -s real F", "ln -sf real F"])
         func `the holder of a file that gives way to a link has what that leads to`(replacing: String) async throws {
             try await Self.saving(.rotation) { account in
