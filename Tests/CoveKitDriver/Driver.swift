@@ -22,10 +22,13 @@ import Synchronization
     private var presenter: SayingPresenter?
     private var document: SayingDocument?
     private var coordinator = FileCoordinator()
+    /// How often documents that are opened later save by themselves.
+    private var interval = Duration.seconds(10)
 
     private mutating func run(_ verb: String, _ words: [String]) async throws {
         switch verb {
         case "say": say(words.joined(separator: " "))
+        case "interval": interval = .milliseconds(Int(words[0]) ?? 0)
         case "gate": await gate(words[0])
         case "coordinator": try newCoordinator(words)
         case "policy":
@@ -35,8 +38,8 @@ import Synchronization
             "measure",
             "lines", "circle":
             try await coordinate(verb, words)
-        case "create", "open", "edit", "save", "autosave", "close", "revert", "state", "text", "url", "crash", "watch",
-            "append", "count", "follow":
+        case "create", "open", "edit", "save", "autosave", "close", "revert", "state", "text", "url", "at", "crash",
+            "watch", "append", "count", "follow":
             try await edit(verb, words)
         case "versions", "choose", "resolve", "forget", "recover", "swap", "describe": try await version(verb, words)
         case "take", "distant", "pictures": try await use(verb, words)
@@ -214,7 +217,7 @@ import Synchronization
 
     private mutating func edit(_ verb: String, _ words: [String]) async throws {
         if verb == "create" || verb == "open" {
-            let document = SayingDocument(fileURL: URL(fileURLWithPath: words[0]))
+            let document = SayingDocument(fileURL: URL(fileURLWithPath: words[0]), autosaveInterval: interval)
             self.document = document
             if verb == "open" {
                 try await document.open()
@@ -248,16 +251,21 @@ import Synchronization
         case "state": say("state \(document.documentState.rawValue)")
         case "text": say("text: \(document.text)")
         case "url": say("url \(document.fileURL.path)")
+        case "at":
+            while document.fileURL.path != words[0] { try await Task.sleep(for: .milliseconds(5)) }
+            say("at \(words[0])")
         case "crash": document.crashes.withLock { $0 = true }
         default: await watch(document, until: words[0])
         }
     }
 
-    /// `watch TEXT`: waits until the document is closed, in conflict, or has the text.
+    /// `watch TEXT`: waits until the document is closed, in conflict, saved, not to be saved, or has the text.
     private func watch(_ document: SayingDocument, until wanted: String) async {
         func isThere() -> Bool {
             switch wanted {
             case "closed": document.documentState.contains(.closed)
+            case "saved": !document.hasUnsavedChanges
+            case "failure": document.documentState.contains(.savingError)
             case "conflict": document.documentState.contains(.inConflict)
             case "resolved": !document.documentState.contains(.inConflict)
             default: document.text == wanted && !document.documentState.contains(.progressAvailable)

@@ -145,6 +145,35 @@ import Testing
         await document.wait { $0 == .closed }
     }
 
+    @Test func `a document that was moved saves by itself once that was no backup`() async throws {
+        let clock = ManualClock()
+        let document = try await created(clock: clock)
+        let (name, other) = (document.fileURL, folder.url("other.txt"))
+        try FileManager.default.moveItem(at: name, to: other)
+        await document.presentedItemDidMove(to: other)
+        document.edit("mine")
+        while clock.sleepers < 2 { await Task.yield() }
+        // Old enough to be saved.
+        clock.advance(by: .seconds(10))
+        for _ in 0..<1000 { await Task.yield() }
+        #expect(try text(other) == "new" && document.hasUnsavedChanges)
+        clock.advance(by: .seconds(5))
+        while document.hasUnsavedChanges { await Task.yield() }
+        #expect(try text(other) == "mine")
+        try FileManager.default.moveItem(at: other, to: name)
+        await document.presentedItemDidMove(to: name)
+        document.edit("late")
+        try await document.save(to: name, for: .forOverwriting)
+        #expect(try text(name) == "late")
+        // Back where it was just now.
+        try FileManager.default.moveItem(at: name, to: other)
+        await document.presentedItemDidMove(to: other)
+        #expect(document.shared.withLock { $0.vacancy == nil })
+        document.edit("later")
+        try await document.close()
+        #expect(try text(other) == "later")
+    }
+
     @Test func `a file that comes back and goes again has the whole time once more`() async throws {
         let clock = ManualClock()
         let document = try await created(clock: clock)

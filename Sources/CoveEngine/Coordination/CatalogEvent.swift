@@ -28,6 +28,8 @@ struct CatalogEvent: Sendable {
     var mayBeBackup = false
     /// True for a symbolic link.
     var isLink = false
+    /// What that leads to; nil where it is outside of the account.
+    var leadsTo: CatalogPlace?
     /// True for names that stay on this device: nobody is told of them.
     var isScratch: Bool
     /// What happened to its versions, and not to itself.

@@ -35,10 +35,12 @@ extension Coordination {
             bind(event, &state)
             setPackage(event, &state, now)
             if !event.isScratch { state.table.changed(event.path, isSame ? .changed : .appeared) }
+            lead(event, &state, now)
         case .content, .attributes:
             bind(event, &state)
             setPackage(event, &state, now)
             if !event.isScratch { state.table.changed(event.path, .changed) }
+            lead(event, &state, now)
         case .removed:
             setItem(nil, of: event.entry, &state)
             if let node = state.table.entries[event.entry] { state.table.setEntry(nil, of: node) }
@@ -67,7 +69,17 @@ extension Coordination {
             keepMoved(to: event.path, &state)
             bind(event, &state)
             if isSame { state.table.changed(event.path, .changed) }
+            lead(event, &state, now)
         }
+    }
+
+    /// Whoever claims or presents what has the name of a link uses what the link leads to.
+    private func lead(_ event: CatalogEvent, _ state: inout State, _ now: MonotonicTime) {
+        guard !event.isScratch, let place = event.leadsTo,
+            state.table.linked(event.path, to: place.steps, now: now)
+        else { return }
+        if let node = state.table.existingNode(at: place.path) { watch(node, place, &state) }
+        state.table.changed(place.path, .changed)
     }
 
     /// True for a name that its document left a moment ago: whatever comes there is that document.
@@ -75,7 +87,8 @@ extension Coordination {
         let path = event.path
         guard let until = state.vacated.removeValue(forKey: path), until > now else { return false }
         if event.isLink {
-            // Who uses a link uses what it leads to: the document is where it went.
+            // Who uses a link uses what it leads to: the document is where it went, and the name's holder has both.
+            lead(event, &state, now)
             state.table.confirmMove(from: path, now: now)
             return false
         }

@@ -134,6 +134,8 @@ extension Engine {
         if let entry { now = try steps(entry.parent, entry.name, entry.item) }
         guard let steps = change.kind == .removed ? from : now, let name = steps.last?.name else { return nil }
         let kind = try database.item(entry?.item ?? change.item)?.kind ?? .file
+        let isLink = kind == .symbolicLink
+        let leadsTo = isLink ? try? place(behind: RemotePath(steps.map(\.name)), database) : nil
         return CatalogEvent(
             kind: change.kind,
             entry: change.entry,
@@ -142,7 +144,8 @@ extension Engine {
             from: from.map { RemotePath($0.map(\.name)) },
             mayBeBackup: (kind != .directory || from?.last?.isPackage == true)
                 && (change.isRename || entry.map { !$0.isUploaded || $0.remoteName != nil } ?? false),
-            isLink: kind == .symbolicLink,
+            isLink: isLink,
+            leadsTo: leadsTo,
             isScratch: localNames.matches(name.bytes, kind) || name.isReserved
         )
     }

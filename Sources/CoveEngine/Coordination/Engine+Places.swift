@@ -73,6 +73,18 @@ extension Engine {
         }
     }
 
+    /// What a symbolic link leads to, as a commit leaves it; throws `EXDEV` where that is outside of the account.
+    func place(behind path: RemotePath, _ database: Database) throws(Errno) -> CatalogPlace {
+        var names = path.names
+        for _ in 0..<Self.longestChain {
+            let found = try walk(names, database)
+            guard let link = found.link(following: true) else { return found.place }
+            guard let text = try database.existingItem(link.item).target else { throw .invalidArgument }
+            names = try target(text, in: names[..<link.index]) + names[(link.index + 1)...]
+        }
+        throw Errno(ELOOP)
+    }
+
     /// The other names of an item, which are names of the same bytes.
     func otherNames(of place: CatalogPlace) throws(ClaimFailure) -> [CatalogPlace] {
         guard place.hasOtherNames, let item = place.item else { return [] }
@@ -101,12 +113,12 @@ extension Engine {
 
     /// The names that the path has beyond a link on it.
     private func target(of link: ItemID, at index: Int, _ names: [FileName]) throws(Errno) -> [FileName] {
-        try target(of: link, in: names[..<index]) + names[(index + 1)...]
+        try target(try readLink(link), in: names[..<index]) + names[(index + 1)...]
     }
 
-    /// The names that a symbolic link of the account leads to; `EXDEV` where that is outside of it.
-    private func target(of link: ItemID, in directory: ArraySlice<FileName>) throws(Errno) -> [FileName] {
-        var target = try readLink(link)
+    /// The names that the text of a symbolic link leads to; `EXDEV` where that is outside of the account.
+    private func target(_ text: [UInt8], in directory: ArraySlice<FileName>) throws(Errno) -> [FileName] {
+        var target = text
         var names = Array(directory)
         if target.first == 0x2F {
             let root = Array(configuration.mountpoint.utf8)

@@ -46,6 +46,10 @@ extension Engine {
             coordination.hasObservers.store(true, ordering: .relaxed)
             if let found { beginObserving(Array(observes.prefix(100)), of: found) }
         }
+        // It is told of the conflicts that are found.
+        if let found, messages.contains(CoordinationInterface.MessageKind.didGainVersion.rawValue) {
+            _ = listFolder(of: found.path)
+        }
         return Token.presenter(number)
     }
 

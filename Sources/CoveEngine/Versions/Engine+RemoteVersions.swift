@@ -11,6 +11,7 @@ extension Engine {
     ///
     /// Those of the provider are among them while it can be reached; a content that is here too is given once, as local.
     public func allVersions(of path: RemotePath) async throws(Errno) -> [VersionStatus] {
+        await lookForConflicts(of: path)
         let local = try versions(of: path)
         let (entry, row) = try catalog.read { database throws(Errno) in
             let entry = try self.file(path, database)

@@ -22,6 +22,25 @@ extension Engine {
         return conflicts
     }
 
+    /// Lists the folder that a file is in, where nobody has; the other sides of its conflicts are files there.
+    func listFolder(of path: RemotePath) -> Pending<Void>? {
+        let folder = try? catalog.glance { database throws(Errno) -> ItemID? in
+            guard let entry = try database.entry(atPath: path) else { return nil }
+            return try database.item(entry.parent)?.residency == .whole ? nil : entry.parent
+        }
+        return folder.map { listing(of: $0) }
+    }
+
+    /// Finds the conflicts of a file in a folder that nobody has listed; without a connection those that are known must do.
+    public func lookForConflicts(of path: RemotePath) async {
+        guard sync?.shared.withLock({ $0.isConnected }) == true, let listing = listFolder(of: path) else { return }
+        do throws(Errno) {
+            try await listing.value()
+        } catch {
+            log.notice("\(path): its folder can't be listed: \(error)")
+        }
+    }
+
     /// Says that a person has dealt with a file's conflicts, or with one; how many there were.
     ///
     /// All files stay. The copies get names that say no more than whose they are, by which other devices know of it.

@@ -71,7 +71,8 @@ extension Document {
         shared.withLock { shared in
             shared.autosave?.cancel()
             shared.closing?.cancel()
-            (shared.autosave, shared.closing) = (nil, nil)
+            shared.vacancy?.end.cancel()
+            (shared.autosave, shared.closing, shared.vacancy) = (nil, nil, nil)
         }
         await FileCoordinator.removeFilePresenter(self)
         shared.withLock { $0.isGoing = false }
@@ -100,6 +101,26 @@ extension Document {
 
     /// How long the name of a document that is saved by way of a backup may be away.
     private static let vacancy: Duration = .seconds(15)
+
+    /// Goes with the file to another name, or back to the one that it had.
+    ///
+    /// A program that takes its time between a backup and the new file makes the document go there and come back. An autosave
+    /// waits until it is known which of both it was; what somebody asks for is saved where the file is.
+    func follow(to url: URL) {
+        shared.withLock { shared in
+            let former = shared.url
+            let isBack = shared.vacancy?.name == url
+            shared.vacancy?.end.cancel()
+            shared.vacancy = nil
+            guard !isBack, former != url, !shared.state.contains(.closed) else { return }
+            let end = Task { [weak self, clock] in
+                try? await clock.sleep(for: Self.vacancy)
+                self?.shared.withLock { if !Task.isCancelled { $0.vacancy = nil } }
+            }
+            shared.vacancy = (former, end)
+        }
+        fileURL = url
+    }
 
     private func closeUnlessItReturns() {
         shared.withLock { shared in

@@ -195,6 +195,7 @@ extension Document {
             guard !shared.state.contains(.closed), shared.autosave == nil else { return }
             shared.autosave = Task { [weak self, clock, autosaveInterval] in
                 try? await clock.sleep(for: autosaveInterval)
+                await self?.shared.withLock { $0.vacancy?.end }?.value
                 guard !Task.isCancelled, let self else { return }
                 self.shared.withLock { $0.autosave = nil }
                 try? await self.autosave()

@@ -31,6 +31,8 @@ open class Document: FilePresenter, @unchecked Sendable {
         var isGoing = false
         var autosave: Task<Void, Never>?
         var closing: Task<Void, Never>?
+        /// After a move: the former name, and the time in which whatever takes it is the document again.
+        var vacancy: (name: URL, end: Task<Void, Never>)?
         /// Where the document is edited, as far as that is known.
         weak var isolation: (any Actor)?
     }
@@ -211,8 +213,8 @@ open class Document: FilePresenter, @unchecked Sendable {
         throw CoveError(.busy, "the document is open", url: fileURL)
     }
 
-    /// Goes along.
-    open func presentedItemDidMove(to newURL: URL) async { fileURL = newURL }
+    /// Goes along; for 15 s the document is not saved by itself, since the file may have become a backup of what takes its name.
+    open func presentedItemDidMove(to newURL: URL) async { follow(to: newURL) }
 
     /// Loads what another program wrote, unless there is something unsaved.
     open func presentedItemDidChange() async {

@@ -12,6 +12,8 @@ extension Mounted {
             case patch = "patch -s -b -z .orig F $tmp/patch"
             case rotation = "mv F F.1; touch F; cat $tmp/new >> F"
             case link = "mv F F.1; cp $tmp/new T; mv T F"
+            /// Longer than presenters are kept from hearing of a move.
+            case slow = "mv F F.1; sleep 3; touch F; cat $tmp/new >> F"
 
             var script: String { rawValue }
         }
@@ -108,6 +110,71 @@ extension Mounted {
             }
         }
 
+        @Test func `the holder of a file that is moved away for a link has what that leads to`() async throws {
+            try await Self.saving(.rotation) { account in
+                try account.shell("echo real > real")
+                try account.settle()
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing F -- bash -c 'mv F F.1; ln -s real F; echo part > F; touch $tmp/held
+                        until [ -e $tmp/go ]; do sleep 0.01; done; cat $tmp/new > F'
+                    """
+                )
+                try account.waitForMark("held")
+                let others = try [
+                    "cat F", "$COVE coordinate --writing F -- cat F", "$COVE coordinate --reading F.1 -- cat F",
+                ]
+                .map { try account.start($0) }
+                try account.waitForWaiting(3)
+                try account.shell("touch $tmp/go")
+                for command in others { #expect(try command.wait(deadline: 60).output == "new\n") }
+                #expect(try holder.wait(deadline: 60).status == 0)
+                #expect(try account.shell("cat F.1 real") == "old\nnew\n")
+            }
+        }
+
+        @Test(arguments: ["ln -s real T; mv -T T F", "rm F; ln -s real F", "ln -sf real F"])
+        func `the holder of a file that gives way to a link has what that leads to`(replacing: String) async throws {
+            try await Self.saving(.rotation) { account in
+                try account.shell("echo real > real")
+                try account.settle()
+                let (presenter, log) = try account.startPresenter("F")
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing F -- bash -c 'touch $tmp/held; until [ -e $tmp/go ]; do sleep 0.01; done
+                        \(replacing); echo part > F; touch $tmp/linked
+                        until [ -e $tmp/end ]; do sleep 0.01; done; cat $tmp/new > F'
+                    """
+                )
+                try account.waitForMark("held")
+                let writing = "$COVE coordinate --writing F -- sh -c 'cat F; echo more >> F'"
+                let early = try account.start(writing)
+                try account.waitForWaiting(1)
+                try account.shell("touch $tmp/go")
+                try account.waitForMark("linked")
+                let others = [
+                    try account.start("cat F"), try account.start("cat real"), try account.start(writing),
+                    try account.start(writing.replacingOccurrences(of: "F", with: "real")),
+                ]
+                try account.waitForWaiting(5)
+                try account.shell("touch $tmp/end")
+                for command in [early] + others {
+                    let result = try command.wait(deadline: 60)
+                    #expect(result.output.hasPrefix("new\n"), "\(result)")
+                }
+                #expect(try holder.wait(deadline: 60).status == 0)
+                #expect(try account.shell("readlink F; cat real") == "real\nnew\nmore\nmore\nmore\n")
+                let left = try account.cove("claims --state $STATE").split(separator: "\n")
+                #expect(left.allSatisfy { !$0.hasPrefix("c") }, "\(left)")
+                let told = try log().count
+                try account.shell("echo last >> real")
+                try waitUntil("what the link leads to is presented: \(try log())") {
+                    try log().dropFirst(told).contains { $0.hasPrefix("didChange") }
+                }
+                presenter.signal(SIGTERM)
+            }
+        }
+
         @Test(arguments: ["P.rtfd"]) func `a backup of a package leaves claims and presenters at the name`(
             name: String
         ) async throws {
@@ -164,7 +231,24 @@ extension Mounted {
             }
         }
 
-        @Test(arguments: Save.allCases) func `a backup leaves presenters at the name`(save: Save) async throws {
+        @Test func `presenters go with a file and come back when its name is taken again`() async throws {
+            try await Self.saving(.slow) { account in
+                let (presenter, log) = try account.startPresenter("F")
+                let save = try account.start(Save.slow.script)
+                try waitUntil("the move is told") { try log().contains("didMove F F.1") }
+                #expect(try save.wait(deadline: 60).status == 0)
+                try waitUntil("it is back") { try log().contains("didMove F.1 F") }
+                let told = try log().count
+                try account.shell("echo more >> F; echo more >> F.1")
+                try waitUntil("it is there") { try log().dropFirst(told).contains("didChange F") }
+                #expect(try log().dropFirst(told).allSatisfy { !$0.contains("F.1") })
+                presenter.signal(SIGTERM)
+            }
+        }
+
+        @Test(arguments: Save.allCases.filter { $0 != .slow }) func `a backup leaves presenters at the name`(
+            save: Save
+        ) async throws {
             try await Self.saving(save) { account in
                 let (presenter, log) = try account.startPresenter("F")
                 try account.shell(save.script)

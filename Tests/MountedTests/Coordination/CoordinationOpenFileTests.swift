@@ -111,5 +111,38 @@ extension MountedInCompany {
                 #expect(try account.shell("cat F") == "old\nearly\nlate\nlast\n")
             }
         }
+
+        @Test(arguments: modes) func `who maps a file and has closed it is told of too`(mode: String) async throws {
+            try await Self.coordinated(mode) { account in
+                let script = """
+                    import ctypes, os
+                    libc = ctypes.CDLL(None)
+                    libc.mmap.restype = ctypes.c_void_p
+                    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+                    file = os.open("F", os.O_RDWR)
+                    place = libc.mmap(None, 4096, 3, 1, file, 0)
+                    os.close(file)
+                    libc.mmap(None, 4096, 1, 1, os.open("G", os.O_RDONLY), 0)
+                    open(os.environ["tmp"] + "/mapped", "w").close()
+                    open(os.environ["tmp"] + "/stop").read()
+                    ctypes.memmove(place, b"new", 3)
+                    """
+                try script.write(toFile: account.scratch.appending("map.py"), atomically: false, encoding: .utf8)
+                let mapper = try account.start("echo > G; mkfifo $tmp/stop; exec python3 $tmp/map.py")
+                try account.waitForMark("mapped")
+                let name = "python3 (\(mapper.process))"
+                let refused = try account.start("$COVE coordinate --open-files fail -E 9 --writing F -- true")
+                let refusal = try refused.wait(deadline: 60)
+                #expect(refusal.status == 9 && refusal.error.contains("\(name) has F open for writing"), "\(refusal)")
+                let holder = try account.start("$COVE coordinate --writing F --writing G -- $COVE claims")
+                let result = try holder.wait(deadline: 60)
+                #expect(result.output.contains("\(name) has F open"), "\(result)")
+                let told = "cove: F: \(name) has it open"
+                #expect(result.error.hasPrefix(told) && !result.error.contains("G:"), "\(result)")
+                try account.shell("echo > $tmp/stop")
+                #expect(try mapper.wait(deadline: 60).status == 0)
+                #expect(try account.shell("cat F") == "new\n")
+            }
+        }
     }
 }

@@ -206,5 +206,35 @@ extension Mounted {
                 }
             }
         }
+
+        @Test func `36. whoever presents a file, or asks for its versions, has its folder listed for conflicts`()
+            async throws
+        {
+            let source = try #require(Self.sources.first)
+            try await source.devices(isMounted: false) { here, there, _ in
+                try here.start()
+                for folder in ["presented", "asked", "ended"] {
+                    try here.shell(
+                        """
+                        mkdir \(folder); printf base > \(folder)/doc
+                        printf other > '\(folder)/doc (conflict from elsewhere 2024-02-29 120000)'
+                        """
+                    )
+                }
+                try here.settle()
+                try there.start()
+                #expect(try there.shell("cat presented/doc asked/doc ended/doc; $COVE conflicts") == "basebasebase")
+                let program = try there.driver("open \(there.path("presented/doc"))", "watch conflict")
+                try program.says("watched conflict")
+                let versions = try there.cove("versions ls asked/doc", as: [VersionStatus].self)
+                #expect(versions.map(\.host) == ["elsewhere"] && versions.allSatisfy(\.isConflict))
+                try there.shell("$COVE versions resolve ended/doc")
+                let listed = try there.cove("conflicts", as: [ConflictStatus].self)
+                #expect(Set(listed.map(\.path)) == ["presented/doc", "asked/doc"], "\(listed)")
+                for device in [there, here] { try device.settle() }
+                #expect(try here.shell("ls ended") == "doc\ndoc (from elsewhere 2024-02-29 120000)\n")
+                _ = try program.finish()
+            }
+        }
     }
 }

@@ -88,6 +88,51 @@ extension Mounted {
             }
         }
 
+        @Test func `a document comes back from a backup that takes its time, and does not save there by itself`()
+            async throws
+        {
+            try await mounted { source in
+                for name in ["F", "G"] { try source.save(name, Array("old".utf8)) }
+            } _: { account in
+                let gate = try account.gate("go")
+                // One has something to save while its file is a backup, the other one has not.
+                let (edited, idle) = (account.path("F"), account.path("G"))
+                let first = try account.driver(
+                    "interval 100",
+                    "open \(edited)",
+                    "at \(edited).1",
+                    "edit mine",
+                    "gate \(gate)",
+                    "at \(edited)",
+                    "watch failure",
+                    "text",
+                    "revert",
+                    "edit again",
+                    "watch saved",
+                    "close"
+                )
+                let second = try account.driver("open \(idle)", "at \(idle).1", "at \(idle)", "watch new")
+                for program in [first, second] { try program.says("open: old") }
+                try account.shell("mv F F.1; mv G G.1")
+                try first.says("at \(edited).1")
+                try second.says("at \(idle).1")
+                // Ten times the age at which it saves by itself.
+                #expect(try account.shell("sleep 1; stat -c %s F.1; cat G.1") == "3\nold")
+                try account.shell("touch F G; printf new >> F; printf new >> G")
+                try gate.open(for: first)
+                #expect(try second.finish() == ["open: old", "at \(idle).1", "at \(idle)", "watched new"])
+                try first.says("reverted: new")
+                #expect(
+                    try first.finish() == [
+                        "open: old", "at \(edited).1", "at \(edited)", "watched failure", "text: mine", "reverted: new",
+                        "watched saved", "closed",
+                    ]
+                )
+                #expect(try account.shell("cat F F.1 G G.1") == "againoldnewold")
+                try account.expectSame()
+            }
+        }
+
         @Test func `34. a document follows what other programs write`() async throws {
             try await mounted { source in
                 try source.save("doc", Array("old".utf8))

@@ -97,7 +97,9 @@ public enum CoordinationInterface {
         # to this connection. A caller that closes the connection, or a timeout in seconds, ends the wait.
         # With a timeout of 0 it fails at once where others hold it up, else it takes what presenters and contents take.
         # within are claims of the caller's own that it does not end before this one: where those are waited for, by others
-        # that this one waits for or by itself, it fails with EDEADLK. Without it, those are all that this connection asked for.
+        # that this one waits for or by itself, it fails with EDEADLK. Without it, those are all that this connection asked for:
+        # claims of the caller's other connections and sessions may end meanwhile, so who does not name one that does not waits
+        # for it until the timeout, for ever without one.
         # openFiles says what is done about files that programs have open for writing: wait (until they rest or are closed),
         # ignore, or fail (with EBUSY). Those that others still have open when it is granted are told: what is written to them
         # by such a file later is not held back.

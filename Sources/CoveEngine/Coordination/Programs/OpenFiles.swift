@@ -4,9 +4,12 @@ internal import Glibc
 /// What /proc tells of the files that programs have open.
 enum OpenFiles {
     /// The processes that have files of these paths open for writing; nothing is looked up on any mount.
+    ///
+    /// Those that have mapped a file and closed it are looked for where no other one has it.
     static func writers(of paths: Set<[UInt8]>) -> [(path: [UInt8], process: Int32)] {
         var found: [(path: [UInt8], process: Int32)] = []
-        for process in numbers(in: "/proc") {
+        let processes = numbers(in: "/proc")
+        for process in processes {
             var seen: Set<[UInt8]> = []
             let folder = "/proc/\(process)/fd"
             guard let descriptor = try? System.open(folder, O_RDONLY | O_DIRECTORY) else { continue }
@@ -18,6 +21,35 @@ enum OpenFiles {
                 seen.insert(target)
                 found.append((target, process))
             }
+        }
+        let others = paths.subtracting(found.map(\.path))
+        if others.isEmpty { return found }
+        return found + processes.flatMap { process in mapped(by: process, others).map { ($0, process) } }
+    }
+
+    /// How much of a process's list of mappings is looked at.
+    private static let longestList = 4 << 20
+
+    /// proc_pid_maps(5): a line has the addresses, the access, three numbers and the path.
+    private static func mapped(by process: Int32, _ paths: Set<[UInt8]>) -> Set<[UInt8]> {
+        guard let descriptor = try? System.open("/proc/\(process)/maps", O_RDONLY) else { return [] }
+        defer { System.close(descriptor) }
+        var text: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 64 << 10)
+        while text.count < longestList {
+            let count = part.withUnsafeMutableBytes { (try? System.pread(descriptor, $0, Int64(text.count))) ?? 0 }
+            if count == 0 { break }
+            text += part[..<count]
+        }
+        var found: Set<[UInt8]> = []
+        for line in text.split(separator: 0x0A) {
+            guard let start = line.firstIndex(of: 0x2F) else { continue }
+            let path = Array(line[start...])
+            guard paths.contains(path), let access = line.split(separator: 0x20, maxSplits: 2).dropFirst().first else {
+                continue
+            }
+            // Shared, and to be written.
+            if access.contains(0x73), access.contains(0x77) { found.insert(path) }
         }
         return found
     }

@@ -40,6 +40,7 @@ extension ItemService {
             },
             "ResolveConflicts": VarlinkMethod { (request: Item.VersionRequest, _) async throws(VarlinkError) in
                 let path = try request.file()
+                await engine.lookForConflicts(of: path)
                 let count = try await explaining { () async throws(Errno) in
                     try await offPool { () throws(Errno) in
                         try engine.resolveConflicts(of: path, request.version)

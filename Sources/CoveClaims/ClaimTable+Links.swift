@@ -1,0 +1,34 @@
+package import CoveCore
+
+/// Symbolic links that take the names of what is claimed or presented.
+extension ClaimTable {
+    /// A link has taken a name; true where that concerns anybody.
+    ///
+    /// A claim by the name of a link is one on what that leads to. Who holds a claim keeps the name and has what the link
+    /// leads to as well, beside whoever has it already; who waits for the name waits there, and presenters go there.
+    package mutating func linked(_ path: RemotePath, to target: [PathStep], now: MonotonicTime) -> Bool {
+        guard let node = existingNode(at: path), RemotePath(target.map(\.name)) != path else { return false }
+        let intents = node.intents.filter { $0.claim.isExplicit && !$0.use.takesAll && !$0.use.isForUploading }
+        let presenters = node.presenters
+        guard !intents.isEmpty || !presenters.isEmpty else { return false }
+        let end = self.node(at: target)
+        for intent in intents {
+            let claim = intent.claim
+            if claim.isGranted {
+                if end.intents.contains(where: { $0.claim === claim }) { continue }
+                let shade = ClaimIntent(intent.use, of: claim, at: end)
+                claim.shades.append(Shade(departure: nil, intent: shade))
+                place(shade)
+            } else {
+                unplace(intent)
+                intent.node = end
+                place(intent)
+            }
+        }
+        end.intents.sort { $0.claim.number < $1.claim.number }
+        for presenter in presenters { put(presenter, at: end) }
+        prune(node)
+        findWaitsAgain(of: pending, now: now)
+        return true
+    }
+}
