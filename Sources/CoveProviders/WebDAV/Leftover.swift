@@ -6,12 +6,19 @@ internal import Synchronization
 enum Leftover {
     /// What is older is nobody's work any more; far more than any clock is wrong.
     static let age: Int64 = 2 * 86_400
+    /// A deletion that has not ended after so many seconds is ended by whoever sees it; if two do, no harm is done.
+    static let deletionAge: Int64 = 60
 
-    /// The name of something being deleted: it tells which version may be, and what it was called.
-    static func deleting(_ path: RemotePath, _ version: ContentVersion) -> FileName {
-        let token = DocumentID.random().description.prefix(8)
+    /// The name of something being deleted: it tells which version may be, since when it is, and what it was called.
+    static func deleting(
+        _ path: RemotePath,
+        _ version: ContentVersion,
+        since began: Int64 = Int64(Glibc.time(nil))
+    ) -> FileName {
+        // Eight digits, for the rest of this century.
+        let time = String(String(UInt64(bitPattern: began) | 1 << 32, radix: 16).suffix(8))
         let name = path.name?.bytes ?? []
-        return FileName(unchecked: Array((Array(".cove-deleting-\(mark(version))-\(token)-".utf8) + name).prefix(255)))
+        return FileName(unchecked: Array((Array(".cove-deleting-\(mark(version))-\(time)-".utf8) + name).prefix(255)))
     }
 
     static func mark(_ version: ContentVersion) -> String {
@@ -22,7 +29,7 @@ enum Leftover {
     enum Kind: Equatable {
         case upload(began: Int64)
         case probe
-        case deleting(mark: String, name: [UInt8])
+        case deleting(mark: String, began: Int64, name: [UInt8])
     }
 
     static func kind(_ name: FileName) -> Kind? {
@@ -36,7 +43,9 @@ enum Leftover {
         let start = Array(".cove-deleting-".utf8)
         guard bytes.starts(with: start), bytes.count > start.count + 18 else { return nil }
         let mark = String(decoding: bytes[start.count..<start.count + 8], as: UTF8.self)
-        return .deleting(mark: mark, name: Array(bytes[(start.count + 18)...]))
+        let time = String(decoding: bytes[start.count + 9..<start.count + 17], as: UTF8.self)
+        let began = Int64(time, radix: 16) ?? .max
+        return .deleting(mark: mark, began: began, name: Array(bytes[(start.count + 18)...]))
     }
 }
 
@@ -67,7 +76,7 @@ extension WebDAVProvider {
                 switch kind {
                 case .upload: _ = try await send("DELETE", path)
                 case .probe: _ = try await send("DELETE", path, isDirectory: true)
-                case .deleting(let mark, let name): try await endDeleting(path, resource, mark, name)
+                case .deleting(let mark, _, let name): try await endDeleting(path, resource, mark, name)
                 }
             } catch {
                 log("\(path): an old leftover stays: \(error)")
@@ -77,11 +86,14 @@ extension WebDAVProvider {
 
     /// True for what nobody works on any more.
     private func isOld(_ resource: DAVResource, _ kind: Leftover.Kind) -> Bool {
-        guard let modified = resource.modified else { return false }
-        var since = modified.seconds
-        if case .upload(let began) = kind { since = max(since, began) }
-        let (age, overflow) = Int64(Glibc.time(nil)).subtractingReportingOverflow(since)
-        return !overflow && age > Leftover.age
+        func isPast(_ age: Int64, since time: Int64) -> Bool {
+            let (past, overflow) = Int64(Glibc.time(nil)).subtractingReportingOverflow(time)
+            return !overflow && past > age
+        }
+        if case .deleting(_, let began, _) = kind { return isPast(Leftover.deletionAge, since: began) }
+        guard let modified = resource.modified?.seconds else { return false }
+        if case .upload(let began) = kind { return isPast(Leftover.age, since: max(modified, began)) }
+        return isPast(Leftover.age, since: modified)
     }
 
     private func endDeleting(
