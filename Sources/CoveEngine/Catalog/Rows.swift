@@ -151,6 +151,9 @@ struct EntryRow {
     /// True while the provider knows it under another name or directory.
     var isMoved: Bool { remoteParent != nil }
 
+    /// True while it has a hidden name at the provider, which this device gave it.
+    var isHiddenThere: Bool { isUploaded && remoteName.map { FileName(unchecked: $0).isPassing } == true }
+
     /// Where it is here.
     var place: Place { Place(parent, name) }
 

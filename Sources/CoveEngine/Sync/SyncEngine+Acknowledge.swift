@@ -197,10 +197,7 @@ extension SyncEngine {
         // The change feed may know where it went.
         requestPoll()
         if plan.attempts < 3 { return .retry(after: .milliseconds(200)) }
-        let parent = plan.entry.remoteParent ?? plan.entry.parent
-        if let place, place.path.name?.isPassing == true,
-            let pause = try await restBeforeLook(for: plan.entry.document, at: place, in: parent)
-        {
+        if plan.entry.isHiddenThere, let pause = restBeforeLook(forHidden: plan.entry.document, at: place) {
             return .later(pause, because: .sought)
         }
         let result = try await makeAnew(entry: plan.entry.id, plan.entry.document)

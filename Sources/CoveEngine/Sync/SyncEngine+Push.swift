@@ -92,8 +92,11 @@ extension SyncEngine {
                 + "at the provider \(plan.current.map { "\($0.path)" } ?? "new")"
         )
         guard let current = plan.current else {
-            // Where the directory is gone in which it was, only what is here can be made anew.
-            if plan.entry.isUploaded, plan.row.residency == .dataless { return try await recreate(plan) }
+            // Where the directory is gone in which it was, only what is here can be made anew; what this device has hidden
+            // there may be found with the directory.
+            if plan.entry.isUploaded, plan.row.residency == .dataless || plan.entry.isHiddenThere {
+                return try await recreate(plan)
+            }
             return try await create(plan)
         }
         if plan.entry.isMoved {

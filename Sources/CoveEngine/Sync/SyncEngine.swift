@@ -85,7 +85,7 @@ actor SyncEngine {
     /// How often documents were not there to be moved aside.
     var missing: [DocumentID: Int] = [:]
     /// How often documents were looked for whose directories may be elsewhere.
-    var looks: [DocumentID: Int] = [:]
+    var looks: [DocumentID: (first: MonotonicTime, count: Int)] = [:]
     /// When rows that wait for a folder were put right last.
     var lastRevival = Timestamp.epoch
     var activePushes = 0

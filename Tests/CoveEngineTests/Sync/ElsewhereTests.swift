@@ -160,6 +160,33 @@ import Testing
         }
     }
 
+    @Test func `what was hidden in a folder that is away for a while is waited for`() async throws {
+        let moved = Once()
+        try await account(.apache) { moment, path, source in
+            guard moment == .afterMove, path.name?.isPassing == true, moved.begin() else { return }
+            try FileManager.default.moveItem(atPath: "\(source.path)/d", toPath: "\(source.path).away")
+        } _: { account in
+            await account.engine.pause()
+            try account.tree.rename("d/a", "d/t")
+            try account.tree.rename("d/b", "d/a")
+            try account.tree.rename("d/t", "d/b")
+            await account.engine.resume()
+            let engine = account.engine
+            // As long as another device takes to move the folder in a bucket, where nobody sees it meanwhile.
+            for _ in 0..<3 {
+                await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
+                _ = await engine.waitUntilSettled(nil, timeout: .seconds(2))
+            }
+            #expect(moved.hasRun)
+            let path = account.source.path
+            try FileManager.default.moveItem(atPath: "\(path).away", toPath: "\(path)/e")
+            try account.expect("nothing is hidden, and all is there") { there in
+                !there.keys.contains { $0.contains(".cove") }
+                    && ["this is a", "this is b"].allSatisfy(there.values.contains)
+            }
+        }
+    }
+
     @Test func `what was hidden, deleted here and changed there comes back under a name`() async throws {
         let hidden = Once()
         let device = Mutex<EngineTree?>(nil)

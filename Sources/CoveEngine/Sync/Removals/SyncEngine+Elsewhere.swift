@@ -3,10 +3,13 @@ internal import Synchronization
 
 /// Finding what is not where this device left it, since another one has moved or replaced the directory that it is in.
 extension SyncEngine {
-    /// How often one document is looked for: twelve seconds in all.
-    private static let mostLooks = 6
-    /// How often the directory that one is to be made in is: six seconds in all.
-    private static let mostDirectoryLooks = 5
+    /// For so long one document is looked for.
+    private static let search = TimeSpan.seconds(12)
+    /// For so long one is that has a hidden name: nobody but this device moves it, or others with its directory, which takes
+    /// them many steps in a bucket.
+    private static let searchForHidden = TimeSpan.seconds(60)
+    /// For so long the directory is that one is to be made in.
+    private static let searchForDirectory = TimeSpan.seconds(6)
     /// Directories that are listed for it at once, of those that nobody has opened yet.
     private static let mostListings = 64
 
@@ -19,17 +22,41 @@ extension SyncEngine {
         at reference: RemoteReference,
         in parent: ItemID?
     ) async throws(ProviderError) -> TimeSpan? {
-        let count = looks[document, default: 0]
-        guard count < Self.mostLooks, let parent, try await mayBeElsewhere(reference, parent) else {
+        if reference.path.name?.isPassing == true { return restBeforeLook(forHidden: document, at: reference) }
+        guard let count = noteLook(for: document, within: Self.search), let parent,
+            try await mayBeElsewhere(reference, parent)
+        else {
             looks[document] = nil
             return nil
         }
-        if looks.count > 1000 { looks = [:] }
-        looks[document] = count + 1
         enqueue([.directoryChanged(reference.path.parent.parent)], seen: .distantPast)
         requestPoll()
-        if count > 0, reference.path.name?.isPassing == true { Task { await lookInsideUnlisted() } }
-        return .milliseconds(200).doubled(Int64(count))
+        return .milliseconds(200).doubled(min(count, 4))
+    }
+
+    /// The same for an item that this device has hidden, whose directory may not be known here any more: once that is
+    /// listed where it is now, the item is followed there.
+    func restBeforeLook(forHidden document: DocumentID, at reference: RemoteReference?) -> TimeSpan? {
+        guard let count = noteLook(for: document, within: Self.searchForHidden) else {
+            looks[document] = nil
+            return nil
+        }
+        if let reference { enqueue([.directoryChanged(reference.path.parent.parent)], seen: .distantPast) }
+        requestPoll()
+        if count > 0 { Task { await lookInsideUnlisted() } }
+        return .milliseconds(200).doubled(min(count, 4))
+    }
+
+    /// Notes that a document is looked for once more; how often it was before, or nil when that goes on for too long.
+    ///
+    /// Others' events make a look come early: what counts is the time.
+    private func noteLook(for document: DocumentID, within limit: TimeSpan) -> Int? {
+        let now = System.monotonic()
+        if looks.count > 1000 { looks = [:] }
+        let look = looks[document] ?? (first: now, count: 0)
+        guard now - look.first < limit else { return nil }
+        looks[document] = (look.first, look.count + 1)
+        return look.count
     }
 
     /// How long to rest before a document is sent again whose directory was not there; nil when that goes on.
@@ -37,13 +64,10 @@ extension SyncEngine {
     /// The directory has moved or is gone there: the change feed tells more, or has told it in vain. What that leads to
     /// takes a while, and nothing has failed meanwhile.
     func restBeforeDirectory(of document: DocumentID, at path: RemotePath) -> TimeSpan? {
-        let count = looks[document, default: 0]
+        let count = noteLook(for: document, within: Self.searchForDirectory)
         requestPoll()
-        if count > 1, !path.isRoot { enqueue([.removed(path)], seen: .distantPast) }
-        guard count < Self.mostDirectoryLooks else { return nil }
-        if looks.count > 1000 { looks = [:] }
-        looks[document] = count + 1
-        return .milliseconds(200).doubled(Int64(count))
+        if count ?? .max > 1, !path.isRoot { enqueue([.removed(path)], seen: .distantPast) }
+        return count.map { .milliseconds(200).doubled(min($0, 4)) }
     }
 
     /// True when a directory is not the one at the provider that the catalog has there, or was not a moment ago.
@@ -53,7 +77,6 @@ extension SyncEngine {
     ) async throws(ProviderError) -> Bool {
         let path = reference.path.parent
         guard let name = path.name else { return false }
-        if reference.path.name?.isPassing == true { return true }
         let engine = engine
         let known = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in try database.remoteReference(ofDirectory: parent)?.id }
