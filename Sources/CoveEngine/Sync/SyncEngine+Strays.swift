@@ -8,6 +8,8 @@ internal import Synchronization
 extension SyncEngine {
     /// Who hid an item may be on its way with it still: for so long since it was first seen here.
     private static let strayRest = TimeSpan.seconds(600)
+    /// How long to rest before one is brought to light again that came back.
+    private static let strayPause = TimeSpan.seconds(60)
     /// How far apart the clocks of two devices may be.
     private static let clockDifference = TimeSpan.seconds(86_400)
     /// True for a hidden name that no entry, deletion or unanswered operation of this device stands for.
@@ -28,7 +30,9 @@ extension SyncEngine {
         guard !engine.configuration.isReadOnly else { return }
         let passing = PassingName(name)
         let isNobodys = if isLeft(passing) { true } else { try await isOwn(passing) }
-        let due = stray.first + (isNobodys ? .zero : Self.strayRest)
+        var due = stray.first + (isNobodys ? .zero : Self.strayRest)
+        // What is still there after that is not tried again and again.
+        if let tried = stray.tried { due = max(due, tried + Self.strayPause) }
         if due > now || shared.withLock({ $0.isPaused }) {
             guard !stray.isAwaited else { return }
             shared.withLock { $0.strays.rows[path]?.isAwaited = true }
@@ -40,7 +44,7 @@ extension SyncEngine {
         }
         let shown = passing?.original ?? Self.recoveredName(name)
         try await bringToLight(RemoteReference(id: remote.id, path: path), remote.kind, as: shown, isMerging: false)
-        shared.withLock { _ = $0.strays.rows.removeValue(forKey: path) }
+        shared.withLock { $0.strays.rows[path]?.tried = now }
     }
 
     /// True for a hidden name from which its device has certainly gone on, whatever its clock says.
@@ -197,6 +201,8 @@ struct Strays: Sendable {
         /// When it was seen first, and last.
         let first: MonotonicTime
         var last: MonotonicTime
+        /// When it was brought to light, so that it should not be there any more.
+        var tried: MonotonicTime?
         /// True when it is going to be looked at again.
         var isAwaited = false
     }

@@ -108,13 +108,18 @@ extension S3Provider {
         call.isRepeatable = true
         guard case .failure(let failure) = try await client.ask(call) else { return }
         guard failure.isPrecondition else { throw failure.error }
-        if try await isStored(key) {
+        if try await isStored(key) || !features.cleansLate {
             if isNew { throw .filenameCollision(nil) }
             return
         }
-        // It is a folder in which nothing is that the server takes for the object.
+        // It is a folder in which nothing is that the server takes for the object, or a file: that would be replaced.
         call.headers.removeAll { $0.name.lowercased() == "if-none-match" }
-        _ = try await client.send(call)
+        let directory = S3Names.directory(of: key)
+        let isDone = try await besideNoFile(directory, .byDeleting, for: "delete") { () throws(ProviderError) in
+            if !isClaimYoung(Array(directory.dropLast())) { throw .busy }
+            _ = try await client.send(call)
+        }
+        if !isDone, isNew { throw .filenameCollision(nil) }
     }
 
     /// True for the object of a directory that a listing tells of: SeaweedFS answers for that of any folder it remembers.

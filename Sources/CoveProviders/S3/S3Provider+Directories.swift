@@ -149,6 +149,7 @@ extension S3Provider {
         if !isNew, try await client.head(move.note) == nil { return forget(move) }
         do throws(ProviderError) {
             try await relocate(move)
+            if features.cleansLate { try await forget(move.from) }
             // Nor may a listing show what is there.
             if try await !hasDirectory(move.to) {
                 let isLeft = try await hasDirectory(move.from)
@@ -161,6 +162,15 @@ extension S3Provider {
             throw .filenameCollision(obstacle)
         }
         try await close(move)
+    }
+
+    /// Has the server forget the folders of a directory from which all has gone.
+    private func forget(_ directory: RemotePath) async throws(ProviderError) {
+        let key = directoryKey(directory)
+        if try await client.hasAny(key) { return }
+        _ = try await besideNoFile(key, .byDeleting, for: "delete") { () throws(ProviderError) in
+            try await sweepAll(key)
+        }
     }
 
     /// The file that has taken the name that a directory was to get, of which nothing is there yet: it can't be finished.
@@ -232,6 +242,19 @@ extension S3Provider {
         guard !features.keepsVersions else { return }
         if try await !client.list(key, delimiter: false, limit: 1).objects.isEmpty { return }
         try await belowNoFile(key) { () throws(ProviderError) in try await deleteFolderObject(key, of: key) }
+    }
+
+    /// The same for a folder and all that the server remembers in it, the deepest first: else it would be listed on.
+    func sweepAll(_ key: [UInt8], depth: Int = 0) async throws(ProviderError) {
+        if features.cleansLate, depth < 100 {
+            for inner in try await client.list(key, delimiter: true).prefixes
+            where inner.count > key.count && inner.starts(with: key) {
+                _ = try await besideNoFile(inner, .byDeleting, for: "delete") { () throws(ProviderError) in
+                    try await sweepAll(inner, depth: depth + 1)
+                }
+            }
+        }
+        try await sweep(key)
     }
 
     /// Deletes what stands for a directory, while the claim on its name is young: the machine may have slept.

@@ -188,14 +188,18 @@ extension S3Provider {
         let objects = try await client.list(key, delimiter: false, limit: markers.count + 1).objects
         let listed = objects.map(\.key)
         if listed.isEmpty {
-            try await sweep(key)
+            try await sweepAll(key)
             throw .noSuchItem
         }
         guard objects.allSatisfy({ $0.size == 0 && markers.contains($0.key) }) else { throw .directoryNotEmpty }
         try await keepStanding(path.parent)
         forgetMarked(key)
         for marker in listed.reversed() { try await deleteFolderObject(marker, of: key) }
-        if features.names.keepsSlashes, !listed.contains(key) { try await sweep(key) }
+        if features.cleansLate {
+            try await sweepAll(key)
+        } else if features.names.keepsSlashes, !listed.contains(key) {
+            try await sweep(key)
+        }
     }
 }
 

@@ -125,6 +125,21 @@ struct S3LateCleaningTests {
             #expect(try await device.names() == ["outer"])
         }
         try await plant("made/x", ["PUT", "DELETE"])
+        // What is in these is gone, and folders are remembered in them.
+        for path in ["deep", "deeper"] {
+            try await plant("\(path)/a/b/x", ["PUT", "DELETE"])
+            try await plant("\(path)/c/x", ["PUT", "DELETE"])
+        }
+        if kind == .seaweedFS {
+            await #expect(throws: ProviderError.noSuchItem) {
+                try await device.delete(device.reference("deep"), base: .directory)
+            }
+            let deeper = device.reference("deeper", try await device.find("deeper"))
+            let name = try #require(FileName("away"))
+            _ = try await device.move(deeper, base: .directory, to: .root, name: name)
+            let names = try await device.names()
+            #expect(names == ["away", "made", "outer"])
+        }
         do {
             try await device.makeDirectory("made")
         } catch ProviderError.filenameCollision(let other) {
