@@ -65,7 +65,7 @@ package final class Claim {
     /// Where it moved items, of which presenters have heard.
     var targets: Set<RemotePath> = []
 
-    /// Names that its items left a moment ago, and what links lead to that have the names of its items now.
+    /// Names that its items left a moment ago.
     var shades: [Shade] = []
     /// True where programs had one of its files open for writing when it was made ready.
     package var hasOpenFiles = false

@@ -11,9 +11,9 @@ struct Departure {
     var told: Set<Int>
 }
 
-/// A claim at a name that its item left, or, without a departure, where a link leads that took its item's name.
+/// A claim at a name that its item left.
 struct Shade {
-    let departure: Int?
+    let departure: Int
     let intent: ClaimIntent
 }
 

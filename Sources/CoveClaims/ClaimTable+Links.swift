@@ -8,17 +8,26 @@ extension ClaimTable {
     /// leads to as well, beside whoever has it already; who waits for the name waits there, and presenters go there.
     package mutating func linked(_ path: RemotePath, to target: [PathStep], now: MonotonicTime) -> Bool {
         guard let node = existingNode(at: path), RemotePath(target.map(\.name)) != path else { return false }
-        let intents = node.intents.filter { $0.claim.isExplicit && !$0.use.takesAll && !$0.use.isForUploading }
+        // A snapshot that is made holds nothing any more.
+        let intents = node.intents.filter { intent in
+            let isOver = intent.use.isForUploading && intent.claim.isGranted
+            return intent.claim.isExplicit && !intent.use.takesAll && !isOver
+        }
         let presenters = node.presenters
         guard !intents.isEmpty || !presenters.isEmpty else { return false }
         let end = self.node(at: target)
         for intent in intents {
             let claim = intent.claim
             if claim.isGranted {
-                if end.intents.contains(where: { $0.claim === claim }) { continue }
-                let shade = ClaimIntent(intent.use, of: claim, at: end)
-                claim.shades.append(Shade(departure: nil, intent: shade))
-                place(shade)
+                let isHeld = claim.intents.contains { own in
+                    own.node === end && own.isPlaced && (own.use.isWrite || !intent.use.isWrite)
+                }
+                if isHeld { continue }
+                // One of the claim's own from now on: it goes along with what the link leads to.
+                let other = ClaimIntent(intent.use, of: claim, at: end)
+                other.existed = false
+                claim.intents.append(other)
+                place(other)
             } else {
                 unplace(intent)
                 intent.node = end

@@ -54,6 +54,46 @@ import Testing
         #expect(driver.isEmpty)
     }
 
+    @Test func `what a link leads to stays with its holder through a backup of it`() {
+        let session = driver.session()
+        let holder = driver.claim(session, [("f", write)])
+        let early = driver.claim(session, [("f", write)])
+        link("f", "real")
+        driver.act { table in
+            _ = table.left(TableDriver.path("real"), to: TableDriver.steps("real.bak"), now: driver.now)
+        }
+        let late = driver.claim(session, [("real", read)])
+        #expect(driver.granted == [holder])
+        driver.act { table in table.taken(TableDriver.path("real"), now: driver.now) }
+        #expect(driver.granted == [holder])
+        driver.release(holder)
+        #expect(driver.granted == [holder, early])
+        driver.release(early)
+        #expect(driver.isGranted(late))
+        driver.release(late)
+        #expect(driver.isEmpty)
+    }
+
+    @Test func `who only reads what a link leads to, and writes at its name, writes there too`() {
+        let session = driver.session()
+        let holder = driver.claim(session, [("real", read), ("f", write)])
+        link("f", "real")
+        let reader = driver.claim(session, [("real", read)])
+        #expect(driver.granted == [holder])
+        driver.release(holder)
+        #expect(driver.isGranted(reader))
+    }
+
+    @Test func `a snapshot that waits is one of what a link leads to`() {
+        let session = driver.session()
+        let holder = driver.claim(session, [("f", write)])
+        let snapshot = driver.claim(session, [("f", .read([.forUploading]))])
+        link("f", "real")
+        #expect(driver.act { $0.paths(of: snapshot) } == [TableDriver.path("real")])
+        driver.release(holder)
+        #expect(driver.isGranted(snapshot))
+    }
+
     @Test func `a circle through what a link leads to is found`() {
         let (one, two) = (driver.session(), driver.session())
         let first = driver.claim(one, [("f", write)], coordinator: "x")

@@ -79,6 +79,7 @@ extension Coordination {
             state.table.linked(event.path, to: place.steps, now: now)
         else { return }
         if let node = state.table.existingNode(at: place.path) { watch(node, place, &state) }
+        keepMoved(to: place.path, &state)
         state.table.changed(place.path, .changed)
     }
 

@@ -39,7 +39,7 @@ extension Engine {
                         switch policy {
                         case .wait: await waitForWriters(of: id, path, claim: number)
                         case .ignore: await flush(path)
-                        case .fail: try refuseWriters(of: id, path, claim: number)
+                        case .fail: try await refuseWriters(of: id, path, claim: number)
                         }
                     }
                 }
@@ -152,10 +152,12 @@ extension Engine {
     }
 
     /// Throws `EBUSY` while another program than the claim's own side has a file open for writing.
-    private func refuseWriters(of id: ItemID, _ path: RemotePath, claim: Int) throws(ClaimFailure) {
+    private func refuseWriters(of id: ItemID, _ path: RemotePath, claim: Int) async throws(ClaimFailure) {
         let isOwn = coordination.act { state, _ in state.table.isWrittenByOwnSide(path, of: claim) }
         guard live.isWritable(id), !isOwn else { return }
-        let programs = openFiles([path]).filter { $0.process != 0 }.map { "\($0.program) (\($0.process))" }
+        // A mapping's list may have to wait for the daemon that is asked here.
+        let files = await OffPool.run { self.openFiles([path]) }
+        let programs = files.filter { $0.process != 0 }.map { "\($0.program) (\($0.process))" }
         let who = programs.isEmpty ? "a program" : programs.joined(separator: ", ")
         let have = programs.count > 1 ? "have" : "has"
         throw ClaimFailure(.busy, "\(who) \(have) \(path) open for writing", path: path)

@@ -188,7 +188,10 @@ extension SyncEngine {
                 executor.after(.milliseconds(20)) { continuation.resume() }
             }
         }
-        return shared.withLock { $0.strays.rows.filter { $0.value.last >= start }.keys.sorted() }
+        return shared.withLock { state in
+            state.strays.rows.filter { _, row in row.last >= start && row.tried.map { $0 < row.last } ?? true }
+                .keys.sorted()
+        }
     }
 }
 

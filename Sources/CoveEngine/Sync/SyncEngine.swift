@@ -86,6 +86,8 @@ actor SyncEngine {
     var missing: [DocumentID: Int] = [:]
     /// How often documents were looked for whose directories may be elsewhere.
     var looks: [DocumentID: (first: MonotonicTime, count: Int)] = [:]
+    /// With so many, those are forgotten that are over.
+    var looksLimit = 1000
     /// When rows that wait for a folder were put right last.
     var lastRevival = Timestamp.epoch
     var activePushes = 0

@@ -108,7 +108,8 @@ extension Document {
     /// waits until it is known which of both it was; what somebody asks for is saved where the file is.
     func follow(to url: URL) {
         shared.withLock { shared in
-            let former = shared.url
+            // Moved once more, it may yet come back to the name that it had first.
+            let former = shared.vacancy?.name ?? shared.url
             let isBack = shared.vacancy?.name == url
             shared.vacancy?.end.cancel()
             shared.vacancy = nil

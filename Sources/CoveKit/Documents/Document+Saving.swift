@@ -195,7 +195,8 @@ extension Document {
             guard !shared.state.contains(.closed), shared.autosave == nil else { return }
             shared.autosave = Task { [weak self, clock, autosaveInterval] in
                 try? await clock.sleep(for: autosaveInterval)
-                await self?.shared.withLock { $0.vacancy?.end }?.value
+                // Another move begins the time anew.
+                while let end = self?.shared.withLock({ $0.vacancy?.end }) { await end.value }
                 guard !Task.isCancelled, let self else { return }
                 self.shared.withLock { $0.autosave = nil }
                 try? await self.autosave()

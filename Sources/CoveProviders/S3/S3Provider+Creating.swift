@@ -93,33 +93,43 @@ extension S3Provider {
         // The claim is on the name, which a file may want too.
         let isDone = try await besideNoFile(directoryKey(path), .byMakingFolder, for: nil) { () throws(ProviderError) in
             if let other = try await occupant(path) { throw .filenameCollision(other) }
-            try await writeMarker(marker, isNew: true)
+            _ = try await writeMarker(marker, isNew: true)
         }
         if !isDone { throw .filenameCollision(try await find(path)) }
         noteMarked(marker)
         return S3Object.directory(at: path)
     }
 
-    /// Writes the object that stands for a directory.
-    func writeMarker(_ key: [UInt8], isNew: Bool) async throws(ProviderError) {
+    /// Writes the object that stands for a directory; false when a file has its name.
+    @discardableResult
+    func writeMarker(_ key: [UInt8], isNew: Bool) async throws(ProviderError) -> Bool {
+        let directory = S3Names.directory(of: key)
+        let name = Array(directory.dropLast())
         var call = S3Call("PUT", key)
         call.headers = [("content-type", "application/x-directory")]
         if let condition = header(.absent) { call.headers.append(condition) }
         call.isRepeatable = true
-        guard case .failure(let failure) = try await client.ask(call) else { return }
+        if !isClaimYoung(name) { throw .busy }
+        guard case .failure(let failure) = try await client.ask(call) else { return true }
         guard failure.isPrecondition else { throw failure.error }
-        if try await isStored(key) || !features.cleansLate {
+        if try await !features.cleansLate || isStored(key) {
             if isNew { throw .filenameCollision(nil) }
-            return
+            return true
         }
         // It is a folder in which nothing is that the server takes for the object, or a file: that would be replaced.
         call.headers.removeAll { $0.name.lowercased() == "if-none-match" }
-        let directory = S3Names.directory(of: key)
-        let isDone = try await besideNoFile(directory, .byDeleting, for: "delete") { () throws(ProviderError) in
-            if !isClaimYoung(Array(directory.dropLast())) { throw .busy }
+        @Sendable func put() async throws(ProviderError) {
+            if !isClaimYoung(name) { throw .busy }
             _ = try await client.send(call)
         }
+        // Where making a folder takes files away the name is claimed already.
+        if features.takesFiles.contains(.byMakingFolder) {
+            try await put()
+            return true
+        }
+        let isDone = try await besideNoFile(directory, .byDeleting, for: "delete", put)
         if !isDone, isNew { throw .filenameCollision(nil) }
+        return isDone
     }
 
     /// True for the object of a directory that a listing tells of: SeaweedFS answers for that of any folder it remembers.

@@ -247,8 +247,11 @@ extension S3Provider {
     /// The same for a folder and all that the server remembers in it, the deepest first: else it would be listed on.
     func sweepAll(_ key: [UInt8], depth: Int = 0) async throws(ProviderError) {
         if features.cleansLate, depth < 100 {
-            for inner in try await client.list(key, delimiter: true).prefixes
-            where inner.count > key.count && inner.starts(with: key) {
+            var remembered: [[UInt8]] = []
+            try await client.eachPage(of: key, delimiter: true) { listing throws(ProviderError) in
+                remembered += listing.prefixes.filter { $0.count > key.count && $0.starts(with: key) }
+            }
+            for inner in remembered {
                 _ = try await besideNoFile(inner, .byDeleting, for: "delete") { () throws(ProviderError) in
                     try await sweepAll(inner, depth: depth + 1)
                 }
@@ -296,6 +299,8 @@ extension S3Provider {
         return try await exclusively([file], for: task) { () throws(ProviderError) in
             if takesFiles, try await client.head(file) != nil { return false }
             defer { if features.cleansLate, ways == .byDeleting { doubt(file, for: address.lateCleaning) } }
+            // The machine may have slept.
+            if !isClaimYoung(file) { throw .busy }
             try await body()
             return true
         }
@@ -315,10 +320,12 @@ extension S3Provider {
             return isMarker && there.size == 0
         }
         if isMarker {
-            return try await besideNoFile(S3Names.directory(of: key), .byMakingFolder, for: "keep") {
+            var isMade = false
+            let isDone = try await besideNoFile(S3Names.directory(of: key), .byMakingFolder, for: "keep") {
                 () throws(ProviderError) in
-                try await writeMarker(key, isNew: false)
+                isMade = try await writeMarker(key, isNew: false)
             }
+            return isDone && isMade
         }
         // Whoever finishes a move that was cut off goes on with its claims.
         let task = String(decoding: move.note.suffix(32), as: UTF8.self)

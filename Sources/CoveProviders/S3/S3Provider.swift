@@ -158,12 +158,13 @@ public final class S3Provider: Provider {
         if path.isRoot || path.names.contains(where: \.isReserved) { return }
         if state.withLock({ $0.marked.contains(key) }) { return }
         if try await !isStored(key) {
+            var isMade = false
             let isDone = try await besideNoFile(directoryKey(path), .byMakingFolder, for: "keep") {
                 () throws(ProviderError) in
-                try await writeMarker(key, isNew: false)
+                isMade = try await writeMarker(key, isNew: false)
             }
             // A file has its name: there is nothing to keep.
-            if !isDone { return }
+            if !isDone || !isMade { return }
         }
         noteMarked(key)
     }

@@ -59,11 +59,14 @@ struct DAVAddress: Sendable {
         return Self.isToBeFound(name) ? name.bytes : bytes
     }
 
+    /// True for a name that would be taken for a hidden one that is written without its dot.
+    func isMistakable(_ name: FileName) -> Bool { undots && self.name(of: name.bytes) != name.bytes }
+
     /// True for the hidden names of items that are on their way, and of those about to be deleted.
     private static func isToBeFound(_ name: FileName) -> Bool {
         guard name.isReserved else { return false }
         if case .deleting = Leftover.kind(name) { return true }
-        return PassingName(name)?.since != nil
+        return PassingName(name).map { $0.document != nil && $0.since != nil } ?? false
     }
 
     private static func index(of text: String, in bytes: [UInt8]) -> Int? {

@@ -41,11 +41,14 @@ enum Leftover {
         }
         if bytes.starts(with: Array(".cove-probe-".utf8)) { return .probe }
         let start = Array(".cove-deleting-".utf8)
-        guard bytes.starts(with: start), bytes.count > start.count + 18 else { return nil }
-        let mark = String(decoding: bytes[start.count..<start.count + 8], as: UTF8.self)
-        let time = String(decoding: bytes[start.count + 9..<start.count + 17], as: UTF8.self)
-        let began = Int64(time, radix: 16) ?? .max
-        return .deleting(mark: mark, began: began, name: Array(bytes[(start.count + 18)...]))
+        guard bytes.starts(with: start) else { return nil }
+        let parts = bytes.dropFirst(start.count).split(separator: 0x2D, maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, !parts[2].isEmpty, parts[0].count == 8, parts[1].count == 8,
+            UInt32(String(decoding: parts[0], as: UTF8.self), radix: 16) != nil,
+            let began = UInt32(String(decoding: parts[1], as: UTF8.self), radix: 16)
+        else { return nil }
+        let mark = String(decoding: parts[0], as: UTF8.self)
+        return .deleting(mark: mark, began: Int64(began), name: Array(parts[2]))
     }
 }
 
@@ -90,7 +93,13 @@ extension WebDAVProvider {
             let (past, overflow) = Int64(Glibc.time(nil)).subtractingReportingOverflow(time)
             return !overflow && past > age
         }
-        if case .deleting(_, let began, _) = kind { return isPast(Leftover.deletionAge, since: began) }
+        if case .deleting(_, let began, _) = kind {
+            // Names of earlier versions have another number there; and where a MOVE makes another version of a file, nobody
+            // can tell by the mark which one was meant.
+            let isDated = began <= Int64(Glibc.time(nil)) + 86_400
+            let isKnown = resource.isCollection || (try? server())?.keepsVersionOnMove == true
+            if isDated, isKnown { return isPast(Leftover.deletionAge, since: began) }
+        }
         guard let modified = resource.modified?.seconds else { return false }
         if case .upload(let began) = kind { return isPast(Leftover.age, since: max(modified, began)) }
         return isPast(Leftover.age, since: modified)

@@ -34,6 +34,7 @@ extension WebDAVProvider {
         if server.hidesDotNames, name.bytes.first == 0x2E {
             throw .unsupported("\(name): the server does not list names that begin with a dot")
         }
+        if address.isMistakable(name) { throw .unsupported("\(name): a name that Cove keeps for itself") }
         if let problem = server.names.problem(with: name) { throw .unsupported("\(name): \(problem)") }
         guard server.names.folded(name) != nil else { return }
         if let twin = try await view(path.parent, for: [name]).twins[name] {

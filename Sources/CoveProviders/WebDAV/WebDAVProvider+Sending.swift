@@ -60,9 +60,12 @@ extension WebDAVProvider {
             made.isCollection = true
             return item(made, path)
         case 200..<300: return try await look(path)
+        case 404: throw .noSuchItem
+        case 409:
+            if let other = try? await lookIfPresent(path) { throw .filenameCollision(other) }
+            throw .noSuchItem
         default:
             if let other = try await lookIfPresent(path) { throw .filenameCollision(other) }
-            if response.status == 404 || response.status == 409 { throw .noSuchItem }
             throw refusal(response, "\(path)")
         }
     }

@@ -101,6 +101,31 @@ struct WebDAVPlacingTests {
         #expect(try source.left("directory").filter { $0.contains("moving") } == [])
     }
 
+    @Test func `a name that looks like a hidden one is a name as any other, or refused where it would be one`()
+        async throws
+    {
+        let names = [
+            "cove-deleting-old-account-backups.md", "cove-moving-\(DocumentID.random())", "cove-moving-house-2026-plans",
+        ]
+        let passing = PassingName(.random(), since: System.now(), original: try #require(FileName("file"))).name
+        let mistaken = [
+            "\(passing)", Leftover.deleting(RemotePath(unchecked: Array("file".utf8)), .directory).description,
+        ].map { String($0.dropFirst()) }
+        for server in [Self.apache, Self.nginx] {
+            let source = try Source(server)
+            let device = try await source.device()
+            for name in names { _ = try await device.make(name, name) }
+            #expect(try await device.names() == names.sorted())
+            for name in mistaken {
+                do {
+                    _ = try await device.make(name, name)
+                    #expect(try device.server().hidesDotNames == false)
+                    #expect(try await device.names().contains(name))
+                } catch ProviderError.unsupported {}
+            }
+        }
+    }
+
     @Test(arguments: [0, 1, 2])
     func `a deletion that was cut off is ended by whoever sees it, and takes nothing else along`(
         which: Int

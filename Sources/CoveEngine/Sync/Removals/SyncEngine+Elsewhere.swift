@@ -8,6 +8,8 @@ extension SyncEngine {
     /// For so long one is that has a hidden name: nobody but this device moves it, or others with its directory, which takes
     /// them many steps in a bucket.
     private static let searchForHidden = TimeSpan.seconds(60)
+    /// So often it is looked for at least.
+    private static let leastLooks = 6
     /// For so long the directory is that one is to be made in.
     private static let searchForDirectory = TimeSpan.seconds(6)
     /// Directories that are listed for it at once, of those that nobody has opened yet.
@@ -52,9 +54,13 @@ extension SyncEngine {
     /// Others' events make a look come early: what counts is the time.
     private func noteLook(for document: DocumentID, within limit: TimeSpan) -> Int? {
         let now = System.monotonic()
-        if looks.count > 1000 { looks = [:] }
+        if looks.count > looksLimit {
+            looks = looks.filter { now - $0.value.first < Self.searchForHidden + Self.searchForHidden }
+            looksLimit = max(1000, 2 * looks.count)
+        }
         let look = looks[document] ?? (first: now, count: 0)
-        guard now - look.first < limit else { return nil }
+        // While the source was away nobody looked.
+        guard now - look.first < limit || look.count < Self.leastLooks else { return nil }
         looks[document] = (look.first, look.count + 1)
         return look.count
     }

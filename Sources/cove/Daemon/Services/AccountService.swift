@@ -99,6 +99,8 @@ enum AccountService {
                 let fits = room.take(texts(element))
                 if count == batch || count > 0 && !fits { break }
                 count += 1
+                // One that is larger than that goes alone.
+                if !fits { break }
             }
             if count == rest.count { return Array(rest) }
             try await invocation.send(reply(Array(rest.prefix(count))))
