@@ -112,15 +112,17 @@ extension S3Provider {
         if !isClaimYoung(name) { throw .busy }
         guard case .failure(let failure) = try await client.ask(call) else { return true }
         guard failure.isPrecondition else { throw failure.error }
-        if try await !features.cleansLate || isStored(key) {
+        let isThere = features.cleansLate ? try await isStored(key) : true
+        if isThere {
             if isNew { throw .filenameCollision(nil) }
             return true
         }
         // It is a folder in which nothing is that the server takes for the object, or a file: that would be replaced.
         call.headers.removeAll { $0.name.lowercased() == "if-none-match" }
+        let plain = call
         @Sendable func put() async throws(ProviderError) {
             if !isClaimYoung(name) { throw .busy }
-            _ = try await client.send(call)
+            _ = try await client.send(plain)
         }
         // Where making a folder takes files away the name is claimed already.
         if features.takesFiles.contains(.byMakingFolder) {

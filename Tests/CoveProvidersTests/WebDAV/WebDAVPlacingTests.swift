@@ -105,7 +105,7 @@ struct WebDAVPlacingTests {
         async throws
     {
         let names = [
-            "cove-deleting-old-account-backups.md", "cove-moving-\(DocumentID.random())", "cove-moving-house-2026-plans",
+            "cove-deleting-old-account-backups.md", "cove-moving-\(DocumentID.random())", "cove-moving-house-plans",
         ]
         let passing = PassingName(.random(), since: System.now(), original: try #require(FileName("file"))).name
         let mistaken = [
