@@ -72,7 +72,7 @@ extension Engine {
         return CoordinationInterface.ClaimReply(
             claim: Token.claim(number),
             items: granted.items,
-            openFiles: granted.hasOpenFiles ? await OffPool.run { self.othersOpenFiles(of: number) } : nil
+            openFiles: granted.hasOpenFiles ? await othersOpenFiles(of: number) : nil
         )
     }
 

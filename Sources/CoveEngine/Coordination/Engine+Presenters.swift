@@ -117,8 +117,8 @@ extension Engine {
                 guard let claim = Token.number(statuses[index].claim, "c") else { continue }
                 let files: [CoordinationInterface.OpenFile] =
                     switch statuses[index].state {
-                    case "contents": await OffPool.run { self.openFiles(of: claim) }
-                    case "granted" where open.contains(claim): await OffPool.run { self.othersOpenFiles(of: claim) }
+                    case "contents": await openFiles(of: claim)
+                    case "granted" where open.contains(claim): await othersOpenFiles(of: claim)
                     default: []
                     }
                 statuses[index].openFiles = files.isEmpty ? nil : files

@@ -155,42 +155,47 @@ extension Engine {
     private func refuseWriters(of id: ItemID, _ path: RemotePath, claim: Int) async throws(ClaimFailure) {
         let isOwn = coordination.act { state, _ in state.table.isWrittenByOwnSide(path, of: claim) }
         guard live.isWritable(id), !isOwn else { return }
-        // A mapping's list may have to wait for the daemon that is asked here.
-        let files = await OffPool.run { self.openFiles([path]) }
-        let programs = files.filter { $0.process != 0 }.map { "\($0.program) (\($0.process))" }
+        let programs = await openFiles([(id, path)]).filter { $0.process != 0 }.map { "\($0.program) (\($0.process))" }
         let who = programs.isEmpty ? "a program" : programs.joined(separator: ", ")
         let have = programs.count > 1 ? "have" : "has"
         throw ClaimFailure(.busy, "\(who) \(have) \(path) open for writing", path: path)
     }
 
     /// The files that a claim waits for to be closed, and who has them open.
-    func openFiles(of number: Int) -> [CoordinationInterface.OpenFile] {
+    func openFiles(of number: Int) async -> [CoordinationInterface.OpenFile] {
         let needs = (try? needs(of: number)) ?? []
-        return openFiles(needs.flatMap { writers(of: $0) }.map(\.1))
+        return await openFiles(needs.flatMap { writers(of: $0) })
     }
 
     /// The files of a granted claim that programs beside its holder's have had open for writing since before: what they write
     /// now, nobody is asked about.
-    func othersOpenFiles(of number: Int) -> [CoordinationInterface.OpenFile] {
+    func othersOpenFiles(of number: Int) async -> [CoordinationInterface.OpenFile] {
         let holder: Int32? = coordination.act { state, _ in
             guard let claim = state.table.claims[number], claim.hasOpenFiles else { return nil }
             return state.holders[claim.session]?.process
         }
         guard let holder else { return [] }
-        return openFiles(of: number).filter { file in
+        return await openFiles(of: number).filter { file in
             file.process != 0 && file.process != holder
                 && !ProcessTree.ancestors(of: file.process).contains(holder)
         }
     }
 
     /// Who has files open for writing; process 0 where that can't be found out.
-    private func openFiles(_ paths: [RemotePath]) -> [CoordinationInterface.OpenFile] {
+    ///
+    /// Where nobody has one open that is not released yet, somebody has mapped it and closed it.
+    private func openFiles(_ files: [(id: ItemID, path: RemotePath)]) async -> [CoordinationInterface.OpenFile] {
+        let paths = files.map(\.path)
         guard !paths.isEmpty else { return [] }
         let mount = Array((configuration.mountpoint + "/").utf8)
-        var shown: [[UInt8]: RemotePath] = [:]
-        for path in paths { shown[mount + Array(path.names.map(\.bytes).joined(separator: [0x2F]))] = path }
+        func name(_ path: RemotePath) -> [UInt8] { mount + Array(path.names.map(\.bytes).joined(separator: [0x2F])) }
+        let shown = Dictionary(paths.map { (name($0), $0) }) { first, _ in first }
+        var writers = OpenFiles.writers(of: Set(shown.keys))
+        let known = Set(writers.map(\.path))
+        let mapped = Set(files.filter { live.isWritable($0.id) }.map { name($0.path) }).subtracting(known)
+        if !mapped.isEmpty { writers += await OffPool.run { OpenFiles.mappers(of: mapped) } }
         var found: [CoordinationInterface.OpenFile] = []
-        for (name, process) in OpenFiles.writers(of: Set(shown.keys)) {
+        for (name, process) in writers {
             let program = ProcessTree.name(of: process)
             // A child that has ended meanwhile has no name any more.
             guard let path = shown[name], !program.isEmpty else { continue }

@@ -4,12 +4,9 @@ internal import Glibc
 /// What /proc tells of the files that programs have open.
 enum OpenFiles {
     /// The processes that have files of these paths open for writing; nothing is looked up on any mount.
-    ///
-    /// Those that have mapped a file and closed it are looked for where no other one has it.
     static func writers(of paths: Set<[UInt8]>) -> [(path: [UInt8], process: Int32)] {
         var found: [(path: [UInt8], process: Int32)] = []
-        let processes = numbers(in: "/proc")
-        for process in processes {
+        for process in numbers(in: "/proc") {
             var seen: Set<[UInt8]> = []
             let folder = "/proc/\(process)/fd"
             guard let descriptor = try? System.open(folder, O_RDONLY | O_DIRECTORY) else { continue }
@@ -22,9 +19,14 @@ enum OpenFiles {
                 found.append((target, process))
             }
         }
-        let others = paths.subtracting(found.map(\.path))
-        if others.isEmpty { return found }
-        return found + processes.flatMap { process in mapped(by: process, others).map { ($0, process) } }
+        return found
+    }
+
+    /// The processes that have mapped files of these paths to write to them; they may have closed them since.
+    ///
+    /// To be asked for on a thread that may wait, for one that waits for such a file holds what this needs.
+    static func mappers(of paths: Set<[UInt8]>) -> [(path: [UInt8], process: Int32)] {
+        numbers(in: "/proc").flatMap { process in mapped(by: process, paths).map { ($0, process) } }
     }
 
     /// How much of a process's list of mappings is looked at.
