@@ -2,6 +2,9 @@ package import CoveCore
 
 /// Symbolic links that take the names of what is claimed or presented.
 extension ClaimTable {
+    /// How much that links lead to one claim may get beside its own items.
+    static let mostLinks = 100
+
     /// A link has taken a name; true where that concerns anybody.
     ///
     /// A claim by the name of a link is one on what that leads to. Who holds a claim keeps the name and has what the link
@@ -22,7 +25,8 @@ extension ClaimTable {
                 let isHeld = claim.intents.contains { own in
                     own.node === end && own.isPlaced && (own.use.isWrite || !intent.use.isWrite)
                 }
-                if isHeld { continue }
+                // Who makes one link after the other gets no more than these.
+                if isHeld || claim.intents.count >= claim.request.items.count + Self.mostLinks { continue }
                 // One of the claim's own from now on: it goes along with what the link leads to.
                 let other = ClaimIntent(intent.use, of: claim, at: end)
                 other.existed = false
@@ -37,6 +41,7 @@ extension ClaimTable {
         end.intents.sort { $0.claim.number < $1.claim.number }
         for presenter in presenters { put(presenter, at: end) }
         prune(node)
+        prune(end)
         findWaitsAgain(of: pending, now: now)
         return true
     }

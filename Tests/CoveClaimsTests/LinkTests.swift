@@ -94,6 +94,18 @@ import Testing
         #expect(driver.isGranted(snapshot))
     }
 
+    @Test func `who makes one link after the other gets no more than its share`() {
+        let session = driver.session()
+        let holder = driver.claim(session, [("f", write)])
+        for number in 0..<(ClaimTable.mostLinks + 100) { link("f", "real\(number)") }
+        #expect(driver.act { $0.paths(of: holder).count } == 1 + ClaimTable.mostLinks)
+        let late = driver.claim(session, [("real0", read)])
+        #expect(!driver.isGranted(late))
+        driver.release(holder)
+        driver.release(late)
+        #expect(driver.isEmpty)
+    }
+
     @Test func `a circle through what a link leads to is found`() {
         let (one, two) = (driver.session(), driver.session())
         let first = driver.claim(one, [("f", write)], coordinator: "x")

@@ -101,7 +101,6 @@ extension S3Provider {
     }
 
     /// Writes the object that stands for a directory; false when a file has its name.
-    @discardableResult
     func writeMarker(_ key: [UInt8], isNew: Bool) async throws(ProviderError) -> Bool {
         let directory = S3Names.directory(of: key)
         let name = Array(directory.dropLast())

@@ -17,7 +17,10 @@ struct DAVAddress: Sendable {
     /// The address of a path; that of a directory ends with a slash.
     func url(_ path: RemotePath, isDirectory: Bool = false) -> String {
         var bytes = root
-        if !path.isRoot { bytes += (bytes.isEmpty ? [] : [0x2F]) + names(of: path).joined(separator: [0x2F]) }
+        if !path.isRoot {
+            if !bytes.isEmpty { bytes.append(0x2F) }
+            bytes += undots ? Array(names(of: path).joined(separator: [0x2F])) : path.bytes
+        }
         let slash = isDirectory && !bytes.isEmpty ? "/" : ""
         return "\(origin)/\(PercentEncoding.encode(bytes, keepingSlashes: true))\(slash)"
     }
