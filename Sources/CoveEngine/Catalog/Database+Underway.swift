@@ -85,4 +85,15 @@ extension Database {
     }
 
     func underway() throws(Errno) -> [UnderwayRow] { try all("SELECT * FROM underway", read: { UnderwayRow($0) }) }
+
+    /// Remembers that this device gives a document a hidden name; what was hidden before a moment is forgotten.
+    func noteHidden(_ document: DocumentID, at now: Timestamp, forgetting limit: Timestamp) throws(Errno) {
+        try run("DELETE FROM hidden WHERE since < ?", .time(limit))
+        try run("INSERT OR REPLACE INTO hidden VALUES(?, ?)", .document(document), .time(now))
+    }
+
+    /// True for a document that this device gave a hidden name, whatever became of its rows since.
+    func hasHidden(_ document: DocumentID) throws(Errno) -> Bool {
+        try first("SELECT 1 FROM hidden WHERE document = ?", .document(document), read: { _ in true }) != nil
+    }
 }

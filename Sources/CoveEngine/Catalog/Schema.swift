@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 8
+    static let version = 9
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -176,6 +176,12 @@ enum Schema {
             WHERE EXISTS (SELECT 1 FROM entries WHERE id = journal.entry);
         """,
         "CREATE INDEX entries_document ON entries(document);",
+        """
+        CREATE TABLE hidden(          -- what this device gave a hidden name at the provider, and when
+            document BLOB PRIMARY KEY,
+            since INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

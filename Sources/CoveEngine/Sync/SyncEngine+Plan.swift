@@ -192,7 +192,7 @@ extension SyncEngine {
                     for: document,
                     database
                 )
-                let hidden = PassingName(document, since: engine.journalTime(), original: known).name
+                let hidden = try self.hiddenName(of: document, known, database)
                 try database.beginUnderway(
                     UnderwayRow(entry, to: Place(parent, hidden.bytes), try database.existingItem(entry.item))
                 )
@@ -203,6 +203,17 @@ extension SyncEngine {
         let base: ContentVersion? = isDirectory ? .directory : nil
         let moved = try await move(current, base, RemoteReference(id: nil, path: current.path.parent), name)
         try await acknowledgeMove(of: entry, isDirectory: isDirectory, moved, to: parent, name, from: current.path)
+    }
+
+    /// A hidden name for a document that has to make room; that this device gave it is remembered.
+    private nonisolated func hiddenName(
+        of document: DocumentID,
+        _ original: FileName,
+        _ database: Database
+    ) throws(Errno) -> FileName {
+        let now = engine.journalTime()
+        try database.noteHidden(document, at: now, forgetting: now - Self.clockDifference)
+        return PassingName(document, since: now, original: original).name
     }
 
     /// What was sent of a document and never answered is found out about before it is moved again; true when there was something.
@@ -239,7 +250,7 @@ extension SyncEngine {
                 else { return nil }
                 let place = Place(parent, row.remoteName ?? [])
                 try self.rely(on: [parent], moving: item, changing: [place], for: document, database)
-                let hidden = PassingName(document, since: engine.journalTime(), original: known).name
+                let hidden = try self.hiddenName(of: document, known, database)
                 let aside = Place(parent, hidden.bytes)
                 try database.beginUnderway(UnderwayRow(document, isNew: false, to: aside, database.existingItem(item)))
                 return (current, hidden)

@@ -11,7 +11,7 @@ extension SyncEngine {
     /// How long to rest before one is brought to light again that came back.
     private static let strayPause = TimeSpan.seconds(60)
     /// How far apart the clocks of two devices may be.
-    private static let clockDifference = TimeSpan.seconds(86_400)
+    static let clockDifference = TimeSpan.seconds(86_400)
     /// True for a hidden name that no entry, deletion or unanswered operation of this device stands for.
     nonisolated func isStray(_ name: FileName, in directory: ItemID, _ database: Database) throws(Errno) -> Bool {
         guard name.isPassing else { return false }
@@ -60,6 +60,7 @@ extension SyncEngine {
         let engine = engine
         return try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
+                if try database.hasHidden(document) { return true }
                 if try database.entry(document: document) != nil { return true }
                 return try database.trash(document: document) != nil
             }

@@ -191,6 +191,40 @@ import Testing
         }
     }
 
+    @Test(arguments: Cloud.allCases)
+    func `what was hidden is shown soon where nothing here stands for it any more`(_ cloud: Cloud) async throws {
+        let hidden = Once()
+        let device = Mutex<Engine?>(nil)
+        try await account(cloud) { moment, path, source in
+            guard moment == .afterMove, let name = path.name, name.isPassing, hidden.begin() else { return }
+            // Others rename what it is in, time and again, until the device forgets the folder and all in it.
+            let document = PassingName(name)?.document
+            try device.withLock { $0 }?.catalog.write { database throws(Errno) in
+                try document.map { document throws(Errno) in
+                    try database.run("DELETE FROM entries WHERE document = ?", .document(document))
+                }
+            }
+            try source.rename("d", "e")
+        } _: { account in
+            device.withLock { $0 = account.engine }
+            for name in ["x", "y"] {
+                try account.source.makeDirectory("d/\(name)")
+                try account.source.save("d/\(name)/1", Array("1 of \(name)".utf8))
+            }
+            try account.expect("they are here") { _ in (try? account.tree.list("d/y").count) == 1 }
+            #expect(try account.text("d/x/1") == "1 of x")
+            await account.engine.pause()
+            try account.tree.rename("d/x", "d/t")
+            try account.tree.rename("d/y", "d/x")
+            try account.tree.rename("d/t", "d/y")
+            await account.engine.resume()
+            try account.expect("nothing is hidden, and all is there") { there in
+                hidden.hasRun && !there.keys.contains { $0.contains(".cove") }
+                    && ["1 of x", "1 of y"].allSatisfy(there.values.contains)
+            }
+        }
+    }
+
     @Test func `what was hidden, deleted here and changed there comes back under a name`() async throws {
         let hidden = Once()
         let device = Mutex<EngineTree?>(nil)
