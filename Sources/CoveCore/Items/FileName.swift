@@ -58,6 +58,11 @@ public struct FileName: Hashable, Sendable, Comparable, CustomStringConvertible 
         return (Array(bytes[..<dot]), Array(bytes[dot...]))
     }
 
+    /// The names to try in turn for an item that comes back to where it was: its own, then ones beside it.
+    public var recoveryNames: [FileName] {
+        [self, inserting(" (recovered)")] + (2..<100).map { inserting(" (recovered \($0))") }
+    }
+
     /// The name with a text put before its extension, shortened so that it stays within 255 bytes.
     public func inserting(_ text: String) -> FileName {
         let (stem, suffix) = stemAndExtension

@@ -106,9 +106,7 @@ extension SyncEngine {
         in parent: RemoteReference,
         as name: FileName
     ) async throws(ProviderError) {
-        for attempt in 0..<100 {
-            let suffix = attempt < 2 ? " (recovered)" : " (recovered \(attempt))"
-            let free = attempt == 0 ? name : name.inserting(suffix)
+        for free in name.recoveryNames {
             do throws(ProviderError) {
                 _ = try await move(hidden, base, parent, free)
                 return engine.log.notice("\(parent.path.appending(free)): it had a hidden name at the source")

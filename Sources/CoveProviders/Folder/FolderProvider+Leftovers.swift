@@ -29,17 +29,18 @@ extension FolderProvider {
     /// Gives a file that must not be deleted its name back, or one beside it when that is taken.
     func recover(_ scratch: ScratchName?, _ directory: Int32, _ path: RemotePath) {
         guard let scratch else { return }
-        let name = FileName(unchecked: scratch.original)
-        for attempt in 0..<100 {
-            let suffix = attempt < 2 ? " (recovered)" : " (recovered \(attempt))"
-            let free = attempt == 0 ? name : name.inserting(suffix)
+        bringBack(directory, scratch.bytes, to: directory, path.appending(FileName(unchecked: scratch.original)))
+    }
+
+    /// Gives a file that was moved aside its place again, or one beside it when that is taken.
+    func bringBack(_ aside: Int32, _ name: [UInt8], to directory: Int32, _ path: RemotePath) {
+        for free in path.name?.recoveryNames ?? [] {
             do throws(Errno) {
-                try FolderTree.renameExclusively(directory, scratch.bytes, directory, free.bytes)
-                log("\(path.appending(free)): recovered from an operation that was cut off")
-                return
+                try FolderTree.renameExclusively(aside, name, directory, free.bytes)
+                return log("\(path.parent.appending(free)): it was not meant to go, and is back")
             } catch {
                 if error == .exists { continue }
-                return log("\(path.appending(name)): kept as \(FileName(unchecked: scratch.bytes)): \(error)")
+                return log("\(path): kept as \(FileName(unchecked: name)): \(error)")
             }
         }
     }

@@ -47,6 +47,12 @@ extension FolderProvider {
             }
             let target = try tree.place(above.appending(trash).appending(token))
             if let before = try target.statusIfPresent() {
+                let source = try tree.place(item.path)
+                if let base, (try? reader.version(target)) != base {
+                    // What an earlier attempt moved here was newer, and it did not come to bring that back.
+                    self.bringBack(target.directory.raw, target.name, to: source.directory.raw, source.path)
+                    throw self.conflict(source, reader)
+                }
                 // Asked again after the answer got lost; that of a change of the item may have got lost too.
                 let isSame = ItemReader.matches(item.id, before) && item.id != nil
                 let isDone = isSame ? true : try !self.isThere(item.path, tree)
@@ -109,7 +115,7 @@ extension FolderProvider {
         let moved = try? target.status()
         let isSame = moved?.identity == status.identity && (try? reader.version(target)) == version
         if !isSame, moved != nil {
-            try? FolderTree.renameExclusively(to, target.name, from, source.name)
+            bringBack(to, target.name, to: from, source.path)
             throw conflict(source, reader)
         }
         target.synchronize()

@@ -23,7 +23,7 @@ extension S3Features {
             checks.append { text($0) == value }
         }
         let encryption = head["x-amz-server-side-encryption"]
-        let tag = object.version.description
+        let tag = object.tag
         if tagIsDigest, tag.utf8.count == 32, encryption == nil || encryption == "AES256",
             head["x-amz-server-side-encryption-customer-algorithm"] == nil
         {

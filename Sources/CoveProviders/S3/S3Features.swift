@@ -31,7 +31,7 @@ struct S3Features: Sendable, Equatable {
 
     /// The value of a condition on a version.
     func tag(_ version: ContentVersion) -> String {
-        let text = "\(version)"
+        let text = version.tag
         return wantsBareTags || text.hasPrefix("W/") ? text : "\"\(text)\""
     }
 }
@@ -153,7 +153,7 @@ struct S3Probe {
             throw .failed("trying out what the server can do failed: \(failure.text)", nil)
         }
         let version = S3Object.version(response.head["etag"], size: 5, Timestamp(0))
-        features.tagIsDigest = version.description == Digest.hash(Array("first".utf8), .md5).hexadecimal
+        features.tagIsDigest = version.tag == Digest.hash(Array("first".utf8), .md5).hexadecimal
         async let kept = Self.outcome { () throws(ProviderError) in try await keptNames() }
         async let taking = Self.outcome { () throws(ProviderError) in try await takesFiles() }
         let (refusals, names) = try await refusals()

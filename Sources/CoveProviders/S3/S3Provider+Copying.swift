@@ -85,7 +85,7 @@ extension S3Provider {
             guard let tag = (try? S3Document.read(response.body))?["ETag"] else {
                 throw .unsupported("the server does not copy in parts")
             }
-            return S3SentPart(tag: S3Object.version(tag, size: 0, Timestamp(0)).description)
+            return S3SentPart(tag: S3Object.tag(tag))
         case .failure(let failure):
             if failure.isPrecondition { throw .conflict(nil) }
             if failure.code == .noSuchUpload { await forget(record.key) }

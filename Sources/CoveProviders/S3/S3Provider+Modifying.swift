@@ -87,7 +87,7 @@ extension S3Provider {
     /// False when two objects have different bytes; some servers give a new ETag with new metadata.
     private func mayBeSame(_ one: S3Object, _ other: S3Object) -> Bool {
         guard one.size == other.size else { return false }
-        let tags = [one, other].map(\.version.description)
+        let tags = [one, other].map(\.tag)
         return tags[0] == tags[1] || !features.tagIsDigest || tags.contains { $0.utf8.count != 32 }
     }
 

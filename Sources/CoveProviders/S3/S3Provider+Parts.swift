@@ -134,7 +134,7 @@ extension S3Provider {
                 guard let number = fields.text("PartNumber").flatMap({ Int($0) }), (1...10_000).contains(number),
                     let size = fields.text("Size").flatMap({ Int64($0) }), let tag = fields.text("ETag")
                 else { return }
-                parts[number] = (S3Object.version(tag, size: size, Timestamp(0)).description, size)
+                parts[number] = (S3Object.tag(tag), size)
                 marker = max(marker, number)
             }
             guard answer["IsTruncated"] == "true", marker > before else { return parts }
@@ -198,7 +198,7 @@ extension S3Provider {
             call.carry(part, checksum: features.keepsChecksums)
             switch try await client.ask(call) {
             case .success(let response):
-                let tag = S3Object.version(response.head["etag"], size: 0, Timestamp(0)).description
+                let tag = S3Object.tag(response.head["etag"])
                 guard isDigest(tag, of: part) else {
                     throw .failed("the server did not keep the bytes that it was sent", .inputOutput)
                 }

@@ -211,7 +211,7 @@ extension S3Provider {
 
     private func isIntact(_ object: S3Object, _ upload: S3Upload, _ part: S3Upload.Part?) -> Bool {
         guard object.size == upload.size else { return false }
-        return part.map { isDigest(object.version.description, of: $0) } ?? true
+        return part.map { isDigest(object.tag, of: $0) } ?? true
     }
 
     /// False when an ETag that should be a hash of the bytes is another one's.

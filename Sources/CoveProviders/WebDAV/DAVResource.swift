@@ -22,28 +22,46 @@ struct DAVResource: Sendable {
     /// Some servers tell of a locked name that has nothing yet.
     var isPlaceholder: Bool { !isCollection && tag == nil && modified == nil && size == nil }
 
-    /// Names the bytes: the entity tag, or where there is none, date and size.
+    /// Names the bytes: the entity tag and the size, or where there is no tag, date and size.
+    ///
+    /// A server may tell the tag of what is there and the size of what was, in one answer.
     var contentVersion: ContentVersion {
         if isCollection { return .directory }
         return Self.version(tag: tag, modified: modified, size: size ?? 0)
     }
 
-    /// The version that an answer's headers tell of.
+    /// The version that an answer tells of.
     static func version(tag: String?, modified: Timestamp?, size: Int64) -> ContentVersion {
-        guard let tag, let plain = EntityTag(tag) else {
+        guard let name = tag.flatMap({ name(tag: $0) }) else {
             return ContentVersion("t\(modified?.seconds ?? 0)-\(size)")
         }
+        return ContentVersion("\(name) \(size)")
+    }
+
+    /// True when an answer's headers tell of a version; without a size they may tell its tag alone.
+    static func isVersion(_ version: ContentVersion, tag: String?, modified: Timestamp?, size: Int64?) -> Bool {
+        // A server may tell a tag here and none in its listings.
+        if version.bytes.first == 0x74 {
+            return version == Self.version(tag: nil, modified: modified, size: size ?? -1)
+        }
+        guard let name = tag.flatMap({ name(tag: $0) }) else { return false }
+        if let size { return version == ContentVersion("\(name) \(size)") }
+        return version.bytes.starts(with: "\(name) ".utf8)
+    }
+
+    private static func name(tag: String) -> String? {
+        guard let plain = EntityTag(tag) else { return nil }
         // What is too long to be kept, or can't be sent: its hash names it as well, and no condition can be made of it.
         let strong = plain.quoted
         let isPlain = strong.utf8.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x7F }
-        return strong.utf8.count < 120 && isPlain
-            ? ContentVersion("e" + strong) : ContentVersion("h" + Digest.hash(Array(strong.utf8), .sha256).hexadecimal)
+        return strong.utf8.count < 100 && isPlain
+            ? "e" + strong : "h" + Digest.hash(Array(strong.utf8), .sha256).hexadecimal
     }
 
     /// The entity tag that a version was made of; nil where there was none.
     static func tag(of version: ContentVersion) -> EntityTag? {
-        guard version.bytes.first == 0x65 else { return nil }
-        return EntityTag(String(decoding: version.bytes.dropFirst(), as: UTF8.self))
+        guard version.bytes.first == 0x65, let end = version.bytes.lastIndex(of: 0x22) else { return nil }
+        return EntityTag(String(decoding: version.bytes[1...end], as: UTF8.self))
     }
 }
 

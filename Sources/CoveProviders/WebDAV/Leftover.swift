@@ -119,11 +119,6 @@ extension WebDAVProvider {
             return
         }
         guard let name = FileName(validating: name) else { return }
-        let old = path.parent.appending(name)
-        let back = try await move(path, to: old, isDirectory: resource.isCollection, overwrite: false)
-        if back.status == 412 {
-            let other = path.parent.appending(name.inserting(" (recovered)"))
-            _ = try await move(path, to: other, isDirectory: resource.isCollection, overwrite: false)
-        }
+        try await bringBack(path, to: path.parent.appending(name), isDirectory: resource.isCollection)
     }
 }

@@ -54,9 +54,8 @@ extension WebDAVProvider {
     private static func check(_ head: HTTPHead, is version: ContentVersion) throws(ProviderError) {
         let size = head.contentRange?.size ?? (head.status == 200 ? head.contentLength : nil)
         let modified = head["last-modified"].flatMap { HTTPDate.parse($0) }
-        let byTag = DAVResource.version(tag: head["etag"], modified: modified, size: size ?? -1)
-        // A server may tell a tag here and none in its listings.
-        let byDate = DAVResource.version(tag: nil, modified: modified, size: size ?? -1)
-        guard version == (version.bytes.first == 0x74 ? byDate : byTag) else { throw .versionNoLongerAvailable }
+        guard DAVResource.isVersion(version, tag: head["etag"], modified: modified, size: size) else {
+            throw .versionNoLongerAvailable
+        }
     }
 }

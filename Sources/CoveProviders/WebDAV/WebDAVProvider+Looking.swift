@@ -147,6 +147,17 @@ extension WebDAVProvider {
         return try await isBehindFile(path.parent, isDirectory: true)
     }
 
+    /// The error of a request that was to put something at a path: where its folder is missing, each server says that in its
+    /// own way.
+    func refusal(_ response: HTTPResponse, making path: RemotePath) async throws(ProviderError) -> ProviderError {
+        if [400, 403, 404, 405, 409, 500].contains(response.status),
+            try await lookIfPresent(path.parent)?.kind != .directory
+        {
+            return .noSuchItem
+        }
+        return refusal(response, "\(path)")
+    }
+
     /// The error of a status nobody at the call expected; one of 401 says how the server wants to be logged in to.
     func refusal(_ response: HTTPResponse, _ what: String) -> ProviderError {
         guard response.status == 401 else { return ProviderError(response, doing: what) }

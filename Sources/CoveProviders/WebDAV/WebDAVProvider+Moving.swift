@@ -123,8 +123,8 @@ extension WebDAVProvider {
         case 400, 403, 405:
             // So some answer where a directory is to take the name of a file.
             if let other = try await lookIfPresent(target) { throw .filenameCollision(other) }
-            throw refusal(response, "\(path)")
-        default: throw refusal(response, "\(path)")
+            throw try await refusal(response, making: target)
+        default: throw try await refusal(response, making: target)
         }
         guard let moved = try await lookIfPresent(target) else {
             // Somebody has moved it on, or it was never moved.
@@ -133,7 +133,7 @@ extension WebDAVProvider {
         }
         guard isDirectory || isSame(moved, source) else {
             // Another device's newer version was moved: it goes back.
-            _ = try await move(target, to: path, isDirectory: false, overwrite: false)
+            try await bringBack(target, to: path, isDirectory: false)
             throw .conflict(try await lookIfPresent(path))
         }
         return moved
@@ -262,7 +262,7 @@ extension WebDAVProvider {
         let moved = try await move(path, to: aside, isDirectory: true, overwrite: false)
         guard (200...204).contains(moved.status) else {
             if moved.status == 404 { throw .noSuchItem }
-            throw refusal(moved, "\(path)")
+            throw try await refusal(moved, making: aside)
         }
         try await requireEmpty(aside, movedFrom: path)
         let response = try await send("DELETE", aside, isDirectory: true)
@@ -286,19 +286,20 @@ extension WebDAVProvider {
         throw .directoryNotEmpty
     }
 
-    /// Gives what was moved aside its place again.
-    private func bringBack(
+    /// Gives what was moved aside its place again, or one beside it when that is taken.
+    func bringBack(
         _ aside: RemotePath,
         to path: RemotePath,
         isDirectory: Bool
     ) async throws(ProviderError) {
-        for attempt in 0..<10 {
-            // Its name may have been taken again.
-            let free = path.name.map { path.parent.appending($0.inserting(" (recovered \(attempt))")) } ?? path
-            let place = attempt == 0 ? path : free
+        for name in path.name?.recoveryNames ?? [] {
+            let place = path.parent.appending(name)
+            if try !server().heedsOverwrite, try await lookIfPresent(place) != nil { continue }
             let back = try await move(aside, to: place, isDirectory: isDirectory, overwrite: false)
-            if back.head.isSuccess { return }
-            guard back.status == 412 else { throw refusal(back, "\(path)") }
+            if back.head.isSuccess { return log("\(place): it was not meant to go, and is back") }
+            // An earlier attempt has done it, whose answer got lost; or it is another device's work by now.
+            if back.status == 404, try await lookIfPresent(aside) == nil { return }
+            guard try await lookIfPresent(place) != nil else { throw refusal(back, "\(path)") }
         }
         throw .filenameCollision(nil)
     }
@@ -329,8 +330,13 @@ extension WebDAVProvider {
             case .noSuchItem, .conflict: break
             default: throw error
             }
-            // Asked again after the answer got lost.
-            if let before = try await lookIfPresent(target), isKept(before, base) { return before }
+            if let before = try await lookIfPresent(target), before.kind != .directory {
+                // Asked again after the answer got lost.
+                if isKept(before, base) { return before }
+                // What an earlier attempt moved here was newer, and it did not come to bring that back.
+                try await bringBack(target, to: item.path, isDirectory: false)
+                throw .conflict(try await lookIfPresent(item.path))
+            }
             if error == .noSuchItem { try await requireRoot() }
             throw error
         }

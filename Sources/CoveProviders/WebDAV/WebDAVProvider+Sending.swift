@@ -66,7 +66,7 @@ extension WebDAVProvider {
             throw .noSuchItem
         default:
             if let other = try await lookIfPresent(path) { throw .filenameCollision(other) }
-            throw refusal(response, "\(path)")
+            throw try await refusal(response, making: path)
         }
     }
 
@@ -119,7 +119,7 @@ extension WebDAVProvider {
         over base: ContentVersion?
     ) async throws(ProviderError) -> RemoteItem? {
         let tag = response.head["etag"] ?? response.head["oc-etag"]
-        let told = tag.map { DAVResource.version(tag: $0, modified: nil, size: 0) }
+        let told = tag.map { DAVResource.version(tag: $0, modified: nil, size: content.size) }
         // Of large ones what the server has kept of them is worth a request.
         let isLarge = sum != nil && content.size > 256 << 10
         if !isLarge, let item = try made(path, content, metadata, response, told) { return item }
@@ -173,14 +173,12 @@ extension WebDAVProvider {
     func putRefusal(_ response: HTTPResponse, _ path: RemotePath) async throws(ProviderError) -> ProviderError {
         switch response.status {
         case 404, 409, 500:
-            // Some servers answer 500 when the folder is missing.
-            guard try await lookIfPresent(path.parent) != nil else { return .noSuchItem }
             if let there = try await lookIfPresent(path), there.kind == .directory { return .filenameCollision(there) }
         case 405:
             if let there = try await lookIfPresent(path) { return .filenameCollision(there) }
         default: break
         }
-        return refusal(response, "\(path)")
+        return try await refusal(response, making: path)
     }
 
     func dateHeaders(_ metadata: ItemMetadata) -> [(name: String, value: String)] {

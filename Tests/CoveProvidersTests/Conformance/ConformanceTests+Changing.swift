@@ -296,4 +296,76 @@ extension ConformanceTests {
             try await devices.here.move(trashed, base: nil, to: .root, name: #require(FileName("back")))
         }
     }
+
+    /// In a bucket only the version that is meant is copied to the trash.
+    @Test(arguments: SourceKind.all.dropLast(SourceKind.s3.count), [false, true])
+    func `a newer version that an interrupted deletion took to the trash comes back`(
+        kind: SourceKind,
+        isNameTaken: Bool
+    ) async throws {
+        let devices = try await TwoDevices(kind)
+        guard devices.here.capabilities.trash else { return }
+        let other = try await devices.here.make("other", "other")
+        _ = try await devices.here.trash(
+            devices.here.reference("other", other),
+            base: other.contentVersion,
+            as: "token of other"
+        )
+        let file = try await devices.here.make("file", "first")
+        let reference = devices.here.reference("file", file)
+        let newer = try await devices.there.modify(
+            reference,
+            base: file.contentVersion,
+            metadata: ItemMetadata(),
+            content: MemorySource("second")
+        )
+        _ = try await devices.here.move(
+            devices.here.reference("file", newer),
+            base: nil,
+            to: RemoteReference(id: nil, path: RemotePath(unchecked: Array(".cove/trash".utf8))),
+            name: #require(FileName("token"))
+        )
+        if isNameTaken { _ = try await devices.there.make("file", "the third") }
+        do throws(ProviderError) {
+            _ = try await devices.here.trash(reference, base: file.contentVersion, as: "token")
+            Issue.record("it was taken for deleted")
+        } catch {
+            guard case .conflict = error else { throw error }
+        }
+        let names = isNameTaken ? ["file", "file (recovered)"] : ["file"]
+        #expect(try await devices.there.names().sorted() == names)
+        #expect(try await devices.there.text(names.last ?? "") == "second")
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `nothing moves to where no folder is, nor is made there`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        _ = try await devices.here.make("a file", "bytes")
+        let file = try await devices.here.make("file", "bytes")
+        let folder = try await devices.here.makeDirectory("folder")
+        _ = try await devices.here.make("folder/below", "bytes")
+        for place in ["no folder", "no folder/nor this", "a file", "a file/no folder"] {
+            let target = RemoteReference(id: nil, path: RemotePath(unchecked: Array(place.utf8)))
+            for (name, item) in [("file", file), ("folder", folder)] {
+                let base = item.kind == .directory ? ContentVersion.directory : item.contentVersion
+                await #expect(throws: ProviderError.noSuchItem, "\(name) to \(place)") {
+                    try await devices.here.move(
+                        devices.here.reference(name, item),
+                        base: base,
+                        to: target,
+                        name: #require(FileName("new"))
+                    )
+                }
+            }
+            await #expect(throws: ProviderError.noSuchItem, "a new file in \(place)") {
+                try await devices.here.make("\(place)/new")
+            }
+            await #expect(throws: ProviderError.noSuchItem, "a new folder in \(place)") {
+                try await devices.here.makeDirectory("\(place)/new")
+            }
+        }
+        #expect(try await devices.there.names().sorted() == ["a file", "file", "folder"])
+        #expect(try await devices.there.text("file") == "bytes")
+        #expect(try await devices.there.text("folder/below") == "bytes")
+    }
 }

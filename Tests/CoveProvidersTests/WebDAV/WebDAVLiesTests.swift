@@ -1,6 +1,7 @@
 import CoveCore
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CoveProviders
@@ -163,6 +164,26 @@ struct WebDAVLiesTests {
         } catch {
             return .failure(error)
         }
+    }
+
+    @Test func `the tag of what is there with the size of what was there is a version of its own`() async throws {
+        let size = Mutex("0")
+        let dav = try provider { request in
+            request.method == "GET"
+                ? "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nContent-Length: 8\r\n\r\n01234567"
+                : Self.multistatus(Self.file("/dav/f", size: size.withLock { $0 }))
+        }
+        let torn = try await dav.find("f")
+        size.withLock { $0 = "8" }
+        let whole = try await dav.find("f")
+        #expect(torn.size == 0 && whole.size == 8 && torn.contentVersion != whole.contentVersion)
+        #expect(DAVResource.tag(of: torn.contentVersion) == DAVResource.tag(of: whole.contentVersion))
+        let sink = MemorySink()
+        await #expect(throws: ProviderError.versionNoLongerAvailable) {
+            try await dav.fetch(dav.reference("f"), version: torn.contentVersion, range: 0..<4, into: sink)
+        }
+        try await dav.fetch(dav.reference("f"), version: whole.contentVersion, range: 0..<8, into: sink)
+        #expect(sink.bytes == Array("01234567".utf8))
     }
 
     @Test(arguments: ["", "bytes 2-5/9", "bytes 2-5/", "bytes 0-3/8", "bytes 5-2/8", "2-5/8", "bytes */8"])

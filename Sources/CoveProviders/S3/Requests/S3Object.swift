@@ -49,16 +49,24 @@ struct S3Object: Sendable, Equatable {
         version = Self.version(row.text("ETag"), size: size, modified)
     }
 
-    /// An ETag without its quotes; where the server has none, what else tells versions apart.
+    /// An ETag without its quotes, and the size, as a server may tell the one of what is there and the other of what was;
+    /// where there is no ETag, what else tells versions apart.
     static func version(_ tag: String?, size: Int64, _ modified: Timestamp) -> ContentVersion {
-        var tag = Substring(tag ?? "")
-        if tag.count >= 2, tag.hasPrefix("\""), tag.hasSuffix("\"") { tag = tag.dropFirst().dropLast() }
-        guard tag.isEmpty else {
-            return tag.utf8.count <= 128
-                ? ContentVersion(String(tag)) : ContentVersion("~" + Digest.hash(Array(tag.utf8), .sha256).hexadecimal)
-        }
-        return ContentVersion("~\(modified.seconds)-\(size)")
+        let tag = Self.tag(tag)
+        guard !tag.isEmpty else { return ContentVersion("~\(modified.seconds)-\(size)") }
+        let name = tag.utf8.count <= 100 ? tag : "~" + Digest.hash(Array(tag.utf8), .sha256).hexadecimal
+        return ContentVersion("\(name) \(size)")
     }
+
+    /// An ETag without its quotes; empty where there is none.
+    static func tag(_ raw: String?) -> String {
+        let tag = Substring(raw ?? "")
+        let isQuoted = tag.count >= 2 && tag.hasPrefix("\"") && tag.hasSuffix("\"")
+        return String(isQuoted ? tag.dropFirst().dropLast() : tag)
+    }
+
+    /// The object's ETag without its quotes, or what stands for it.
+    var tag: String { version.tag }
 
     /// What one upload or copy left with the object.
     var token: String? { headers?[Self.tokenHeader] }
@@ -151,4 +159,7 @@ struct S3Object: Sendable, Equatable {
 extension ContentVersion {
     /// True for one that no condition can name, because the server gave no ETag, or a very long one.
     var isMadeUp: Bool { bytes.first == 0x7E }
+
+    /// The ETag of a bucket's object without its quotes.
+    var tag: String { String(decoding: bytes[..<(bytes.lastIndex(of: 0x20) ?? bytes.endIndex)], as: UTF8.self) }
 }

@@ -46,7 +46,7 @@ extension WebDAVProvider {
             return DAVLock(path: path, token: token, hasMadeFile: response.status == 201)
         case 423: return nil
         case 404, 409: throw .noSuchItem
-        default: throw refusal(response, "\(path)")
+        default: throw try await refusal(response, making: path)
         }
     }
 

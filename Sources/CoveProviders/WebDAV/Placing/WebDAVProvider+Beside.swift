@@ -175,7 +175,7 @@ extension WebDAVProvider {
             if base == nil { throw .filenameCollision(found) }
             if found.kind == .directory { throw .conflict(found) }
             throw .noSuchItem
-        default: throw refusal(response, "\(path)")
+        default: throw try await refusal(response, making: path)
         }
         let found = try await look(path)
         if found.contentVersion == sent.contentVersion { return found }

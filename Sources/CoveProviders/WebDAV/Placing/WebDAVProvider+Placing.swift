@@ -103,7 +103,7 @@ extension WebDAVProvider {
             case 200..<300, 405: break
             case 404, 409, 500: throw .noSuchItem
             // Apache forbids it when somebody else makes it at the same moment.
-            default: if try await lookIfPresent(stage) == nil { throw refusal(made, "\(stage)") }
+            default: if try await lookIfPresent(stage) == nil { throw try await refusal(made, making: stage) }
             }
             stages.setMade(stage, true)
             return made.head.isSuccess
