@@ -15,6 +15,10 @@ struct Schedule: Sendable {
     static let longestChain = 64
     /// How long a row rests that waits for others in a way that nobody understands.
     static let doubtfulRest = TimeSpan.seconds(1)
+    /// How long one rests that can't be looked at.
+    static let unreadableRest = TimeSpan.seconds(10)
+    /// So many that can't be looked at in one go are the disk's fault and not theirs.
+    static let mostUnreadable = 16
 
     /// A row that is to be looked at again at some time.
     struct Rest: Sendable, Equatable {
@@ -46,6 +50,7 @@ struct Schedule: Sendable {
         guard left > 0 else { return [] }
         turn &+= 1
         var looks = 0
+        var unreadable = 0
         for stream in Schedule.order(turn) {
             var failure: Errno?
             try view.eachDue(stream, at: now) { row in
@@ -58,13 +63,14 @@ struct Schedule: Sendable {
                         left -= found.weight
                     }
                 } catch {
-                    failure = error
-                    return false
+                    // It holds up no other row.
+                    rest(row, until: now + Schedule.unreadableRest, .unreadable)
+                    unreadable += 1
+                    if unreadable > Schedule.mostUnreadable { failure = error }
                 }
-                return left > 0
+                return left > 0 && failure == nil
             }
             if let failure {
-                // Rows gone meanwhile are no failure of the queue.
                 if started.isEmpty { throw failure }
                 break
             }

@@ -27,6 +27,8 @@ enum WaitReason: CaseIterable, Sendable {
     /// A directory may be elsewhere at the source; of what was deleted, or of what is to be sent.
     case deletedSought, sought
     case retry
+    /// What the catalog has of it is damaged.
+    case unreadable
     case unknown
 
     /// A part of a sentence that says it.
@@ -55,6 +57,7 @@ enum WaitReason: CaseIterable, Sendable {
         case .deletedSought: "what was deleted before is looked for at the source"
         case .sought: "it is looked for at the source"
         case .retry: "it is tried again soon"
+        case .unreadable: "what is known of it can't be read: `cove doctor` says more"
         case .unknown: "it could go, and does not: `cove unmount` and `cove mount` may help"
         }
     }
@@ -66,7 +69,7 @@ enum WaitReason: CaseIterable, Sendable {
             .databaseLog, .folder, .approval:
             true
         case .notPolled, .throttled, .onItsWay, .beingChanged, .lostFolder, .contents, .otherChange, .ring,
-            .blocked, .deletedSought, .sought, .retry, .unknown:
+            .blocked, .deletedSought, .sought, .retry, .unreadable, .unknown:
             false
         }
     }

@@ -241,8 +241,8 @@ struct QueueScene: @unchecked Sendable {
             try tree.write("folder/file", [1])
             try await push()
             return try row("folder/file")
-        case .ring, .deletedSought, .sought:
-            // What the schedule finds of sixty folders in each other, or a push of a source that does not tell where a
+        case .ring, .deletedSought, .sought, .unreadable:
+            // What the schedule finds of sixty folders in each other, of a damaged row, or a push of a source that does not tell where a
             // directory is, is said to the queue as here.
             try tree.write("file", [1])
             try age(.seconds(7200))

@@ -49,6 +49,43 @@ import Testing
         }
     }
 
+    /// Rows some of which can't be looked at.
+    private struct Damaged: QueueView {
+        let rows = (0..<40).map { QueueRow(key: .entry($0), document: .random(), stamp: .epoch) }
+        let isDamaged: @Sendable (Int64) -> Bool
+
+        func eachDue(_ stream: QueueStream, at now: Timestamp, _ body: (QueueRow) -> Bool) throws(Errno) {
+            for row in rows where !body(row) { return }
+        }
+
+        func look(at row: QueueRow, now: Timestamp) throws(Errno) -> QueueFinding {
+            if case .entry(let id) = row.key, isDamaged(id) { throw .noSuchEntry }
+            return .ready(QueueNeeds())
+        }
+    }
+
+    @Test func `a row that can't be looked at holds up no other, and is told of`() throws {
+        var schedule = Schedule()
+        let view = Damaged { $0 % 4 == 0 }
+        var underWay: Set<DocumentID> = []
+        var started: [QueueKey] = []
+        for second in Int64(0)..<4 {
+            let rows = try schedule.pick(8, from: view, now: Timestamp(milliseconds: second * 1000)) { document, _ in
+                underWay.insert(document).inserted ? nil : document
+            }
+            started += rows.map(\.key)
+        }
+        let damaged = schedule.rests.filter { $0.value.reason == .unreadable }.keys
+        #expect(started.count == 30 && damaged.count == 10 && Set(started).isDisjoint(with: damaged))
+    }
+
+    @Test func `a catalog of which nothing can be looked at is an error of the queue`() {
+        var schedule = Schedule()
+        #expect(throws: Errno.noSuchEntry) {
+            try schedule.pick(8, from: Damaged { _ in true }, now: .epoch) { _, _ in nil }
+        }
+    }
+
     @Test func `as many rows as are remembered in the way of others keep nothing up`() throws {
         var schedule = Schedule()
         for number in 0..<Schedule.capacity {
