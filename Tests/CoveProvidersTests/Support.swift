@@ -59,6 +59,9 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
     }
 }
 
+/// COVE_MOMENTS=all has tests that do something at many moments do it at all, or at many more.
+let triesAllMoments = ProcessInfo.processInfo.environment["COVE_MOMENTS"] == "all"
+
 let testCredentials = Credentials(user: TestServer.user, password: TestServer.password)
 let testAccess = ProviderFactory.Access { testCredentials }
 

@@ -4,7 +4,7 @@ import CoveTestSupport
 import Testing
 
 /// What every provider must do, whatever the cloud; a new provider joins by an entry in `SourceKind.all`.
-@Suite(.serialized, .timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(4)))
 struct ConformanceTests {
     @Test(arguments: SourceKind.all)
     func `a listing names every item once, with what it is`(kind: SourceKind) async throws {

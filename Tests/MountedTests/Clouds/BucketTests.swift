@@ -12,7 +12,7 @@ extension Mounted {
             cloud: Cloud
         ) async throws {
             let environment = ProcessInfo.processInfo.environment
-            let size = environment["COVE_UPLOAD_BYTES"].flatMap(Int.init) ?? 400_000_000
+            let size = environment["COVE_UPLOAD_BYTES"].flatMap(Int.init) ?? 240_000_000
             let kills = environment["COVE_UPLOAD_KILLS"].flatMap(Int.init) ?? 3
             let seed = environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
             let count = (size + (16 << 20) - 1) / (16 << 20)

@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-extension Mounted {
+extension MountedInCompany {
     /// Random use of two devices on one real server, over lines that break and with clocks hours apart, against the model.
     struct CloudModelTests {
         /// COVE_MODEL_CLOUD names the one to repeat a walk on.
@@ -106,7 +106,8 @@ private final class TwoMounts: AccountUnderTest {
             line.dropAll()
         }
         count.add(1, ordering: .relaxed)
-        for mount in mounts { try mount.shell("$COVE sync --wait --timeout 3 --state $STATE || true", deadline: 30) }
+        let syncs = try mounts.map { try $0.start("$COVE sync --wait --timeout 3 --state $STATE || true") }
+        for sync in syncs { _ = try sync.wait(deadline: 30) }
         for line in lines {
             line.set { $0 = FaultProxy.Faults() }
             line.dropAll()

@@ -2,7 +2,7 @@ import CoveTestSupport
 import Foundation
 import Testing
 
-extension Mounted {
+extension MountedInCompany {
     /// Items that had to make room for others at the source come to light again, whatever happens meanwhile.
     struct HiddenItemTests {
         /// What becomes of a folder on one device while another one works in it, and what is in it at the end.

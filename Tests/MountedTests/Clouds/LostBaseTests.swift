@@ -2,7 +2,7 @@ import CoveTestSupport
 import Foundation
 import Testing
 
-extension Mounted {
+extension MountedInCompany {
     /// Files whose bytes are only at a source, where another device puts others in their place.
     struct LostBaseTests {
         /// A change of the file `f`, which has 20000 bytes.

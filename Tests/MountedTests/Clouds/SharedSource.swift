@@ -29,6 +29,9 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
         bucket(.rcloneS3) { try SharedServers.rcloneS3.get() },
     ]
 
+    /// All that are on servers, of every kind.
+    static let servers = all.dropFirst() + [bucket(.juiceFS) { try SharedServers.juiceFS.get() }]
+
     /// A folder of its own on a server.
     private static func webDAV(
         _ cloud: Cloud,
@@ -166,5 +169,6 @@ private enum SharedServers {
     static let nginx = Result { try TestServer.nginx() }
     static let rcloneWebDAV = Result { try TestServer.rcloneWebDAV() }
     static let seaweedFS = Result { try TestServer.seaweedFS() }
+    static let juiceFS = Result { try TestServer.juiceFS() }
     static let rcloneS3 = Result { try TestServer.rcloneS3() }
 }

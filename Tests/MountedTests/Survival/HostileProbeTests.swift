@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-extension Mounted {
+extension MountedInCompany {
     /// Servers that say anything while they are tried out, and the truth from then on: nothing of it may stick.
     ///
     /// `HostileSourceTests` says how to make each a longer one.

@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 import Testing
 
-extension Mounted {
+extension MountedInCompany {
     /// Sources and clients that say anything, while programs work: the daemon stays, and nothing of theirs is lost.
     ///
     /// COVE_FUZZ_SECONDS makes each a longer one, COVE_FUZZ_SEED takes another way.
