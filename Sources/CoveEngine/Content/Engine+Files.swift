@@ -68,8 +68,8 @@ extension Engine {
         return pending.map { .later($0) } ?? .now(())
     }
 
-    /// How long a thread that was answered `ESTALE` may need to walk the path again.
-    static let walkLimit = TimeSpan.milliseconds(100)
+    /// How long a thread that was answered `ESTALE` may need to walk the path again, on a busy machine.
+    static let walkLimit = TimeSpan.seconds(1)
 
     /// Before the next remote change replaces an item: the kernel walks a path only once more, and then gives up.
     ///

@@ -5,7 +5,7 @@ internal import Synchronization
 /// One listing of a directory and all who wait for it.
 final class PendingListing: Sendable {
     private struct State {
-        var waiters: [ObjectIdentifier: Pending<Void>] = [:]
+        var waiters: [ObjectIdentifier: (pending: Pending<Void>, whenGone: @Sendable () -> Errno)] = [:]
         /// How often somebody came.
         var joined = 0
         var work: Task<Void, Never>?
@@ -13,10 +13,11 @@ final class PendingListing: Sendable {
 
     private let state = Mutex(State())
 
-    func join() -> Pending<Void> {
+    /// One more who waits, and what that one is told when the directory goes away meanwhile.
+    func join(whenGone: @escaping @Sendable () -> Errno) -> Pending<Void> {
         let pending = Pending<Void>()
         state.withLock { state in
-            state.waiters[ObjectIdentifier(pending)] = pending
+            state.waiters[ObjectIdentifier(pending)] = (pending, whenGone)
             state.joined += 1
         }
         return pending
@@ -46,21 +47,30 @@ final class PendingListing: Sendable {
             defer { state.waiters = [:] }
             return state.waiters.values
         }
-        for pending in waiting { pending.fulfill(result) }
+        for (pending, whenGone) in waiting {
+            if case .failure(.stale) = result {
+                pending.fulfill(.failure(whenGone()))
+            } else {
+                pending.fulfill(result)
+            }
+        }
     }
 }
 
 /// Listing directories for the first time.
 extension Engine {
     /// Waits for a directory's names; many who ask share one listing.
-    func listing(of id: ItemID) -> Pending<Void> {
+    func listing(
+        of id: ItemID,
+        whenGone: @escaping @Sendable () -> Errno = { .stale }
+    ) -> Pending<Void> {
         let (listing, isNew) = listings.withLock { listings -> (PendingListing, Bool) in
             if let found = listings[id] { return (found, false) }
             let made = PendingListing()
             listings[id] = made
             return (made, true)
         }
-        let pending = listing.join()
+        let pending = listing.join(whenGone: whenGone)
         let limit = configuration.stallLimit
         // Each waiter has its own limit; the listing itself goes on for the next one, but not for ever.
         let deadline = Task {

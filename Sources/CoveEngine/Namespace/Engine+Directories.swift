@@ -37,14 +37,22 @@ extension Engine {
     public func openDirectory(_ id: ItemID, _ caller: Caller) throws(Errno) -> Outcome<Void> {
         touched.insert(id)
         if mustPoll { usedDirectories.note(id) }
+        let thread = caller.thread
+        let isWalking = walkers.remove(thread) != nil
+        // The kernel walks the path once more, and finds what has the name now; what goes away again meanwhile is not there.
+        let whenGone = { @Sendable [self] () -> Errno in
+            if isWalking || thread <= 0 { return .noSuchEntry }
+            walkers.insert(System.monotonic() + Self.walkLimit, for: thread)
+            return .stale
+        }
         guard let row = try catalog.read({ database throws(Errno) in try database.item(id) }) else {
-            guard removedDirectories.attributes(of: id) != nil else { throw .stale }
+            guard removedDirectories.attributes(of: id) != nil else { throw whenGone() }
             return .now(())
         }
         guard row.kind == .directory else { throw .notDirectory }
         // The announcer opens directories to act in them and reads none: it waits for no source.
         if row.residency == .whole || isAnnouncer(caller) { return .now(()) }
-        return .later(listing(of: id))
+        return .later(listing(of: id, whenGone: whenGone))
     }
 
     /// Calls the body for each name after a cookie until it returns false; cookies 1 and 2 are `.` and `..`.
