@@ -47,9 +47,8 @@ extension Engine {
             coordination.hasObservers.store(true, ordering: .relaxed)
             if let found { beginObserving(Array(observes.prefix(100)), of: found) }
         }
-        // It is told of the conflicts that are found.
         if let found, messages.contains(CoordinationInterface.MessageKind.didGainVersion.rawValue) {
-            _ = listFolder(of: found.path)
+            findConflicts(of: [found.path])
         }
         return Token.presenter(number)
     }
@@ -62,14 +61,31 @@ extension Engine {
         if let path { place = try self.place(at: path, following: true) }
         var found: CatalogPlace?
         var observes: [String] = []
+        var hearsOfConflicts = false
         try changePresenter(token, session) { state, number, now in
             found = placeNow(place, since: count, state)
             state.table.movePresenter(number, to: found?.steps, now: now)
             guard let presenter = state.table.presenters[number] else { return }
             if let found, let node = presenter.node { coordination.watch(node, found, &state) }
             observes = Array(presenter.observes)
+            hearsOfConflicts = presenter.implements.contains(.didGainVersion)
         }
-        if let found { beginObserving(observes, of: found) }
+        guard let found else { return }
+        beginObserving(observes, of: found)
+        if hearsOfConflicts { findConflicts(of: [found.path]) }
+    }
+
+    /// There is a connection: what is presented may have conflicts in folders that could not be listed before.
+    func findPresentedConflicts() {
+        guard !isUncoordinated else { return }
+        let paths = coordination.act { state, _ in
+            Set(
+                state.table.presenters.values.compactMap { presenter in
+                    presenter.implements.contains(.didGainVersion) ? presenter.node?.path : nil
+                }
+            )
+        }
+        findConflicts(of: paths.sorted())
     }
 
     /// A presenter is gone.
