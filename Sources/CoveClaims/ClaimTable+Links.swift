@@ -5,18 +5,24 @@ extension ClaimTable {
     /// How much that links lead to one claim may get beside its own items.
     static let mostLinks = 100
 
-    /// A link has taken a name; true where that concerns anybody.
+    /// A link has taken a name, or that of a directory above; true where that concerns anybody.
     ///
     /// A claim by the name of a link is one on what that leads to. Who holds a claim keeps the name and has what the link
     /// leads to as well, beside whoever has it already; who waits for the name waits there, and presenters go there.
-    package mutating func linked(_ path: RemotePath, to target: [PathStep], now: MonotonicTime) -> Bool {
+    /// Deleting, moving and replacing are of a link itself, and of what a link above leads to: they go with `takingAll`.
+    package mutating func linked(
+        _ path: RemotePath,
+        to target: [PathStep],
+        takingAll: Bool = false,
+        now: MonotonicTime
+    ) -> Bool {
         guard let node = existingNode(at: path), RemotePath(target.map(\.name)) != path else { return false }
         // A snapshot that is made holds nothing any more.
         let intents = node.intents.filter { intent in
             let isOver = intent.use.isForUploading && intent.claim.isGranted
-            return intent.claim.isExplicit && !intent.use.takesAll && !isOver
+            return intent.claim.isExplicit && intent.use.takesAll == takingAll && !isOver
         }
-        let presenters = node.presenters
+        let presenters = takingAll ? [] : node.presenters
         guard !intents.isEmpty || !presenters.isEmpty else { return false }
         let end = self.node(at: target)
         for intent in intents {

@@ -93,14 +93,16 @@ extension ClaimTable {
     }
 
     /// The node may have become empty.
+    ///
+    /// It stays in the tree until the input has been dealt with: something may be about to be put there.
     mutating func prune(_ node: PathNode) {
         guard node.isEmpty, !node.isIdle else { return }
         node.isIdle = true
         idle.append(node)
-        if idle.count > Self.idleNodes { sweep() }
     }
 
-    private static let idleNodes = 1024
+    /// With more empty nodes than these the table makes room.
+    static let idleNodes = 1024
 
     /// Removes the nodes that lead nowhere.
     mutating func sweep() {

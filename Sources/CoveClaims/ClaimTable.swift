@@ -67,8 +67,9 @@ package struct ClaimTable: ~Copyable {
         return lastNumber
     }
 
-    /// Takes what is to be done.
+    /// Takes what is to be done; after each input.
     package mutating func takeEffects() -> [Effect] {
+        if idle.count > Self.idleNodes { sweep() }
         if effects.isEmpty { return [] }
         defer { effects = [] }
         return effects

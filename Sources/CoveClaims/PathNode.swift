@@ -89,6 +89,16 @@ package final class PathNode {
         }
     }
 
+    /// The nodes further down that claims or presenters are at.
+    package var usedBelow: [PathNode] {
+        guard intentsBelow > 0 || presentersBelow > 0 else { return [] }
+        var found: [PathNode] = []
+        for child in children.values {
+            child.eachNode { if !$0.intents.isEmpty || !$0.presenters.isEmpty { found.append($0) } }
+        }
+        return found
+    }
+
     /// Visits this node and all below.
     package func eachNode(_ body: (PathNode) -> Void) {
         body(self)

@@ -152,13 +152,15 @@ import Testing
         try FileManager.default.moveItem(at: name, to: other)
         await document.presentedItemDidMove(to: other)
         document.edit("mine")
-        while clock.sleepers < 2 { await Task.yield() }
+        try await until("both times have begun") { clock.sleepers == 2 }
         // Old enough to be saved.
         clock.advance(by: .seconds(10))
-        for _ in 0..<1000 { await Task.yield() }
+        try await until("the save waits") {
+            document.shared.withLock { $0.isAutosaveHeld } || !document.hasUnsavedChanges
+        }
         #expect(try text(other) == "new" && document.hasUnsavedChanges)
         clock.advance(by: .seconds(5))
-        while document.hasUnsavedChanges { await Task.yield() }
+        try await until("it is saved") { !document.hasUnsavedChanges }
         #expect(try text(other) == "mine")
         try FileManager.default.moveItem(at: other, to: name)
         await document.presentedItemDidMove(to: name)

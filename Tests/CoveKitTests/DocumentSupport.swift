@@ -114,3 +114,12 @@ final class ManualClock: Clock, Sendable {
         }
     }
 }
+
+/// Lets others run until something is so; throws when it is not for long, as tests that compute keep Swift's pool busy.
+@MainActor func until(_ what: String, deadline: Duration = .seconds(300), _ isSo: () -> Bool) async throws {
+    let end = ContinuousClock.now + deadline
+    while !isSo() {
+        guard ContinuousClock.now < end else { throw CommandFailure("after \(deadline) still not: \(what)") }
+        await Task.yield()
+    }
+}

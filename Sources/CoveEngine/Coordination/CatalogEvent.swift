@@ -36,4 +36,9 @@ struct CatalogEvent: Sendable {
     var version: (change: VersionChange, status: VersionStatus?)?
 
     var path: RemotePath { RemotePath(steps.map(\.name)) }
+
+    /// True where the item has changed places with the one of the next event.
+    func isExchange(with next: CatalogEvent) -> Bool {
+        kind == .moved && next.kind == .moved && from == next.path && next.from == path
+    }
 }

@@ -13,8 +13,14 @@ extension Coordination {
             return events
         }
         state.eventCount += taken.count
-        for (index, event) in taken.enumerated() {
-            take(event, before: index + 1 < taken.count ? taken[index + 1] : nil, &state, now)
+        var rest = taken[...]
+        while let event = rest.popFirst() {
+            if let next = rest.first, event.isExchange(with: next) {
+                rest.removeFirst()
+                exchange(event, next, &state, now)
+            } else {
+                take(event, &state, now)
+            }
         }
         guard state.vacated.count > state.vacatedLimit else { return }
         state.vacated = state.vacated.filter { $0.value > now }
@@ -25,7 +31,7 @@ extension Coordination {
 
     private static let vacancy = TimeSpan.seconds(15)
 
-    private func take(_ event: CatalogEvent, before next: CatalogEvent?, _ state: inout State, _ now: MonotonicTime) {
+    private func take(_ event: CatalogEvent, _ state: inout State, _ now: MonotonicTime) {
         if let version = event.version {
             return state.table.versionChanged(event.path, version.change, version.status)
         }
@@ -42,8 +48,7 @@ extension Coordination {
             if !event.isScratch { state.table.changed(event.path, .changed) }
             lead(event, &state, now)
         case .removed:
-            setItem(nil, of: event.entry, &state)
-            if let node = state.table.entries[event.entry] { state.table.setEntry(nil, of: node) }
+            unbind(event, &state)
             guard !event.isScratch else { return }
             state.vacated[event.path] = now + Self.vacancy
             state.table.changed(event.path, .removed)
@@ -51,14 +56,9 @@ extension Coordination {
             guard let from = event.from else { return }
             if event.isScratch {
                 // A program keeps the old content beside while it saves: the document stays where it was.
-                setItem(nil, of: event.entry, &state)
-                if let node = state.table.entries[event.entry] { state.table.setEntry(nil, of: node) }
+                unbind(event, &state)
                 state.vacated[from] = now + Self.vacancy
                 return
-            }
-            if let next, case .moved = next.kind, next.from == event.path, next.path == from {
-                // Two items changed places: to whoever uses a name that is a change of its content.
-                return state.table.changed(from, .changed)
             }
             let isSame = takeVacated(event, &state, now)
             if event.mayBeBackup {
@@ -73,14 +73,58 @@ extension Coordination {
         }
     }
 
+    /// Two items have changed places: to whoever uses a name that is a change of its content.
+    private func exchange(_ one: CatalogEvent, _ other: CatalogEvent, _ state: inout State, _ now: MonotonicTime) {
+        for event in [one, other] { unbind(event, &state) }
+        for event in [one, other] where !event.isScratch {
+            bind(event, &state)
+            setPackage(event, &state, now)
+            state.table.changed(event.path, .changed)
+            lead(event, &state, now)
+            lookBelow(event.path, isOther: true, &state, now)
+        }
+    }
+
     /// Whoever claims or presents what has the name of a link uses what the link leads to.
     private func lead(_ event: CatalogEvent, _ state: inout State, _ now: MonotonicTime) {
-        guard !event.isScratch, let place = event.leadsTo,
-            state.table.linked(event.path, to: place.steps, now: now)
-        else { return }
+        guard !event.isScratch else { return }
+        if let place = event.leadsTo { lead(event.path, to: place, &state, now) }
+        // What is at the names below is to be found elsewhere now, or has come with the directory.
+        if event.kind != .attributes { lookBelow(event.path, isOther: event.isLink, &state, now) }
+    }
+
+    private func lead(
+        _ path: RemotePath,
+        to place: CatalogPlace,
+        takingAll: Bool = false,
+        _ state: inout State,
+        _ now: MonotonicTime
+    ) {
+        guard state.table.linked(path, to: place.steps, takingAll: takingAll, now: now) else { return }
         if let node = state.table.existingNode(at: place.path) { watch(node, place, &state) }
         keepMoved(to: place.path, &state)
         state.table.changed(place.path, .changed)
+    }
+
+    /// Looks again for what is claimed or presented below a name that something has come to.
+    ///
+    /// `isOther` says that nothing of what was there before has come along.
+    private func lookBelow(_ path: RemotePath, isOther: Bool, _ state: inout State, _ now: MonotonicTime) {
+        let nodes = state.table.existingNode(at: path)?.usedBelow.filter { isOther || $0.entry == nil } ?? []
+        guard !nodes.isEmpty, let settler = settler.withLock({ $0 }) else { return }
+        for path in nodes.map(\.path).sorted() {
+            guard let place = settler.place(path, false), let node = state.table.existingNode(at: path) else {
+                continue
+            }
+            if place.path == path {
+                state.table.setEntry(place.entry, of: node)
+                watch(node, place, &state)
+                if place.kind != .symbolicLink { continue }
+            } else {
+                lead(path, to: place, takingAll: true, &state, now)
+            }
+            if let end = settler.place(path, true) { lead(path, to: end, &state, now) }
+        }
     }
 
     /// True for a name that its document left a moment ago: whatever comes there is that document.
@@ -101,6 +145,12 @@ extension Coordination {
     /// A directory is a package as long as its name or its attribute says so.
     private func setPackage(_ event: CatalogEvent, _ state: inout State, _ now: MonotonicTime) {
         state.table.setPackage(event.steps.last?.isPackage ?? false, at: event.path, now: now)
+    }
+
+    /// The entry is at no name that anybody claims or presents.
+    private func unbind(_ event: CatalogEvent, _ state: inout State) {
+        setItem(nil, of: event.entry, &state)
+        if let node = state.table.entries[event.entry] { state.table.setEntry(nil, of: node) }
     }
 
     private func bind(_ event: CatalogEvent, _ state: inout State) {

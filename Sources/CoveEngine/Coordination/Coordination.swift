@@ -37,9 +37,12 @@ final class Coordination: Sendable {
         var grace: MonotonicTime?
     }
 
-    /// See `CatalogFollower`.
+    /// What the engine does for the table; see `CatalogFollower`.
     struct Settler: Sendable {
+        /// Makes ready what a claim needs.
         let settle: @Sendable (Int) -> Void
+        /// Where a path leads, by links on the way and, if it is said so, by one at the end; nil where that can't be told.
+        let place: @Sendable (RemotePath, _ following: Bool) -> CatalogPlace?
     }
 
     typealias Completion = @Sendable (Result<Int, ClaimFailure>) -> Void
@@ -77,7 +80,7 @@ final class Coordination: Sendable {
     /// What commits have changed, in their order.
     let events = Mutex<[CatalogEvent]>([])
     let hasEvents = Atomic(false)
-    /// Makes what a claim needs ready, off every lock.
+    /// Settles off every lock, and looks places up under this one's.
     let settler = Mutex<Settler?>(nil)
     let clock = DispatchQueue(label: "cove.coordination")
     let log: Log
@@ -258,13 +261,13 @@ final class Coordination: Sendable {
 
     /// Asks for a claim; the completion comes once.
     ///
-    /// `again` looks the entries up once more when events have come since `count` of them.
+    /// `again` looks the items and their entries up once more when events have come since `count` of them.
     func claim(
         _ request: ClaimRequest,
         timeout: TimeSpan? = nil,
         entries: [CatalogPlace] = [],
         since count: Int? = nil,
-        again: (([CatalogPlace]) -> [CatalogPlace])? = nil,
+        again: ((inout [WantedItem], inout [CatalogPlace]) -> Void)? = nil,
         _ completion: @escaping Completion
     ) -> Int? {
         act { state, now in
@@ -277,10 +280,7 @@ final class Coordination: Sendable {
             guard isWithinLimits || session.liveness == .isTrusted else { return nil }
             var request = request
             var entries = entries
-            if let count, let again, count != state.eventCount {
-                entries = again(entries)
-                for (index, place) in entries.enumerated() { request.items[index].path = place.steps }
-            }
+            if let count, let again, count != state.eventCount { again(&request.items, &entries) }
             if let timeout { request.deadline = now + max(.zero, timeout) }
             let number = state.table.request(request, now: now)
             if let claim = state.table.claims[number] {

@@ -164,7 +164,7 @@ extension Engine {
                     timeout: timeout,
                     entries: places,
                     since: count,
-                    again: { places in places.map { (try? self.place(at: $0.path)) ?? $0 } },
+                    again: { items, places in self.lookAgain(&items, &places) },
                     { continuation.resume(returning: $0) }
                 )
                 guard let number else {
@@ -240,13 +240,7 @@ extension Engine {
             items.append(WantedItem(path: place.steps, use: use))
             places.append(place)
         }
-        // Whoever uses the same bytes by another name excludes the others all the same.
-        for (place, item) in zip(places, items) where place.hasOtherNames && !item.use.takesAll {
-            for other in try otherNames(of: place) where !places.contains(where: { $0.entry == other.entry }) {
-                items.append(WantedItem(path: other.steps, use: item.use.ofOtherName))
-                places.append(other)
-            }
-        }
+        try addOtherNames(&items, &places)
         let inside = coordination.state.withLock { state in
             coordination.sessions(of: state.holders[session]?.ancestors ?? [], state)
         }

@@ -9,7 +9,10 @@ extension Engine {
     /// Before the first request: claims that were held when the daemon before this one died are held again.
     func beginCoordination() {
         coordination.settler.withLock { settler in
-            settler = Coordination.Settler { [weak self] claim in self?.settle(claim) }
+            settler = Coordination.Settler(
+                settle: { [weak self] claim in self?.settle(claim) },
+                place: { [weak self] path, following in try? self?.place(at: path, following: following) }
+            )
         }
         catalog.follower.withLock { follower in
             follower = CatalogFollower { [weak self] changes, database in self?.follow(changes, database) }

@@ -109,6 +109,37 @@ extension Engine {
         }
     }
 
+    /// Whoever uses the same bytes by another name excludes the others all the same.
+    func addOtherNames(_ items: inout [WantedItem], _ places: inout [CatalogPlace]) throws(ClaimFailure) {
+        for (place, item) in zip(places, items) where place.hasOtherNames && !item.use.takesAll {
+            for other in try otherNames(of: place) where !places.contains(where: { $0.entry == other.entry }) {
+                items.append(WantedItem(path: other.steps, use: item.use.ofOtherName))
+                places.append(other)
+            }
+        }
+    }
+
+    /// Looks once more for items that somebody is about to claim: their names may have become links, or got company.
+    func lookAgain(_ items: inout [WantedItem], _ places: inout [CatalogPlace]) {
+        for index in places.indices {
+            let following = !items[index].use.takesAll
+            guard let place = try? place(at: places[index].path, following: following) else { continue }
+            places[index] = place
+            items[index].path = place.steps
+        }
+        try? addOtherNames(&items, &places)
+    }
+
+    /// What somebody is about to present, looked up once more when events have come since `count` of them.
+    func placeNow(
+        _ place: CatalogPlace?,
+        since count: Int,
+        _ state: borrowing Coordination.State
+    ) -> CatalogPlace? {
+        guard let place, count != state.eventCount else { return place }
+        return (try? self.place(at: place.path, following: true)) ?? place
+    }
+
     private static let longestChain = 40
 
     /// The names that the path has beyond a link on it.

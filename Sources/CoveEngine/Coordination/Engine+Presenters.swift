@@ -16,16 +16,17 @@ extension Engine {
         purpose: String? = nil
     ) throws(ClaimFailure) -> String {
         if purpose?.isEmpty == true { throw ClaimFailure(.invalidArgument, "an empty purpose") }
-        _ = coordination.beginArrival()
+        let count = coordination.beginArrival()
         defer { coordination.endArrival() }
-        var place: CatalogPlace?
-        if let path { place = try self.place(at: path, following: true) }
-        let found = place
+        var asked: CatalogPlace?
+        if let path { asked = try self.place(at: path, following: true) }
+        let place = asked
         let limits = coordination.limits
-        let number: Int? = coordination.act { state, now in
+        let (number, found): (Int?, CatalogPlace?) = coordination.act { state, now in
             guard let holder = state.table.sessions[session], holder.presenters.count < limits.presentersPerSession,
                 state.table.presenters.count < limits.presenters
-            else { return nil }
+            else { return (nil, nil) }
+            let found = placeNow(place, since: count, state)
             let number = state.table.addPresenter(
                 session: session,
                 at: found?.steps,
@@ -37,7 +38,7 @@ extension Engine {
             if let found, let node = number.flatMap({ state.table.presenters[$0]?.node }) {
                 coordination.watch(node, found, &state)
             }
-            return number
+            return (number, found)
         }
         guard let number else {
             throw ClaimFailure(Errno(EUSERS), "the session has ended, or there are too many presenters: remove some")
@@ -46,25 +47,45 @@ extension Engine {
             coordination.hasObservers.store(true, ordering: .relaxed)
             if let found { beginObserving(Array(observes.prefix(100)), of: found) }
         }
-        // It is told of the conflicts that are found.
         if let found, messages.contains(CoordinationInterface.MessageKind.didGainVersion.rawValue) {
-            _ = listFolder(of: found.path)
+            findConflicts(of: [found.path])
         }
         return Token.presenter(number)
     }
 
     /// A presenter presents another item, or none.
     public func movePresenter(_ token: String, session: Int, to path: RemotePath?) throws(ClaimFailure) {
+        let count = coordination.beginArrival()
+        defer { coordination.endArrival() }
         var place: CatalogPlace?
         if let path { place = try self.place(at: path, following: true) }
-        let found = place
+        var found: CatalogPlace?
         var observes: [String] = []
+        var hearsOfConflicts = false
         try changePresenter(token, session) { state, number, now in
+            found = placeNow(place, since: count, state)
             state.table.movePresenter(number, to: found?.steps, now: now)
-            if let found, let node = state.table.presenters[number]?.node { coordination.watch(node, found, &state) }
-            observes = Array(state.table.presenters[number]?.observes ?? [])
+            guard let presenter = state.table.presenters[number] else { return }
+            if let found, let node = presenter.node { coordination.watch(node, found, &state) }
+            observes = Array(presenter.observes)
+            hearsOfConflicts = presenter.implements.contains(.didGainVersion)
         }
-        if let found { beginObserving(observes, of: found) }
+        guard let found else { return }
+        beginObserving(observes, of: found)
+        if hearsOfConflicts { findConflicts(of: [found.path]) }
+    }
+
+    /// There is a connection: what is presented may have conflicts in folders that could not be listed before.
+    func findPresentedConflicts() {
+        guard !isUncoordinated else { return }
+        let paths = coordination.act { state, _ in
+            Set(
+                state.table.presenters.values.compactMap { presenter in
+                    presenter.implements.contains(.didGainVersion) ? presenter.node?.path : nil
+                }
+            )
+        }
+        findConflicts(of: paths.sorted())
     }
 
     /// A presenter is gone.

@@ -273,6 +273,7 @@ actor SyncEngine {
                 state.isConnected = true
                 state.reason = nil
             }
+            engine.findPresentedConflicts()
             await refreshQuota()
             requestPoll()
         } catch {

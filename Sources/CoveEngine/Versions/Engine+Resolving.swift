@@ -41,6 +41,22 @@ extension Engine {
         }
     }
 
+    /// Has the presenters of files told of conflicts in folders that nobody has listed.
+    ///
+    /// Without a connection nothing is done: once there is one, all that is presented is looked for.
+    func findConflicts(of paths: [RemotePath]) {
+        Task { [self] in
+            for path in paths {
+                guard sync?.shared.withLock({ $0.isConnected }) == true else { return }
+                // A file of which nobody here knows has other sides all the same.
+                guard let place = try? await placeAskingSource(at: path, following: true, mustFollow: false) else {
+                    continue
+                }
+                await lookForConflicts(of: place.path)
+            }
+        }
+    }
+
     /// Says that a person has dealt with a file's conflicts, or with one; how many there were.
     ///
     /// All files stay. The copies get names that say no more than whose they are, by which other devices know of it.

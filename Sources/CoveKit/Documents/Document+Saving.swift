@@ -188,6 +188,14 @@ extension Document {
         try System.renameat(AT_FDCWD, Array(url.path.utf8), AT_FDCWD, Array(new.path.utf8), .exclusive)
     }
 
+    /// What an autosave that is due waits for; nil where it need not.
+    private func endOfVacancy() -> Task<Void, Never>? {
+        shared.withLock { shared in
+            shared.isAutosaveHeld = shared.vacancy != nil
+            return shared.vacancy?.end
+        }
+    }
+
     /// Has unsaved changes saved when they are old enough.
     func scheduleAutosave() {
         guard hasUnsavedChanges else { return }
@@ -196,7 +204,7 @@ extension Document {
             shared.autosave = Task { [weak self, clock, autosaveInterval] in
                 try? await clock.sleep(for: autosaveInterval)
                 // Another move begins the time anew.
-                while let end = self?.shared.withLock({ $0.vacancy?.end }) { await end.value }
+                while let end = self?.endOfVacancy() { await end.value }
                 guard !Task.isCancelled, let self else { return }
                 self.shared.withLock { $0.autosave = nil }
                 try? await self.autosave()

@@ -30,6 +30,8 @@ open class Document: FilePresenter, @unchecked Sendable {
         /// True from the moment on at which the file is about to be deleted, until the document is closed.
         var isGoing = false
         var autosave: Task<Void, Never>?
+        /// True while an autosave that is due waits for the end of `vacancy`.
+        var isAutosaveHeld = false
         var closing: Task<Void, Never>?
         /// After a move: the former name, and the time in which whatever takes it is the document again.
         var vacancy: (name: URL, end: Task<Void, Never>)?

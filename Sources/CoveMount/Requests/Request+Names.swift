@@ -90,7 +90,7 @@ extension Request {
         _ newName: [UInt8],
         flags: UInt32
     ) {
-        perform(.rename(parent, name, to: newParent, newName)) { engine, caller throws(Errno) in
+        perform(.rename(parent, name, to: newParent, newName, flags: flags)) { engine, caller throws(Errno) in
             try engine.rename(parent, name, newParent, newName, flags: flags, caller)
         }
     }

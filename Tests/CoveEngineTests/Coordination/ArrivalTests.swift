@@ -83,4 +83,80 @@ import Testing
             await account.stop()
         }
     }
+
+    @Test(arguments: ["f", "d/F"])
+    func `a claim that comes while a link is made is of what that leads to`(_ name: String) async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let (engine, tree) = (account.engine, account.tree)
+            try tree.makeDirectory("real")
+            try tree.write("real/F", text("x"))
+            let session = try engine.beginConnection(process: .max)
+            let isAbove = name == "d/F"
+            let count = engine.coordination.beginArrival()
+            let place = try engine.place(at: RemotePath(unchecked: text(name)))
+            let target = isAbove ? "real" : "real/F"
+            _ = try engine.makeSymbolicLink(.root, text(isAbove ? "d" : name), target: text(target), tree.caller)
+            // The table hears of the link before the claim comes.
+            engine.coordination.act { _, _ in }
+            let request = ClaimRequest(session: session, items: [WantedItem(path: place.steps, use: .write(nil))])
+            let claim = try await engine.wait(for: request, [place], since: count)
+            engine.coordination.endArrival()
+            let paths = engine.coordination.act { state, _ in state.table.paths(of: claim).map(\.description) }
+            #expect(paths == ["real/F"])
+            let file = try tree.resolve("real/F")
+            #expect(engine.coordination.state.withLock { $0.watched[file] } == 1)
+            engine.endSession(session)
+            await account.stop()
+        }
+    }
+
+    @Test func `a claim that comes while its file gets another name is of that too`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let (engine, tree) = (account.engine, account.tree)
+            try tree.write("f", text("x"))
+            let session = try engine.beginConnection(process: .max)
+            let count = engine.coordination.beginArrival()
+            let place = try engine.place(at: RemotePath(unchecked: text("f")))
+            _ = try engine.link(try tree.resolve("f"), .root, text("g"), tree.caller)
+            engine.coordination.act { _, _ in }
+            let request = ClaimRequest(session: session, items: [WantedItem(path: place.steps, use: .write(nil))])
+            let claim = try await engine.wait(for: request, [place], since: count)
+            engine.coordination.endArrival()
+            let paths = engine.coordination.act { state, _ in state.table.paths(of: claim).map(\.description) }
+            #expect(paths == ["f", "g"])
+            engine.endSession(session)
+            await account.stop()
+        }
+    }
+
+    @Test func `who comes to present a name while a link takes it presents what that leads to`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let (engine, tree) = (account.engine, account.tree)
+            try tree.write("real", text("x"))
+            let session = try engine.attend(process: .max, resuming: nil) { _ in true }.session
+            let path = RemotePath(unchecked: text("f"))
+            let (count, place) = (engine.coordination.beginArrival(), try engine.place(at: path))
+            _ = try engine.makeSymbolicLink(.root, text("f"), target: text("real"), tree.caller)
+            let presenter = engine.coordination.act { state, now in
+                let found = engine.placeNow(place, since: count, state)
+                return state.table.addPresenter(
+                    session: session,
+                    at: found?.steps,
+                    implements: [],
+                    observes: [],
+                    now: now
+                )
+            }
+            engine.coordination.endArrival()
+            let presented = engine.coordination.act { state, _ in
+                presenter.flatMap { state.table.presenters[$0]?.node?.path.description }
+            }
+            #expect(presented == "real")
+            engine.endSession(session)
+            await account.stop()
+        }
+    }
 }

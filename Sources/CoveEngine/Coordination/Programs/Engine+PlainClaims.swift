@@ -1,3 +1,4 @@
+internal import CLinux
 internal import CoveClaims
 public import CoveCore
 internal import Glibc
@@ -14,7 +15,7 @@ extension Engine {
         case create(ItemID, [UInt8])
         case link(ItemID, ItemID, [UInt8])
         case remove(ItemID, [UInt8])
-        case rename(ItemID, [UInt8], to: ItemID, [UInt8])
+        case rename(ItemID, [UInt8], to: ItemID, [UInt8], flags: UInt32)
     }
 
     /// A claim that a program's call holds while it is carried out.
@@ -127,13 +128,19 @@ extension Engine {
                 guard let new = try place(parent, name) else { return nil }
                 return try places(of: id).map { ($0, .read(.withoutChanges)) } + [(new, .write(nil))]
             case .remove(let parent, let name): return try place(parent, name).map { [($0, .write(.forDeleting))] }
-            case .rename(let parent, let name, let newParent, let newName):
+            case .rename(let parent, let name, let newParent, let newName, let flags):
                 guard let from = try place(parent, name), let to = try place(newParent, newName) else { return nil }
                 // A save that puts a new file in the place of a document changes it; nobody is told that it goes.
                 let isSave = try database.entry(parent, name).map { !$0.isUploaded } ?? false
-                return [
-                    (from, .write(.forMoving)), (to, to.item == nil || isSave ? .write(nil) : .write(.forReplacing)),
-                ]
+                let isFolder = try to.item.flatMap { id throws(Errno) in try database.item(id) }?.kind == .directory
+                let use: CoordinationInterface.WritingOption?
+                if isFolder, to.steps.last?.isPackage == false, isSave || flags & UInt32(RENAME_EXCHANGE) != 0 {
+                    // What was below its name is elsewhere then.
+                    use = .forMoving
+                } else {
+                    use = to.item == nil || isSave ? nil : .forReplacing
+                }
+                return [(from, .write(.forMoving)), (to, .write(use))]
             }
         }
     }
