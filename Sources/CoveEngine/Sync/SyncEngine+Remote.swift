@@ -68,10 +68,12 @@ extension SyncEngine {
         let anchor = try await engine.provider.changes(since: nil).anchor
         let listed = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
-                // Also those that were never listed, where a recovery left documents of no version.
+                // Also those that were never listed, where single names were asked for, or a recovery left documents of no
+                // version.
                 try database.all(
                     """
-                    SELECT id FROM items WHERE kind = 1 AND state = 0 AND nlink > 0
+                    SELECT id FROM items WHERE kind = 1 AND nlink > 0 AND (state = 0 OR EXISTS (
+                        SELECT 1 FROM entries WHERE parent = items.id AND remote_id IS NOT NULL))
                     UNION SELECT parent FROM entries WHERE remote_version = x'' AND remote_parent IS NULL
                     UNION SELECT remote_parent FROM entries WHERE remote_version = x'' AND remote_parent IS NOT NULL
                     ORDER BY 1

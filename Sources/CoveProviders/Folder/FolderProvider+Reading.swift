@@ -66,11 +66,16 @@ extension FolderProvider {
 
     static var pageSize: Int { 1000 }
 
-    /// Looks a name up; names of Cove's own and items no provider holds are not there.
+    /// Looks a name up, in a directory that is watched from then on; names of Cove's own and items no provider holds are not
+    /// there.
     public func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
         try await calls.run { _ throws(ProviderError) in
             if name.isReserved, !name.isPassing { throw .noSuchItem }
             let tree = try self.tree()
+            // What was found is known from then on, though the directory may never be listed.
+            if try !self.watcher().isWatched(directory.path, in: tree) {
+                _ = try self.openWatched(directory.path, in: tree)
+            }
             return try self.current(tree.place(directory.path.appending(name)), self.reader(tree))
         }
     }
