@@ -45,14 +45,26 @@ struct StormEnd {
             if let problem = try device.cove(words) { return problem }
         }
         let source = try SharedSource.snapshot(files)
+        var mounts: [Snapshot] = []
         for device in devices {
             guard let tree = device.tree else { return "device \(device.index) is not mounted" }
-            let mount = try tree.snapshot()
-            if let difference = Self.difference(mount, source) { return "device \(device.index): \(difference)" }
+            mounts.append(try tree.snapshot())
+        }
+        // SeaweedFS remembers folders that were emptied and shows them, though it has no object of them: to every device.
+        let remembered = Set((mounts.first ?? [:]).keys).filter { path in
+            files.hasPrefix("http") && !source.keys.contains(path) && mounts.allSatisfy { Self.isFolder(path, in: $0) }
+        }
+        for (device, mount) in zip(devices, mounts) {
+            let shown = mount.filter { !remembered.contains($0.key) }
+            if let difference = Self.difference(shown, source) { return "device \(device.index): \(difference)" }
         }
         // SeaweedFS lists folders in which there was something once, and nothing is hidden in them.
         let hidden = try SharedSource.hidden(files).filter { !$0.hasSuffix("/") }
         return hidden.isEmpty ? nil : "left hidden at the source: \(hidden.prefix(10))"
+    }
+
+    private static func isFolder(_ path: String, in tree: Snapshot) -> Bool {
+        if case .some(.none) = tree[path] { true } else { false }
     }
 
     /// What differs between a device and the source; nil when they are the same.
