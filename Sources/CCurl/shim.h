@@ -23,6 +23,10 @@ static inline CURLcode cove_curl_set_transfer(CURL *handle, CURLoption option,
 static inline CURLcode cove_curl_set_seek(CURL *handle, int (*call)(void *, curl_off_t, int)) {
     return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, call);
 }
+// Called before a request is sent, and again where libcurl sends it once more on another line.
+static inline CURLcode cove_curl_set_before(CURL *handle, int (*call)(void *, char *, char *, int, int)) {
+    return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, call);
+}
 static inline CURLcode cove_curl_get_long(CURL *handle, CURLINFO info, long *value) {
     return curl_easy_getinfo(handle, info, value);
 }

@@ -25,6 +25,8 @@ struct HTTPRequest: Sendable {
     var body = Body.none
     /// Asking twice does no harm: what fails on the way is asked again.
     var isRepeatable = false
+    /// Done twice it does harm: it is not sent again where an answer may only have got lost, not by libcurl either.
+    var isOnce = false
     /// A program waits for the bytes: a server that wants fewer requests is given time.
     var isPatient = false
     /// How many times the stall limit the server may think before it answers.

@@ -66,6 +66,13 @@ extension HTTPTransfer {
             cove_curl_set_long(handle, CURLOPT_NOBODY, 1)
         }
         cove_curl_set_text(handle, CURLOPT_CUSTOMREQUEST, request.method)
+        if request.isOnce {
+            // A line that was used before and breaks without an answer is replaced by libcurl, and the request sent again.
+            cove_curl_set_pointer(handle, CURLOPT_PREREQDATA, Unmanaged.passUnretained(self).toOpaque())
+            cove_curl_set_before(handle) { this, _, _, _, _ in
+                transfer(this)?.maySend() == true ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+            }
+        }
     }
 
     private func append(_ line: String) throws(ProviderError) {

@@ -34,6 +34,8 @@ final class HTTPTransfer: @unchecked Sendable {
     /// The first bytes of the body, read before anything is sent.
     private var first: [UInt8] = []
     private var refusal: ProviderError?
+    /// How often the request was about to be sent.
+    private var attempts = 0
     /// Where it is noted that the receiver holds bytes back; nil when it does not, or nothing runs yet.
     private var gathering: HTTPQueue.Gathering?
     private var isGathering = false
@@ -121,6 +123,10 @@ final class HTTPTransfer: @unchecked Sendable {
         if code == CURLE_OK, isHeadWhole, !hasBegun { _ = begin() }
         _ = flush()
         if let refusal { return end(.failure(HTTPFailure(error: refusal, hasDelivered: delivered > 0))) }
+        if attempts > 1 {
+            let text = "the line broke before the answer"
+            return end(.failure(HTTPFailure(CURLE_GOT_NOTHING, text, hasDelivered: false)))
+        }
         guard code == CURLE_OK else {
             message[Int(CURL_ERROR_SIZE) - 1] = 0
             var text = String(cString: message)
@@ -138,6 +144,12 @@ final class HTTPTransfer: @unchecked Sendable {
     var wasIgnored: Bool { expects && !isWelcome && head.isSuccess }
 
     // MARK: what libcurl calls
+
+    /// False for a request that went once already.
+    func maySend() -> Bool {
+        attempts += 1
+        return attempts == 1
+    }
 
     func takeHeader(_ line: UnsafeRawBufferPointer) -> Bool {
         headerBytes += line.count

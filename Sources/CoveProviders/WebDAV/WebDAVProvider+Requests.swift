@@ -69,8 +69,12 @@ extension WebDAVProvider {
         method: String = "MOVE"
     ) async throws(ProviderError) -> HTTPResponse {
         let destination = address.url(target, isDirectory: isDirectory)
-        let headers = [("Destination", destination), ("Overwrite", overwrite ? "T" : "F")] + conditions
-        return try await send(method, path, isDirectory: isDirectory, headers)
+        var request = HTTPRequest(method, address.url(path, isDirectory: isDirectory))
+        request.headers = [("Destination", destination), ("Overwrite", overwrite ? "T" : "F")] + conditions
+        // Some servers delete what is there before they look whether there is anything to move: sent again after its answer
+        // got lost, it would take away what it has moved.
+        request.isOnce = overwrite
+        return try await ask(request)
     }
 
     /// The header that has a request done only to a version; none where the server could not tell it.

@@ -51,6 +51,23 @@ struct HTTPLineTests {
         #expect(error == .serverUnreachable("it does not answer"))
     }
 
+    @Test func `what does harm when it is done twice is not sent again on another line`() async throws {
+        for isOnce in [false, true] {
+            let server = try ScriptedServer { request in
+                request.method == "GET" ? .kept(Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".utf8)) : .hangUp
+            }
+            let client = try client()
+            // The line is there for what comes next, and breaks once that has been asked.
+            _ = try await client.send(HTTPRequest("GET", url(server)))
+            var request = HTTPRequest("MOVE", url(server))
+            request.isOnce = isOnce
+            let error = await Self.error { _ = try await client.send(request) }
+            #expect(error?.isUnanswered == true)
+            let moves = server.exchanges.filter { $0.request.method == "MOVE" }.count
+            #expect(isOnce ? moves == 1 : moves > 1)
+        }
+    }
+
     @Test(arguments: [429, 503])
     func `a server that wants fewer requests says for how long`(status: Int) async throws {
         let answers: [(String?, TimeSpan?)] = [

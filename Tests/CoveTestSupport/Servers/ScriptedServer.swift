@@ -28,6 +28,8 @@ public final class ScriptedServer: Sendable {
     public enum Answer: Sendable {
         /// These bytes, from the status line on; then the connection ends.
         case bytes([UInt8])
+        /// These bytes; then the connection is there for another request.
+        case kept([UInt8])
         /// The first bytes, then more for as long as somebody takes them.
         case endless([UInt8], [UInt8])
         /// The first bytes, then the others a few at a time, with so many milliseconds between them.
@@ -93,14 +95,21 @@ public final class ScriptedServer: Sendable {
                         System.close(connection)
                         log.underway.subtract(1, ordering: .releasing)
                     }
-                    let before = log.exchanges.withLock { $0.count }
-                    guard let request = Self.read(connection, isDeaf) else { return }
-                    var noted = request
-                    if noted.body.count > 64 << 10 { noted.body = [] }
-                    // Noted before anybody can know the answer.
-                    Self.send(answer(request), to: connection, request) { status in
-                        log.exchanges.withLock { $0.append(Exchange(request: noted, status: status, before: before)) }
-                    }
+                    var isKept: Bool
+                    repeat {
+                        let before = log.exchanges.withLock { $0.count }
+                        guard let request = Self.read(connection, isDeaf) else { return }
+                        var noted = request
+                        if noted.body.count > 64 << 10 { noted.body = [] }
+                        let answer = answer(request)
+                        isKept = if case .kept = answer { true } else { false }
+                        // Noted before anybody can know the answer.
+                        Self.send(answer, to: connection, request) { [noted] status in
+                            log.exchanges.withLock { exchanges in
+                                exchanges.append(Exchange(request: noted, status: status, before: before))
+                            }
+                        }
+                    } while isKept
                 }
             }
         }
@@ -167,7 +176,7 @@ public final class ScriptedServer: Sendable {
         case .silence:
             note(0)
             while receive(connection) != nil {}
-        case .bytes(let bytes):
+        case .bytes(let bytes), .kept(let bytes):
             note(status(bytes))
             _ = send(bytes, to: connection)
         case .endless(let first, let more):

@@ -67,7 +67,8 @@ extension WebDAVProvider {
     /// Sends a request under a lock, which goes in any case.
     ///
     /// A file that the server made for the lock alone goes too when the request is refused, or `noSuchItem` says that
-    /// it was not sent. After a broken line it stays: it may be what was to come there.
+    /// it was not sent, and nothing is in it: a server may have done what it refused. After a broken line it stays: it may be
+    /// what was to come there.
     private func lockingOnce(
         _ path: RemotePath,
         _ send: (DAVLock) async throws(ProviderError) -> HTTPResponse
@@ -86,7 +87,9 @@ extension WebDAVProvider {
         }
         // Whoever called it off does not wait for this to be called off too.
         await Task {
-            if lock.hasMadeFile, isUnused { _ = try? await self.send("DELETE", path, [condition(lock)]) }
+            if lock.hasMadeFile, isUnused, let there = try? await self.properties(path), there.size == 0 {
+                _ = try? await self.send("DELETE", path, [condition(lock)])
+            }
             await unlock(lock)
         }.value
         return try outcome.get()
