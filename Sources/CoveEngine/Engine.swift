@@ -23,6 +23,7 @@ public final class Engine: Sendable {
     let departing = Departing()
     /// Threads that walk a path again because what they opened was just replaced, and until when they are waited for.
     let walkers = RareTable<Int32, MonotonicTime>()
+    let conflictSearch = ConflictSearch()
     let freshVersions = FreshVersions()
     /// Items whose last bytes came in a moment ago, and their sizes: the catalog doesn't say yet that they are whole.
     let completedItems = RareTable<ItemID, Int64>()

@@ -23,51 +23,6 @@ import Testing
         try database.first("SELECT count(*) FROM items", read: { $0.int(0) }) ?? 0
     }
 
-    @Test func `the versions of older catalogs name sizes, too`() async throws {
-        try await blocking {
-            let folder = try TemporaryDirectory("cove-catalog")
-            let path = folder.appending("catalog.db")
-            do {
-                let disk = StateDisk(directory: folder.path, reserve: 0, log: .none)
-                let database = try Database(path: path, disk: disk, log: .none)
-                for (index, step) in Schema.steps[..<8].enumerated() {
-                    try database.execute("\(step) PRAGMA user_version = \(index + 1);")
-                }
-                let versions = [
-                    "e\"7-tag\"", "0123456789abcdef-5", "t1234-7", "~1234-7", "7:1234:5", "e\"unsent\"", "",
-                ]
-                for (index, version) in versions.enumerated() {
-                    try insert(1, database)
-                    let isSent = version != "e\"unsent\""
-                    try database.run(
-                        "UPDATE items SET size = 7, generation = 0, version = ? WHERE id = ?",
-                        .blob(Array(version.utf8)),
-                        .int(Int64(index + 1))
-                    )
-                    try database.run(
-                        "INSERT INTO entries VALUES(?1, 0, ?2, ?1, ?2, 0, ?2, NULL, NULL, ?2, x'', ?1, ?3)",
-                        .int(Int64(index + 1)),
-                        .blob(Array(version.utf8)),
-                        .int(isSent ? 0 : -1)
-                    )
-                }
-            }
-            try open(folder).read { database throws(Errno) in
-                let columns: [StaticString] = [
-                    "SELECT remote_version FROM entries ORDER BY id", "SELECT version FROM items ORDER BY id",
-                ]
-                for column in columns {
-                    let versions = try database.all(column) { ContentVersion($0.blob(0)).description }
-                    #expect(
-                        versions == [
-                            "e\"7-tag\" 7", "0123456789abcdef-5 7", "t1234-7", "~1234-7", "7:1234:5", "e\"unsent\"", "",
-                        ]
-                    )
-                }
-            }
-        }
-    }
-
     @Test func `however many commits there were, who follows them is called`() async throws {
         try await blocking {
             let folder = try TemporaryDirectory("cove-catalog")

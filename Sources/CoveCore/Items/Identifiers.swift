@@ -91,6 +91,16 @@ public struct ContentVersion: Hashable, Sendable, CustomStringConvertible {
     public init(_ text: String) { self.bytes = Array(text.utf8) }
     /// The token as text, for messages.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// True for a version itself, and where the other is this one without the size behind it, as catalogs had them once.
+    public func isSame(as other: ContentVersion) -> Bool {
+        if self == other { return true }
+        guard !other.bytes.isEmpty, bytes.count > other.bytes.count + 1, bytes.starts(with: other.bytes) else {
+            return false
+        }
+        let rest = bytes[other.bytes.count...]
+        return rest.first == 0x20 && rest.dropFirst().allSatisfy { (0x30...0x39).contains($0) }
+    }
 }
 
 /// Names one state of a document's metadata on the provider; stored and compared only.

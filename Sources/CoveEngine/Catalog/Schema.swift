@@ -181,18 +181,6 @@ enum Schema {
             document BLOB PRIMARY KEY,
             since INTEGER NOT NULL
         ) WITHOUT ROWID;
-        -- A version that was a server's tag alone names the size, too. Where bytes are not sent yet, theirs is not known.
-        UPDATE entries SET remote_version =
-            CAST(remote_version || ' ' || (SELECT size FROM items i WHERE i.id = entries.item) AS BLOB)
-            WHERE CAST(remote_version AS TEXT) GLOB '?*' AND CAST(remote_version AS TEXT) NOT GLOB '[~t][0-9]*-*'
-                AND CAST(remote_version AS TEXT) NOT GLOB '*[: ]*' AND remote_item = item AND EXISTS
-                (SELECT 1 FROM items i WHERE i.id = entries.item AND i.generation = remote_generation AND i.kind = 0);
-        UPDATE items SET version = (SELECT e.remote_version FROM entries e WHERE e.item = items.id) WHERE version IS NOT NULL
-            AND (SELECT count(*) FROM entries e WHERE e.item = items.id) = 1 AND EXISTS (SELECT 1 FROM entries e
-                WHERE e.item = items.id AND e.remote_version = CAST(version || ' ' || size AS BLOB));
-        UPDATE trash SET remote_version = CAST(remote_version || ' ' || size AS BLOB)
-            WHERE pending = 1 AND kind = 0 AND CAST(remote_version AS TEXT) GLOB '?*'
-                AND CAST(remote_version AS TEXT) NOT GLOB '[~t][0-9]*-*' AND CAST(remote_version AS TEXT) NOT GLOB '*[: ]*';
         """,
     ]
 

@@ -59,7 +59,7 @@ extension Engine {
             if error == .stale { walkers.insert(System.monotonic() + Self.walkLimit, for: caller.thread) }
             throw error
         }
-        let isWalking = walkers.remove(caller.thread) != nil
+        let isWalking = isWalking(caller.thread)
         noteOpen(of: id)
         guard let (size, range) = unseen, caller.thread > 0 else { return .now(()) }
         let isPart = range.map { $0.upperBound < size } ?? false
@@ -70,6 +70,9 @@ extension Engine {
 
     /// How long a thread that was answered `ESTALE` may need to walk the path again, on a busy machine.
     static let walkLimit = TimeSpan.seconds(1)
+
+    /// True for a thread that was answered `ESTALE` a moment ago, and comes again.
+    func isWalking(_ thread: Int32) -> Bool { walkers.remove(thread).map { $0 > System.monotonic() } ?? false }
 
     /// Before the next remote change replaces an item: the kernel walks a path only once more, and then gives up.
     ///

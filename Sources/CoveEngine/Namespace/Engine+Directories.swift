@@ -38,7 +38,7 @@ extension Engine {
         touched.insert(id)
         if mustPoll { usedDirectories.note(id) }
         let thread = caller.thread
-        let isWalking = walkers.remove(thread) != nil
+        let isWalking = isWalking(thread)
         // The kernel walks the path once more, and finds what has the name now; what goes away again meanwhile is not there.
         let whenGone = { @Sendable [self] () -> Errno in
             if isWalking || thread <= 0 { return .noSuchEntry }

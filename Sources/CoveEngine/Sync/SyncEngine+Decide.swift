@@ -87,6 +87,9 @@ extension SyncEngine {
             let transition = Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen)
             return entry.remoteID == remote.id ? .show(transition) : .showReplaced(transition)
         }
+        if let known = entry.remoteVersion, known != remote.contentVersion, remote.contentVersion.isSame(as: known) {
+            return .rebase(entry: entry.id, item: row.id, from: known)
+        }
         if entry.remoteVersion == remote.contentVersion {
             let isSame = entry.remoteMetadata == remote.metadataVersion
             if isSame, entry.remoteID == remote.id { return .nothing }

@@ -17,6 +17,8 @@ extension SyncEngine {
         case takeUp(UnderwayRow)
         case removeTree(Int64)
         case resurrect(trash: Int64)
+        /// It is the known version under the name that versions have now.
+        case rebase(entry: Int64, item: ItemID, from: ContentVersion)
         /// It was told of a directory that the catalog does not have there.
         case elsewhere
         /// It has a hidden name, and nothing here stands for it.
@@ -203,6 +205,21 @@ extension SyncEngine {
         }
     }
 
+    /// True for what has been asked for by its name, was elsewhere, was deleted here, or has a hidden name: of a directory that
+    /// was never listed nothing else is taken in.
+    private nonisolated func isKnown(
+        _ remote: RemoteItem,
+        in directory: ItemID,
+        _ database: Database
+    ) throws(Errno) -> Bool {
+        if FileName(unchecked: remote.name).isReserved { return true }
+        if try database.entry(remoteParent: directory, remoteName: remote.name) != nil { return true }
+        if try database.pendingTrash(remoteParent: directory, remoteName: remote.name) != nil { return true }
+        guard engine.provider.capabilities.stableIDs else { return false }
+        if try database.entry(remoteID: remote.id) != nil { return true }
+        return try database.pendingTrash(remoteID: remote.id) != nil
+    }
+
     /// The items that the catalog does not know exactly so.
     private nonisolated func different(
         _ items: [RemoteItem],
@@ -210,7 +227,9 @@ extension SyncEngine {
         _ database: Database
     ) throws(Errno) -> [RemoteItem] {
         var changed: [RemoteItem] = []
+        let isListed = try database.item(directory)?.residency == .whole
         for remote in items {
+            if !isListed, try !isKnown(remote, in: directory, database) { continue }
             let entry = try database.entry(remoteParent: directory, remoteName: remote.name)
             let isSame =
                 entry?.remoteID == remote.id && entry?.remoteVersion == remote.contentVersion
@@ -293,6 +312,20 @@ extension SyncEngine {
                     guard await mayRemove([entry]) else { return }
                     await removeTree(entry, seen: seen)
                 case .resurrect(let trash): try await resurrect(trash)
+                case .rebase(let entry, let id, let base):
+                    let version = remote.contentVersion
+                    try await engine.onContentQueue { () throws(Errno) in
+                        try engine.rebase(id, from: base, to: version)
+                        try engine.catalog.write { database throws(Errno) in
+                            try database.run(
+                                "UPDATE entries SET remote_version = ? WHERE id = ? AND remote_version = ?",
+                                .blob(version.bytes),
+                                .int(entry),
+                                .blob(base.bytes)
+                            )
+                        }
+                    }
+                    continue
                 case .stray: return try await takeStray(remote, path)
                 case .takeUp(let row):
                     if beginPush(row.document) {

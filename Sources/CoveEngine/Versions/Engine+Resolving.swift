@@ -45,9 +45,10 @@ extension Engine {
     ///
     /// Without a connection nothing is done: once there is one, all that is presented is looked for.
     func findConflicts(of paths: [RemotePath]) {
+        guard conflictSearch.add(paths) else { return }
         Task { [self] in
-            for path in paths {
-                guard sync?.shared.withLock({ $0.isConnected }) == true else { return }
+            while let path = conflictSearch.next() {
+                guard sync?.shared.withLock({ $0.isConnected }) == true else { continue }
                 // A file of which nobody here knows has other sides all the same.
                 guard let place = try? await placeAskingSource(at: path, following: true, mustFollow: false) else {
                     continue
@@ -91,6 +92,29 @@ extension Engine {
             let there = try database.entry(remoteParent: copy.parent, remoteName: name)
             if here == nil, there == nil { return name }
             number += 1
+        }
+    }
+}
+
+/// The paths whose conflicts are looked for, one after the other.
+final class ConflictSearch: Sendable {
+    private let state = Mutex<(paths: Set<RemotePath>, isRunning: Bool)>(([], false))
+
+    /// Adds some; true when nobody works on them yet: who asked does.
+    func add(_ paths: [RemotePath]) -> Bool {
+        state.withLock { state in
+            state.paths.formUnion(paths)
+            defer { state.isRunning = state.isRunning || !state.paths.isEmpty }
+            return !state.isRunning && !state.paths.isEmpty
+        }
+    }
+
+    /// The next one; nil when there is none, and the work is over.
+    func next() -> RemotePath? {
+        state.withLock { state in
+            let path = state.paths.popFirst()
+            if path == nil { state.isRunning = false }
+            return path
         }
     }
 }

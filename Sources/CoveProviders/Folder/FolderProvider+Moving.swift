@@ -47,9 +47,10 @@ extension FolderProvider {
             }
             let target = try tree.place(above.appending(trash).appending(token))
             if let before = try target.statusIfPresent() {
-                let source = try tree.place(item.path)
-                if let base, (try? reader.version(target)) != base {
+                let kept = try attempt("\(target.path)") { () throws(Errno) in try reader.version(target) }
+                if let base, kept != base {
                     // What an earlier attempt moved here was newer, and it did not come to bring that back.
+                    let source = try self.nearestPlace(item.path, tree)
                     self.bringBack(target.directory.raw, target.name, to: source.directory.raw, source.path)
                     throw self.conflict(source, reader)
                 }
@@ -62,6 +63,19 @@ extension FolderProvider {
                 return try self.relocate(tree.place(item.path), item.id, base: base, to: target, reader)
             } catch .unsupported {
                 return nil
+            }
+        }
+    }
+
+    /// A path, or one of its name in the nearest directory above it that is there.
+    private func nearestPlace(_ path: RemotePath, _ tree: borrowing FolderTree) throws(ProviderError) -> Place {
+        var path = path
+        while true {
+            do throws(ProviderError) {
+                return try tree.place(path)
+            } catch {
+                guard error == .noSuchItem, let name = path.name, !path.parent.isRoot else { throw error }
+                path = path.parent.parent.appending(name)
             }
         }
     }

@@ -73,8 +73,9 @@ extension FolderProvider {
             if name.isReserved, !name.isPassing { throw .noSuchItem }
             let tree = try self.tree()
             // What was found is known from then on, though the directory may never be listed.
+            // One that can't be opened can be looked into all the same.
             if try !self.watcher().isWatched(directory.path, in: tree) {
-                _ = try self.openWatched(directory.path, in: tree)
+                _ = try? self.openWatched(directory.path, in: tree)
             }
             return try self.current(tree.place(directory.path.appending(name)), self.reader(tree))
         }

@@ -19,7 +19,7 @@ extension S3Provider {
             guard base.bytes.isEmpty else { throw .conflict(directory) }
             return directory
         }
-        guard known.version == base else { throw .conflict(known.item(at: path)) }
+        guard known.version.isSame(as: base) else { throw .conflict(known.item(at: path)) }
         return try await describe(known, at: path, metadata)
     }
 
@@ -38,7 +38,7 @@ extension S3Provider {
                 guard try await self.hasDirectory(path) else { throw .noSuchItem }
                 throw .conflict(S3Object.directory(at: path))
             }
-            if known.version == base { return nil }
+            if known.version.isSame(as: base) { return nil }
             guard let object = try await self.earlier(sent) else { throw .conflict(known.item(at: path)) }
             return object
         }
@@ -126,7 +126,7 @@ extension S3Provider {
             // A file has come in its place.
             throw .conflict(try await find(path))
         }
-        if let base, known.version != base { throw .conflict(known.item(at: path)) }
+        if let base, !known.version.isSame(as: base) { throw .conflict(known.item(at: path)) }
         try await keepStanding(path.parent)
         guard try await deleteObject(known) else {
             guard let other = try await find(path) else { return }

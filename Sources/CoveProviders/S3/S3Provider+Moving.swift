@@ -14,7 +14,7 @@ extension S3Provider {
         try await settleMoves(around: source, before: asked)
         try await settleMoves(around: target, before: asked)
         let known = try await client.head(key(source))
-        if let known, let base, known.version != base { throw .conflict(known.item(at: source)) }
+        if let known, let base, !known.version.isSame(as: base) { throw .conflict(known.item(at: source)) }
         if source == target {
             if let known { return known.item(at: source) }
             guard try await hasDirectory(source) else { throw .noSuchItem }
@@ -41,7 +41,7 @@ extension S3Provider {
             guard try await hasDirectory(item.path) else { throw .noSuchItem }
             throw .unsupported("\(item.path): only files are copied at the source")
         }
-        guard known.version == version else { throw .conflict(known.item(at: item.path)) }
+        guard known.version.isSame(as: version) else { throw .conflict(known.item(at: item.path)) }
         let token = "\(DocumentID.random())"
         return try await exclusively([key(target)]) { () throws(ProviderError) in
             if let other = try await occupant(target) { throw .filenameCollision(other) }
@@ -65,7 +65,7 @@ extension S3Provider {
             guard let kept = try await client.head(key(target)) else { throw .noSuchItem }
             return kept.item(at: target)
         }
-        if let base, known.version != base { throw .conflict(known.item(at: item.path)) }
+        if let base, !known.version.isSame(as: base) { throw .conflict(known.item(at: item.path)) }
         return try await relocate(known, at: item.path, to: target)
     }
 

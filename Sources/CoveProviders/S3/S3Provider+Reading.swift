@@ -72,14 +72,16 @@ extension S3Provider {
         let checked = CheckedSink(range, into: sink)
         let receiver = RangeReceiver(range, into: checked) { head throws(ProviderError) in
             let object = try S3Object(key: key, head: head)
-            guard object.version == version else { throw .versionNoLongerAvailable }
+            guard object.version.isSame(as: version) else { throw .versionNoLongerAvailable }
             if checked.hold(size: object.size) { checked.expect(features.checks(of: object, head)) }
         }
         let outcome: Result<HTTPResponse, S3Failure>
         do throws(ProviderError) {
             outcome = try await client.fetch(call, receiver)
         } catch .versionNoLongerAvailable {
-            guard try await client.head(key)?.version == version else { throw .versionNoLongerAvailable }
+            guard try await client.head(key)?.version.isSame(as: version) == true else {
+                throw .versionNoLongerAvailable
+            }
             throw .failed("the server sent the bytes as of another version than it says it has", .inputOutput)
         }
         switch outcome {
@@ -91,19 +93,21 @@ extension S3Provider {
                 call.headers.append(S3Call.wantsChecksum)
                 let head = try await client.send(call).head
                 let object = try S3Object(key: key, head: head)
-                guard object.version == version else { throw .versionNoLongerAvailable }
+                guard object.version.isSame(as: version) else { throw .versionNoLongerAvailable }
                 checked.expect(features.checks(of: object, head))
             }
             if checked.isRight { return try checked.finish() }
             // A server that writes in place may have sent what it was in the middle of replacing.
-            guard try await client.head(key)?.version == version else { throw .versionNoLongerAvailable }
+            guard try await client.head(key)?.version.isSame(as: version) == true else {
+                throw .versionNoLongerAvailable
+            }
             throw .failed("the bytes that came do not have the checksum that the server gives", .inputOutput)
         case .failure(let failure):
             if failure.status == 404 { throw failure.error }
             guard failure.isPrecondition || failure.status == 416 else { throw failure.error }
             // Which of these a server says of an object that is gone differs.
             guard let object = try await client.head(key) else { throw .noSuchItem }
-            guard object.version == version else { throw .versionNoLongerAvailable }
+            guard object.version.isSame(as: version) else { throw .versionNoLongerAvailable }
             if range.lowerBound < object.size { throw .failed("the server refuses the bytes it has", nil) }
         }
     }

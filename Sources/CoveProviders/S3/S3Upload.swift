@@ -128,7 +128,7 @@ extension S3Provider {
                 )
                 // New metadata of what was replaced may have brought that back.
                 if case .refused = outcome, attempts < 5, case .version(let base) = upload.condition,
-                    let object = try await client.head(upload.key), object.version == base,
+                    let object = try await client.head(upload.key), object.version.isSame(as: base),
                     object.isDescribed(since: nil)
                 {
                     continue

@@ -45,8 +45,8 @@ struct DAVResource: Sendable {
             return version == Self.version(tag: nil, modified: modified, size: size ?? -1)
         }
         guard let name = tag.flatMap({ name(tag: $0) }) else { return false }
-        if let size { return version == ContentVersion("\(name) \(size)") }
-        return version.bytes.starts(with: "\(name) ".utf8)
+        if let size { return ContentVersion("\(name) \(size)").isSame(as: version) }
+        return version.isSame(as: ContentVersion(name))
     }
 
     private static func name(tag: String) -> String? {

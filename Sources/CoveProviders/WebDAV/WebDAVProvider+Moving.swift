@@ -43,7 +43,7 @@ extension WebDAVProvider {
             }
             let server = try self.server()
             if [201, 204].contains(response.status), server.isOwn(response), server.keepsVersionOnMove,
-                let seen = staged.seen, seen.contentVersion == base
+                let seen = staged.seen, seen.contentVersion.isSame(as: base)
             {
                 return (self.item(seen, target), isMoved: false)
             }
@@ -64,7 +64,7 @@ extension WebDAVProvider {
         // One whose answer got lost was sent again; else a folder or the item itself is missing.
         let moved = try await look(target)
         let keeps = try server().keepsVersionOnMove
-        guard moved.contentVersion == base || !keeps else {
+        guard moved.contentVersion.isSame(as: base) || !keeps else {
             if response.head.isSuccess { throw .conflict(try await lookIfPresent(path)) }
             throw .noSuchItem
         }
@@ -78,7 +78,7 @@ extension WebDAVProvider {
         if current.kind == .directory {
             guard isSame else { throw .noSuchItem }
             if let base, !base.bytes.isEmpty { throw .conflict(current) }
-        } else if base.map({ $0 != current.contentVersion }) ?? !isSame {
+        } else if base.map({ !current.contentVersion.isSame(as: $0) }) ?? !isSame {
             throw .conflict(current)
         }
         return current
@@ -297,9 +297,15 @@ extension WebDAVProvider {
             if try !server().heedsOverwrite, try await lookIfPresent(place) != nil { continue }
             let back = try await move(aside, to: place, isDirectory: isDirectory, overwrite: false)
             if back.head.isSuccess { return log("\(place): it was not meant to go, and is back") }
+            if back.status == 412 { continue }
+            if try await lookIfPresent(place) != nil { continue }
             // An earlier attempt has done it, whose answer got lost; or it is another device's work by now.
-            if back.status == 404, try await lookIfPresent(aside) == nil { return }
-            guard try await lookIfPresent(place) != nil else { throw refusal(back, "\(path)") }
+            if try await lookIfPresent(aside) == nil { return }
+            guard !path.parent.isRoot, try await lookIfPresent(path.parent)?.kind != .directory else {
+                throw refusal(back, "\(path)")
+            }
+            // Its folder is gone: the nearest one above has it.
+            return try await bringBack(aside, to: path.parent.parent.appending(name), isDirectory: isDirectory)
         }
         throw .filenameCollision(nil)
     }
@@ -368,6 +374,6 @@ extension WebDAVProvider {
 
     private func isKept(_ item: RemoteItem, _ base: ContentVersion?) -> Bool {
         let keeps = (try? server().keepsVersionOnMove) ?? false
-        return !keeps || base == nil || item.contentVersion == base
+        return !keeps || base.map { item.contentVersion.isSame(as: $0) } ?? true
     }
 }

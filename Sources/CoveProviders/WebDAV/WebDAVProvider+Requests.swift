@@ -102,7 +102,7 @@ extension WebDAVProvider {
             let current = try await properties(path)
             let item = item(current, path)
             guard !current.isPlaceholder else { throw .noSuchItem }
-            guard item.contentVersion == base else { throw .conflict(item) }
+            guard item.contentVersion.isSame(as: base) else { throw .conflict(item) }
             let rest = EntityTag.isWeak(current.tag ?? "") ? TimeSpan.milliseconds(1050) : .milliseconds(250)
             do { try await Task.sleep(for: rest) } catch { throw .cancelled }
         }

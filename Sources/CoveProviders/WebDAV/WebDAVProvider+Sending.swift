@@ -194,7 +194,7 @@ extension WebDAVProvider {
         _ metadata: ItemMetadata
     ) async throws(ProviderError) -> RemoteItem {
         let current = try await look(path)
-        guard current.kind == .directory || current.contentVersion == base else { throw .conflict(current) }
+        guard current.kind == .directory || current.contentVersion.isSame(as: base) else { throw .conflict(current) }
         guard current.kind == .file, let date = metadata.modificationTime, try server().keepsDates, date.seconds > 0,
             date.seconds != current.metadata.modificationTime?.seconds
         else { return current }

@@ -191,6 +191,40 @@ import Testing
         }
     }
 
+    @Test func `versions without sizes, as older catalogs have them, are those of the source`() async throws {
+        try await account(.apache) { account in
+            let engine = account.engine
+            await engine.pause()
+            try account.tree.write("d/b", Array("edited".utf8))
+            let downloads = engine.statistics().bytesDownloaded
+            try engine.catalog.write { database throws(Errno) in
+                for table in ["entries SET remote_version", "items SET version"] {
+                    let column = table.split(separator: " ").last.map(String.init) ?? ""
+                    try database.execute(
+                        "UPDATE \(table) = CAST(substr(\(column), 1, instr(\(column), CAST(' ' AS BLOB)) - 1) AS BLOB) "
+                            + "WHERE instr(\(column), CAST(' ' AS BLOB)) > 0"
+                    )
+                }
+            }
+            await engine.resume()
+            try account.expect("the edit is there, and nothing else") { there in
+                return there["d/b"] == "edited" && there.keys.sorted() == ["d", "d/a", "d/b", "d/c", "d/f"]
+            }
+            for name in ["a", "c"] { #expect(try account.text("d/\(name)") == "this is \(name)") }
+            #expect(engine.statistics().bytesDownloaded == downloads)
+            #expect(try account.text("d/f") == "this is f")
+            let versions = try engine.catalog.read { database throws(Errno) in
+                try database.all("SELECT remote_version FROM entries WHERE length(remote_version) > 0") {
+                    ContentVersion($0.blob(0)).description
+                }
+            }
+            #expect(
+                versions.count == 4 && versions.allSatisfy { $0.hasSuffix("\" 9") || $0.hasSuffix("\" 6") },
+                "\(versions)"
+            )
+        }
+    }
+
     @Test(arguments: Cloud.allCases)
     func `what was hidden is shown soon where nothing here stands for it any more`(_ cloud: Cloud) async throws {
         let hidden = Once()

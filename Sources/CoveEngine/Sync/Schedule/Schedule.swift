@@ -16,9 +16,9 @@ struct Schedule: Sendable {
     /// How long a row rests that waits for others in a way that nobody understands.
     static let doubtfulRest = TimeSpan.seconds(1)
     /// How long one rests that can't be looked at.
-    static let unreadableRest = TimeSpan.seconds(10)
+    static let unreadableRest = TimeSpan.seconds(60)
     /// So many that can't be looked at in one go are the disk's fault and not theirs.
-    static let mostUnreadable = 16
+    static let mostUnreadable = 1000
 
     /// A row that is to be looked at again at some time.
     struct Rest: Sendable, Equatable {
@@ -32,6 +32,8 @@ struct Schedule: Sendable {
     private(set) var blocked: [QueueKey: DocumentID] = [:]
     private var waiting: [DocumentID: [QueueKey]] = [:]
     private var turn = 0
+    /// Why the last row that could not be looked at could not be.
+    private(set) var lastFailure: Errno?
 
     var isFull: Bool { rests.count + blocked.count >= Schedule.capacity }
 
@@ -66,6 +68,7 @@ struct Schedule: Sendable {
                     // It holds up no other row.
                     rest(row, until: now + Schedule.unreadableRest, .unreadable)
                     unreadable += 1
+                    lastFailure = error
                     if unreadable > Schedule.mostUnreadable { failure = error }
                 }
                 return left > 0 && failure == nil
@@ -170,6 +173,9 @@ struct Schedule: Sendable {
         rests[row.key] = Rest(until: time, stamp: row.stamp, reason: reason)
         return true
     }
+
+    /// What is to be told of rows that could not be looked at; once.
+    mutating func takeFailure() -> Errno? { lastFailure.take() }
 
     /// Ends all rests: a person wants it now, or the clock was set.
     mutating func endRests() { rests = [:] }

@@ -37,6 +37,9 @@ extension SyncEngine {
                 if weight < slots { next = try queue.nextTime(after: now, configuration) }
                 return rows
             }
+            if let failure = schedule.takeFailure() {
+                engine.log.error("what the catalog has of a row of the queue can't be read: \(failure)")
+            }
             for row in rows {
                 noteOvertaken(by: row)
                 start(row)

@@ -148,7 +148,8 @@ final class FolderWatcher: Sendable {
 
     /// True when the directory that is at a path is the one that is watched there.
     func isWatched(_ path: RemotePath, in tree: borrowing FolderTree) -> Bool {
-        guard let status = try? System.status(tree.root.raw, path.bytes) else { return false }
+        let place = path.isRoot ? [0x2E] : path.bytes
+        guard let status = try? System.status(tree.root.raw, place) else { return false }
         return state.withLock { state in
             state.tree.node(at: path).flatMap { state.tree.nodes[$0] }?.key.isSame(status) ?? false
         }

@@ -32,7 +32,9 @@ extension WebDAVProvider {
     ) async -> ProviderError {
         switch error {
         case .failed, .noSuchItem:
-            guard let current = try? await lookAgain(path), current.contentVersion != base else { return error }
+            guard let current = try? await lookAgain(path), !current.contentVersion.isSame(as: base) else {
+                return error
+            }
             return .conflict(current)
         default: return error
         }
@@ -98,7 +100,9 @@ extension WebDAVProvider {
         is base: ContentVersion,
         _ path: RemotePath
     ) throws(ProviderError) -> ContentVersion {
-        guard current.kind == .file, current.contentVersion == base || current.contentVersion == unanswered[path] else {
+        guard current.kind == .file,
+            current.contentVersion.isSame(as: base) || current.contentVersion == unanswered[path]
+        else {
             throw .conflict(current)
         }
         return current.contentVersion
@@ -191,7 +195,7 @@ extension WebDAVProvider {
     @discardableResult
     func expect(_ path: RemotePath, _ base: ContentVersion) async throws(ProviderError) -> RemoteItem {
         let current = try await lookAgain(path)
-        guard current.kind == .file, current.contentVersion == base else { throw .conflict(current) }
+        guard current.kind == .file, current.contentVersion.isSame(as: base) else { throw .conflict(current) }
         return current
     }
 
