@@ -37,6 +37,10 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
             },
         ] + s3
 
+    static let webDAV = all.filter {
+        ["Apache", "nginx", "rclone's WebDAV", "a scripted cloud"].contains($0.testDescription)
+    }
+
     private static func folder(_ name: String, _ make: @escaping @Sendable (String) -> any Provider) -> SourceKind {
         SourceKind(testDescription: name) {
             let folder = try TemporaryDirectory()

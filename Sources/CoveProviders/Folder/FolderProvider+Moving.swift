@@ -47,13 +47,6 @@ extension FolderProvider {
             }
             let target = try tree.place(above.appending(trash).appending(token))
             if let before = try target.statusIfPresent() {
-                let kept = try attempt("\(target.path)") { () throws(Errno) in try reader.version(target) }
-                if let base, kept != base {
-                    // What an earlier attempt moved here was newer, and it did not come to bring that back.
-                    let source = try self.nearestPlace(item.path, tree)
-                    self.bringBack(target.directory.raw, target.name, to: source.directory.raw, source.path)
-                    throw self.conflict(source, reader)
-                }
                 // Asked again after the answer got lost; that of a change of the item may have got lost too.
                 let isSame = ItemReader.matches(item.id, before) && item.id != nil
                 let isDone = isSame ? true : try !self.isThere(item.path, tree)
@@ -63,19 +56,6 @@ extension FolderProvider {
                 return try self.relocate(tree.place(item.path), item.id, base: base, to: target, reader)
             } catch .unsupported {
                 return nil
-            }
-        }
-    }
-
-    /// A path, or one of its name in the nearest directory above it that is there.
-    private func nearestPlace(_ path: RemotePath, _ tree: borrowing FolderTree) throws(ProviderError) -> Place {
-        var path = path
-        while true {
-            do throws(ProviderError) {
-                return try tree.place(path)
-            } catch {
-                guard error == .noSuchItem, let name = path.name, !path.parent.isRoot else { throw error }
-                path = path.parent.parent.appending(name)
             }
         }
     }
