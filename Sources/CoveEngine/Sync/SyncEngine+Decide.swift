@@ -2,6 +2,40 @@ internal import CoveCore
 
 /// What one change of the provider means here.
 extension SyncEngine {
+    /// True for what has been asked for by its name, was elsewhere, was deleted here, or has a hidden name: of a directory that
+    /// was never listed nothing else is taken in.
+    private nonisolated func isKnown(
+        _ remote: RemoteItem,
+        in directory: ItemID,
+        _ database: Database
+    ) throws(Errno) -> Bool {
+        if FileName(unchecked: remote.name).isReserved { return true }
+        if try database.entry(remoteParent: directory, remoteName: remote.name) != nil { return true }
+        if try database.pendingTrash(remoteParent: directory, remoteName: remote.name) != nil { return true }
+        guard engine.provider.capabilities.stableIDs else { return false }
+        if try database.entry(remoteID: remote.id) != nil { return true }
+        return try database.pendingTrash(remoteID: remote.id) != nil
+    }
+
+    /// The items that the catalog does not know exactly so.
+    nonisolated func different(
+        _ items: [RemoteItem],
+        from directory: ItemID,
+        _ database: Database
+    ) throws(Errno) -> [RemoteItem] {
+        var changed: [RemoteItem] = []
+        let isListed = try database.item(directory)?.residency == .whole
+        for remote in items {
+            if !isListed, try !isKnown(remote, in: directory, database) { continue }
+            let entry = try database.entry(remoteParent: directory, remoteName: remote.name)
+            let isSame =
+                entry?.remoteID == remote.id && entry?.remoteVersion == remote.contentVersion
+                && entry?.remoteMetadata == remote.metadataVersion
+            if !isSame { changed.append(remote) }
+        }
+        return changed
+    }
+
     /// Compares what the provider has with the catalog; changes nothing but acknowledged places.
     nonisolated func decide(
         _ remote: RemoteItem,
