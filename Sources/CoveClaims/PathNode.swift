@@ -2,23 +2,23 @@ package import CoveCore
 
 /// A path that claims or presenters are at, or that leads to one.
 ///
-/// Claims and presenters move with their node when an item is moved.
+/// Claims and presenters move with their node when an item is moved. Its fields are unchecked as those of `Claim`.
 package final class PathNode {
-    private(set) var name: FileName
+    @exclusivity(unchecked) private(set) var name: FileName
     /// It outlives its children: one that goes is detached before.
-    private(set) unowned(unsafe) var parent: PathNode?
-    private(set) var children: [FileName: PathNode] = [:]
-    package internal(set) var isPackage: Bool
+    @exclusivity(unchecked) private(set) unowned(unsafe) var parent: PathNode?
+    @exclusivity(unchecked) private(set) var children: [FileName: PathNode] = [:]
+    @exclusivity(unchecked) package internal(set) var isPackage: Bool
     /// In the order of their claims.
-    package internal(set) var intents: [ClaimIntent] = []
-    package internal(set) var presenters: [Presenter] = []
+    @exclusivity(unchecked) package internal(set) var intents: [ClaimIntent] = []
+    @exclusivity(unchecked) package internal(set) var presenters: [Presenter] = []
     /// Intents and presenters further down.
-    package private(set) var intentsBelow = 0
-    private(set) var presentersBelow = 0
+    @exclusivity(unchecked) package private(set) var intentsBelow = 0
+    @exclusivity(unchecked) private(set) var presentersBelow = 0
     /// True while the table looks at it again before it makes room.
-    var isIdle = false
+    @exclusivity(unchecked) var isIdle = false
     /// The catalog's row of the entry, where it is known.
-    package internal(set) var entry: Int64?
+    @exclusivity(unchecked) package internal(set) var entry: Int64?
 
     package init(name: FileName, parent: PathNode?, isPackage: Bool) {
         self.name = name
