@@ -74,6 +74,14 @@ extension Engine {
     /// True for a thread that was answered `ESTALE` a moment ago, and comes again.
     func isWalking(_ thread: Int32) -> Bool { walkers.remove(thread).map { $0 > System.monotonic() } ?? false }
 
+    /// What a thread is told that comes to a directory which is gone: to walk the path again, and the second time that there
+    /// is none.
+    func whenGone(_ thread: Int32, isWalking: Bool) -> Errno {
+        if isWalking || thread <= 0 { return .noSuchEntry }
+        walkers.insert(System.monotonic() + Self.walkLimit, for: thread)
+        return .stale
+    }
+
     /// Before the next remote change replaces an item: the kernel walks a path only once more, and then gives up.
     ///
     /// Whoever keeps coming does not hold the change up for longer than one walk may take.

@@ -40,11 +40,7 @@ extension Engine {
         let thread = caller.thread
         let isWalking = isWalking(thread)
         // The kernel walks the path once more, and finds what has the name now; what goes away again meanwhile is not there.
-        let whenGone = { @Sendable [self] () -> Errno in
-            if isWalking || thread <= 0 { return .noSuchEntry }
-            walkers.insert(System.monotonic() + Self.walkLimit, for: thread)
-            return .stale
-        }
+        let whenGone = { @Sendable [self] () -> Errno in self.whenGone(thread, isWalking: isWalking) }
         guard let row = try catalog.read({ database throws(Errno) in try database.item(id) }) else {
             guard removedDirectories.attributes(of: id) != nil else { throw whenGone() }
             return .now(())

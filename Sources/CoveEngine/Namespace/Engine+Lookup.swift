@@ -18,16 +18,18 @@ extension Engine {
         // An answer that the kernel does not keep.
         if isYetToCome(parent, name, caller) { throw .noSuchEntry }
         touched.insert(parent)
-        let found = try catalog.glance { database throws(Errno) -> (ItemRow?, Bool) in
+        let found = try catalog.glance { database throws(Errno) -> (ItemRow?, Bool)? in
             if let entry = try database.entry(parent, name) { return (try database.existingItem(entry.item), true) }
-            return (nil, try database.existingItem(parent).residency == .whole)
+            return try database.item(parent).map { (nil, $0.residency == .whole) }
         }
+        let thread = caller.thread
+        guard let found else { throw whenGone(thread, isWalking: isWalking(thread)) }
         if let row = found.0 { return .now(overlay(row)) }
         // A name that would stay here may stand there all the same.
         guard !found.1, FileName.problem(with: name) == nil, !FileName(unchecked: name).isReserved else {
             return .now(nil)
         }
-        return .later(lookUpRemotely(parent, name))
+        return .later(lookUpRemotely(parent, name, thread))
     }
 
     /// True for names of changes on their way in: the kernel is not to keep them.
@@ -81,12 +83,13 @@ extension Engine {
     }
 
     /// The provider's answer for one name, or `EHOSTUNREACH`, `ETIMEDOUT` within the stall limit.
-    private func lookUpRemotely(_ parent: ItemID, _ name: [UInt8]) -> Pending<ItemAttributes?> {
+    private func lookUpRemotely(_ parent: ItemID, _ name: [UInt8], _ thread: Int32) -> Pending<ItemAttributes?> {
         let pending = Pending<ItemAttributes?>()
         let work = Task { [self] in
             await connected.pass()
             var result: Result<ItemAttributes?, Errno>
             repeat { result = await askForName(parent, name) } while result == .failure(.wouldBlock)
+            if result == .failure(.stale) { result = .failure(whenGone(thread, isWalking: isWalking(thread))) }
             pending.fulfill(result)
             lookups.remove(pending)
         }
