@@ -3,7 +3,7 @@ public import CoveCore
 extension WebDAVProvider {
     /// Fetches by GET with a range; no byte is given on before the answer's version is the one wanted.
     ///
-    /// What comes whole and has a checksum is checked before it is given on.
+    /// What comes whole and has a checksum, or a tag that is one, is checked before it is given on.
     public func fetch(
         _ item: RemoteReference,
         version: ContentVersion,
@@ -12,10 +12,12 @@ extension WebDAVProvider {
     ) async throws(ProviderError) {
         if range.isEmpty { return try check(try await look(item.path), is: version) }
         let checked = CheckedSink(range, into: sink)
+        let digest = digestCheck(of: version)
         let receiver = RangeReceiver(range, into: checked) { (head) throws(ProviderError) in
             try Self.check(head, is: version)
             let size = head.contentRange?.size ?? (head.status == 200 ? head.contentLength : nil)
-            if let sum = Checksum.strongest(in: head), checked.hold(size: size) { checked.expect([sum.isRight]) }
+            let checks = [Checksum.strongest(in: head)?.isRight, digest].compactMap(\.self)
+            if !checks.isEmpty, checked.hold(size: size) { checked.expect(checks) }
         }
         let response: HTTPResponse
         do throws(ProviderError) {
@@ -44,6 +46,15 @@ extension WebDAVProvider {
         case 300..<400 where response.head["location"]?.hasSuffix("/") == true: throw .noSuchItem
         default: throw refusal(response, "\(item.path)")
         }
+    }
+
+    /// What the bytes of a version must pass where its tag is a hash of them: a server may tell the tag of what is there, and send
+    /// as much of it as was there before.
+    private func digestCheck(of version: ContentVersion) -> CheckedSink.Check? {
+        guard (try? server().tagIsDigest) == true, let tag = DAVResource.tag(of: version)?.text.lowercased(),
+            tag.utf8.count == 32
+        else { return nil }
+        return { Digest.hash($0, .md5).hexadecimal == tag }
     }
 
     private func check(_ item: RemoteItem, is version: ContentVersion) throws(ProviderError) {

@@ -36,37 +36,6 @@ import Testing
         }
     }
 
-    @Test(arguments: ["by itself", "by cove sync", "after a restart"])
-    func `a file in a folder that nobody ever listed is what the source has`(how: String) async throws {
-        try await blocking {
-            let account = try EngineAccount()
-            let source = SourceFolder(account.source)
-            try source.makeDirectory("d")
-            try source.makeDirectory("d/below")
-            for name in ["changed", "removed", "below/changed"] { try source.save("d/\(name)", text("old")) }
-            for name in ["changed", "removed", "below/changed"] {
-                #expect(try account.tree.read("d/\(name)") == text("old"))
-            }
-            if how == "after a restart" { await account.stop() }
-            for name in ["changed", "below/changed"] { try source.save("d/\(name)", text("newer")) }
-            try source.remove("d/removed")
-            switch how {
-            case "after a restart": try account.reopen()
-            case "by cove sync": try await account.settle()
-            default: break
-            }
-            let (engine, tree) = (account.engine, account.tree)
-            for name in ["changed", "below/changed"] {
-                try waitUntil("\(name) is the new one") { try tree.read("d/\(name)") == text("newer") }
-            }
-            try waitUntil("it is gone") { (try? tree.resolve("d/removed")) == nil }
-            let folder = try tree.resolve("d")
-            let row = try engine.catalog.read { database throws(Errno) in try database.item(folder) }
-            #expect(row?.residency != .whole)
-            await account.stop()
-        }
-    }
-
     @Test func `a document deleted twice without its bytes here is in the trash twice`() async throws {
         try await blocking {
             let account = try EngineAccount()

@@ -1,6 +1,7 @@
 import CoveCore
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CoveProviders
@@ -155,5 +156,46 @@ struct WebDAVOddServerTests {
         _ = try await provider.make("name", "one")
         await #expect(throws: ProviderError.self) { _ = try await provider.make("NAME", "two") }
         #expect(cloud.names() == ["name"] && cloud.bytes("name") == Array("one".utf8))
+    }
+
+    @Test func `as much of a new file as the old one had is not given, where its tag tells`() async throws {
+        let server = try TestServer.rcloneWebDAV()
+        let isTorn = Atomic(false)
+        // The tag and the bytes are those of what is there, and the size that of what was.
+        let front = try ScriptedServer { request in
+            guard isTorn.load(ordering: .relaxed) else { return .handOn(server.port) }
+            return .changed(server.port) { reply in
+                if request.method == "GET" {
+                    reply.statusLine = "HTTP/1.1 206 Partial Content"
+                    reply.body = Array(reply.body.prefix(4))
+                    reply.set("Content-Length", "4")
+                    reply.set("Content-Range", "bytes 0-3/4")
+                } else {
+                    reply.rewriteText {
+                        $0.replacingOccurrences(of: "getcontentlength>8<", with: "getcontentlength>4<")
+                    }
+                }
+            }
+        }
+        let provider = try ProviderFactory.make(source: "webdav://127.0.0.1:\(front.port)/", access: testAccess)
+        try await provider.start()
+        _ = try await provider.make("file", "new text")
+        isTorn.store(true, ordering: .relaxed)
+        let torn = try await provider.find("file")
+        #expect(torn.size == 4)
+        let sink = MemorySink()
+        await #expect(throws: ProviderError.self) {
+            try await provider.fetch(
+                provider.reference("file"),
+                version: torn.contentVersion,
+                range: 0..<4,
+                into: sink
+            )
+        }
+        #expect(sink.bytes == [])
+        isTorn.store(false, ordering: .relaxed)
+        let whole = try await provider.find("file")
+        #expect(whole.contentVersion != torn.contentVersion)
+        #expect(try await provider.text("file", whole.contentVersion) == "new text")
     }
 }

@@ -26,6 +26,8 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
     var keepsDates = false
     /// There are no entity tags in listings: versions are made of dates and sizes.
     var lacksTags = false
+    /// The tag of a file is the MD5 of its bytes.
+    var tagIsDigest = false
     /// Names that begin with a dot are not listed.
     var hidesDotNames = false
     /// The tag of a directory changes with everything below it.
@@ -207,6 +209,7 @@ extension DAVServer {
         keepsChecksums = Checksum.all(in: first.checksums ?? "").contains(sum)
         keepsDates = first.modified == date
         lacksTags = first.tag == nil
+        tagIsDigest = first.tag.flatMap { EntityTag($0) }?.text.lowercased() == Digest.hash([0x31], .md5).hexadecimal
         let told = put.head["etag"].map { DAVResource.version(tag: $0, modified: nil, size: 1) }
         tellsTagOnPut = told != nil && told == first.contentVersion
         let again = try await provider.put(one, [0x32], [("If-None-Match", "*")]).status
