@@ -145,6 +145,23 @@ import Testing
         await document.wait { $0 == .closed }
     }
 
+    @Test func `a document that is told of a change before that is to be seen looks again`() async throws {
+        let document = try await created()
+        let (url, other) = (document.fileURL, folder.url("other.txt"))
+        await document.presentedItemDidChange()
+        #expect(await document.catchUp() == false)
+        try "replaced".write(to: other, atomically: false, encoding: .utf8)
+        #expect(rename(other.path, url.path) == 0)
+        await document.load(of: "replaced")
+        try FileManager.default.moveItem(at: url, to: other)
+        await document.presentedItemDidChange()
+        try await until("it is missed") { document.shared.withLock { $0.closing } != nil }
+        try "saved".write(to: url, atomically: false, encoding: .utf8)
+        await document.load(of: "saved")
+        #expect(document.shared.withLock { $0.closing } == nil)
+        try await document.close()
+    }
+
     @Test func `a document that was moved saves by itself once that was no backup`() async throws {
         let clock = ManualClock()
         let document = try await created(clock: clock)

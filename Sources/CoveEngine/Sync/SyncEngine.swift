@@ -369,6 +369,8 @@ actor SyncEngine {
         }
         nextConnect = .epoch
         lastBrake.time = .distantPast
+        // Whoever asks for it now has the source asked once more, however much patience that wanted.
+        throttledUntil = .epoch
         schedule.endRests()
         engine.forgetSetAside()
         let database = engine.catalog

@@ -79,24 +79,58 @@ extension Document {
         change { $0 = .closed }
     }
 
+    /// Catches up with a change that was told of; looks again for a while where nothing of it is to be seen.
+    ///
+    /// A mount's daemon tells of a change before the program's call has returned, and until then the kernel shows the name as
+    /// it was. On a busy machine that takes a moment.
+    /// Not awaited: the reading asks other presenters, who may be reading too and ask this one.
+    func lookForChange() {
+        let number = shared.withLock { shared in
+            shared.notices += 1
+            return shared.notices
+        }
+        Task { [weak self] in
+            for pause in Self.pauses {
+                guard await self?.catchUp() == false else { return }
+                try? await Task.sleep(for: pause)
+                // Who was told later looks now.
+                guard self?.shared.withLock({ $0.notices }) == number else { return }
+            }
+            await self?.catchUp()
+        }
+    }
+
+    /// How long is waited from one look to the next.
+    private static let pauses: [Duration] = [10, 40, 160, 640, 2560].map { .milliseconds($0) }
+
     /// After others changed the file: loads it, or closes the document when the file is gone for good.
-    func catchUp() async {
+    ///
+    /// Returns false where no change is to be seen.
+    @discardableResult
+    func catchUp() async -> Bool {
         await operations.begin()
         defer { operations.end() }
-        guard !documentState.contains(.closed) else { return }
+        guard !documentState.contains(.closed) else { return true }
         let (known, url) = (stamp, fileURL)
         let found = await FileThreads.run { DocumentStamp(url) }
-        guard found != nil else { return closeUnlessItReturns() }
+        guard found != nil else {
+            closeUnlessItReturns()
+            return false
+        }
         // Should it go again, it has the whole time once more.
         shared.withLock { shared in
             shared.closing?.cancel()
             shared.closing = nil
         }
         await lookForConflict()
+        guard found != known else { return false }
         // What is unsaved stays; the next save says that the file has changed.
-        guard found != known, !hasUnsavedChanges else { return }
+        guard !hasUnsavedChanges else { return true }
         // What other presenters have not saved comes with their own saves.
-        try? await revertNow(toContentsOf: url, options: .withoutChanges, keepsEdits: true)
+        do throws(CoveError) {
+            try await revertNow(toContentsOf: url, options: .withoutChanges, keepsEdits: true)
+        } catch { return error.code != .noSuchFile }
+        return true
     }
 
     /// How long the name of a document that is saved by way of a backup may be away.

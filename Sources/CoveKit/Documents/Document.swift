@@ -33,6 +33,8 @@ open class Document: FilePresenter, @unchecked Sendable {
         /// True while an autosave that is due waits for the end of `vacancy`.
         var isAutosaveHeld = false
         var closing: Task<Void, Never>?
+        /// How often the document was told of a change.
+        var notices = 0
         /// After a move: the former name, and the time in which whatever takes it is the document again.
         var vacancy: (name: URL, end: Task<Void, Never>)?
         /// Where the document is edited, as far as that is known.
@@ -219,10 +221,7 @@ open class Document: FilePresenter, @unchecked Sendable {
     open func presentedItemDidMove(to newURL: URL) async { follow(to: newURL) }
 
     /// Loads what another program wrote, unless there is something unsaved.
-    open func presentedItemDidChange() async {
-        // Not awaited: the reading asks other presenters, who may be reading too and ask this one.
-        Task { await catchUp() }
-    }
+    open func presentedItemDidChange() async { lookForChange() }
 
     /// Does nothing.
     open func presentedItemDidChangeUbiquityAttributes(_ attributes: Set<String>) async {}

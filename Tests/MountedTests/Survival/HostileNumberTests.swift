@@ -1,6 +1,7 @@
 import CoveCore
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 extension MountedInCompany {
@@ -26,11 +27,18 @@ extension MountedInCompany {
                 let account = try MountedAccount(options: "settle=50ms,stall-limit=2s", address: cloud.source)
                 try account.start()
                 try Self.unharmed(account) {
-                    try account.shell("ls; echo new > g")
+                    try account.shell("ls")
                     for status in [429, 503] {
+                        let refused = Mutex(0)
                         cloud.answer { request in
-                            let isBusy = request.method == "GET" || request.method == "PUT"
-                            return isBusy ? ScriptedServer.answer(status, ["Retry-After: \(seconds)"]) : nil
+                            guard request.method == "GET" || request.method == "PUT" else { return nil }
+                            if request.method == "PUT" { refused.withLock { $0 += 1 } }
+                            return ScriptedServer.answer(status, ["Retry-After: \(seconds)"])
+                        }
+                        try account.shell("echo new > g")
+                        try waitUntil("the upload is refused") {
+                            _ = try account.cove("sync")
+                            return refused.withLock { $0 > 0 }
                         }
                         let reader = try account.start("exec cat f").wait(deadline: 60)
                         #expect(reader.status == 1, "\(reader.output)")
@@ -108,6 +116,7 @@ extension MountedInCompany {
                 try account.start()
                 try Self.unharmed(account) {
                     try account.shell("cat *; stat *; touch $src/seen; mkdir $src/d; touch -d 1600-01-01 $src/d")
+                    try waitUntil("the folder is seen") { try account.shell("ls").contains("d\n") }
                     try account.shell("for f in [0-9]*; do echo new > $f; touch -d $f $f; mv $f d; done")
                     try account.expectSame()
                 }
