@@ -238,6 +238,8 @@ package struct ClaimTable: ~Copyable {
             claim.state = .granted
             if !pending.isEmpty { pending.remove(claim.number) }
             claim.grantedAfter = lastNumber
+            // A grant tells a presenter's own coordinator where its item is.
+            if let own = claim.request.presenter, let presenter = presenters[own] { tellPendingMove(presenter) }
             effects.append(.granted(claim: claim.number))
             if !claim.blocks.isEmpty { watch(claim.session, now: now) }
             switch claim.request.manner {

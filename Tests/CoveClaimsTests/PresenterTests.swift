@@ -155,12 +155,30 @@ import Testing
         let mover = driver.claim(other, [("a/d", .write(.forMoving)), ("b", .write(.forReplacing))])
         driver.told = []
         driver.act { $0.moved(TableDriver.path("a/d"), to: TableDriver.steps("b"), by: mover, now: 0) }
-        func told(_ presenter: Int) -> [String] {
-            driver.told.filter { $0.presenter == "p\(presenter)" }.map { "\($0.kind) \($0.path) \($0.newPath ?? "")" }
-        }
         #expect(told(above) == ["subitemDidMove a/d b"])
         #expect(told(directory) == ["didMove a/d b"])
         #expect(told(inside) == ["didMove a/d/e/f b/e/f"])
+    }
+
+    private func told(_ presenter: Int) -> [String] {
+        driver.told.filter { $0.presenter == "p\(presenter)" }.map { "\($0.kind) \($0.path) \($0.newPath ?? "")" }
+    }
+
+    @Test func `a presenter whose own claim is granted where its item went hears that it went, and that it came back`() {
+        let (owner, other) = (driver.session(), driver.session())
+        let presenter = driver.present(owner, "f")
+        let holder = driver.claim(other, [("f", .read([]))])
+        for question in [TableDriver.Kind.relinquishToReader, .saveChanges] { driver.reply(presenter, question) }
+        let own = driver.claim(owner, [("f", write)], presenter: presenter)
+        driver.told = []
+        driver.act { _ = $0.left(TableDriver.path("f"), to: TableDriver.steps("f.bak"), now: driver.now) }
+        #expect(told(presenter) == [] && !driver.isGranted(own) && driver.isGranted(holder))
+        driver.release(holder)
+        #expect(driver.isGranted(own) && driver.paths(of: own) == ["f.bak"])
+        driver.act { $0.taken(TableDriver.path("f"), now: driver.now) }
+        #expect(driver.paths(of: own) == ["f"])
+        let moves = told(presenter).filter { $0.hasPrefix("didMove") }
+        #expect(moves == ["didMove f f.bak", "didMove f.bak f"])
     }
 
     @Test func `17. the reacquirer runs first, then the change is told`() {

@@ -147,6 +147,8 @@ extension Document {
             let isBack = shared.vacancy?.name == url
             shared.vacancy?.end.cancel()
             shared.vacancy = nil
+            // An autosave that waited for this goes on as soon as it can: to where the file is now.
+            defer { shared.place(at: url) }
             guard !isBack, former != url, !shared.state.contains(.closed) else { return }
             let end = Task { [weak self, clock] in
                 try? await clock.sleep(for: Self.vacancy)
@@ -154,7 +156,6 @@ extension Document {
             }
             shared.vacancy = (former, end)
         }
-        fileURL = url
     }
 
     private func closeUnlessItReturns() {

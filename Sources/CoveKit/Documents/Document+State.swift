@@ -10,12 +10,7 @@ extension Document {
     /// Where the file is; a symbolic link stays one, and what it points at is the document.
     public internal(set) var fileURL: URL {
         get { shared.withLock { $0.url } }
-        set {
-            shared.withLock { shared in
-                shared.url = newValue
-                shared.package?.url = newValue
-            }
-        }
+        set { shared.withLock { $0.place(at: newValue) } }
     }
 
     /// The last change of the file, or of a file in the package, that this document saw or made.
@@ -100,5 +95,13 @@ extension Document {
         change { state in
             if count > 0, !state.contains(.closed) { state.insert(.inConflict) } else { state.remove(.inConflict) }
         }
+    }
+}
+
+extension Document.Shared {
+    /// The document's file has another URL.
+    mutating func place(at url: URL) {
+        self.url = url
+        package?.url = url
     }
 }
