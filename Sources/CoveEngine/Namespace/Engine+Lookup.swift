@@ -42,6 +42,13 @@ extension Engine {
         return removed
     }
 
+    /// What stat(2) says to a program, whose kernel may walk the path again.
+    public func attributes(of id: ItemID, _ caller: Caller) throws(Errno) -> ItemAttributes {
+        do throws(Errno) { return try attributes(of: id) } catch .stale {
+            throw whenGone(caller.thread, isWalking: isWalking(caller.thread))
+        }
+    }
+
     /// A row's attributes, with the size and dates of unsaved writes.
     func overlay(_ row: ItemRow) -> ItemAttributes {
         guard row.kind == .file, let item = live.find(row.id) else { return row.attributes }

@@ -8,7 +8,7 @@ extension Request {
     consuming func getattr(_ id: ItemID) {
         let engine = begin()
         do throws(Errno) {
-            let attributes = try engine.attributes(of: id)
+            let attributes = try engine.attributes(of: id, caller)
             reply(attributes: attributes)
         } catch {
             fail(error)
