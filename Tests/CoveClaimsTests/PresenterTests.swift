@@ -164,7 +164,8 @@ import Testing
         driver.told.filter { $0.presenter == "p\(presenter)" }.map { "\($0.kind) \($0.path) \($0.newPath ?? "")" }
     }
 
-    @Test func `a presenter whose own claim is granted where its item went hears that it went, and that it came back`() {
+    @Test func `a presenter whose own claim is granted where its item went hears that it went, and that it came back`()
+    {
         let (owner, other) = (driver.session(), driver.session())
         let presenter = driver.present(owner, "f")
         let holder = driver.claim(other, [("f", .read([]))])
