@@ -47,25 +47,25 @@ public final class Engine: Sendable {
     let connected = Gate()
     /// Counts what the provider told: a listing that it overlapped may lack some of it.
     let takenChanges = Atomic<Int>(0)
-    let listings = Mutex<[ItemID: PendingListing]>([:])
-    let kernel = Mutex<(any KernelNotifier)?>(nil)
-    let announcer = Mutex<(any Announcer)?>(nil)
+    let listings = EngineMutex<[ItemID: PendingListing]>(.listings, [:])
+    let kernel = EngineMutex<(any KernelNotifier)?>(.kernel, nil)
+    let announcer = EngineMutex<(any Announcer)?>(.announcer, nil)
     /// Runs what follows a fetch: blocking, and never on Swift's cooperative pool.
     let contentQueue = ThreadPool(threads: 8)
     /// Items whose content files wait for the commit that evicted them to be durable.
-    let evicted = Mutex<Set<ItemID>>([])
+    let evicted = EngineMutex<Set<ItemID>>(.evicted, [])
     /// False once content files must not be swept any more.
-    let sweeping = Mutex(true)
+    let sweeping = EngineMutex(.sweeping, true)
     private let clock = DispatchQueue(label: "cove.clock")
-    private let timer = Mutex<(any DispatchSourceTimer)?>(nil)
-    private let sleepWatch = Mutex(SleepWatch())
-    private let workload = Mutex(Workload())
-    private let syncSlot = Mutex<SyncEngine?>(nil)
+    private let timer = EngineMutex<(any DispatchSourceTimer)?>(.timer, nil)
+    private let sleepWatch = EngineMutex(.sleepWatch, SleepWatch())
+    private let workload = EngineMutex(.workload, Workload())
+    private let syncSlot = EngineMutex<SyncEngine?>(.syncSlot, nil)
     let cacheLimit: Int64
     /// How often something changed here.
     let localChanges = Atomic<Int>(0)
     /// How the kernel reads and writes content files by itself.
-    let passthrough = Mutex(Passthrough())
+    let passthrough = EngineMutex(.passthrough, Passthrough())
     /// Bytes of content on this disk.
     let residentBytes: Atomic<Int64>
     /// Which items are open, in memory that outlives this daemon.

@@ -23,8 +23,8 @@ public final class Pending<Value: Sendable>: Sendable {
         case call(@Sendable (Result<Value, Errno>) -> Void)
     }
 
-    private let state = Mutex<State>(.waiting(nil))
-    private let whenCancelled = Mutex<(@Sendable () -> Void)?>(nil)
+    private let state = EngineMutex<State>(.pendingState, .waiting(nil))
+    private let whenCancelled = EngineMutex<(@Sendable () -> Void)?>(.pendingCancel, nil)
 
     /// A place with nothing in it yet.
     public init() {}

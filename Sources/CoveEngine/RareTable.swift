@@ -1,8 +1,9 @@
+internal import CoveCore
 internal import Synchronization
 
 /// A table that is empty nearly always: then asking it costs one atomic load, and no lock.
 final class RareTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private let table = Mutex<[Key: Value]>([:])
+    private let table = EngineMutex<[Key: Value]>(.rareTable, [:])
     private let count = Atomic<Int>(0)
 
     var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }

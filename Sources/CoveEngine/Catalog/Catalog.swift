@@ -22,18 +22,18 @@ final class Catalog: Sendable {
     let path: String
     private let log: Log
     private let disk: StateDisk
-    private let writer: Mutex<Database>
-    private let readers = Mutex<[Database]>([])
-    private let checkpointer: Mutex<Database>
+    private let writer: EngineMutex<Database>
+    private let readers = EngineMutex<[Database]>(.catalogReaders, [])
+    private let checkpointer: EngineMutex<Database>
     /// The log, which is there as long as the catalog is open, -1 until it is first synced; how many commits are durable.
-    private let logFile = Mutex<(descriptor: Int32, commits: Int)>((-1, 0))
+    private let logFile = EngineMutex<(descriptor: Int32, commits: Int)>(.catalogLogFile, (-1, 0))
     private let checkpointQueue = DispatchQueue(label: "cove.checkpoint")
     private let commits = Atomic<Int>(0)
     /// Hears of what was committed, on the writer's connection, in the order of the commits.
-    let follower = Mutex<CatalogFollower?>(nil)
+    let follower = EngineMutex<CatalogFollower?>(.catalogFollower, nil)
     /// How many transactions were committed.
     var commitCount: Int { commits.load(ordering: .relaxed) }
-    private let afterSync = Mutex<[@Sendable () -> Void]>([])
+    private let afterSync = EngineMutex<[@Sendable () -> Void]>(.catalogAfterSync, [])
 
     /// Opens or makes the catalog and brings its schema up to date.
     init(path: String, disk: StateDisk, log: Log) throws(CatalogOpenError) {
@@ -44,10 +44,10 @@ final class Catalog: Sendable {
         do throws(Errno) {
             let database = try Catalog.connect(path, disk, log)
             outcome = try Schema.migrate(database)
-            writer = Mutex(database)
+            writer = EngineMutex(.catalogWriter, database)
             let other = try Catalog.connect(path, disk, log)
             other.setPatience(milliseconds: Catalog.restartPatience)
-            checkpointer = Mutex(other)
+            checkpointer = EngineMutex(.catalogCheckpointer, other)
         } catch {
             throw error == Errno(EUCLEAN) ? .corrupt("\(error)") : .failed(error)
         }

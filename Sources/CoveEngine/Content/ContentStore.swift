@@ -8,7 +8,7 @@ struct ContentStore: Sendable {
     /// How many names came into a part of the folder, and how many of them are durable; what was there counts as one.
     private final class Part: Sendable {
         let made = Atomic<Int>(1)
-        let durable = Mutex(0)
+        let durable = EngineMutex(.contentDurable, 0)
     }
 
     let directory: String

@@ -28,7 +28,7 @@ public final class HandleLedger: Sendable {
     /// True when an earlier daemon of this mount has written to it.
     let isInherited: Bool
     private nonisolated(unsafe) let header: UnsafeMutablePointer<UInt64>
-    private let state: Mutex<State>
+    private let state: EngineMutex<State>
 
     /// Makes an empty ledger, or takes over the one in a descriptor.
     ///
@@ -53,7 +53,7 @@ public final class HandleLedger: Sendable {
             known.free += Self.records(of: chunk).filter { $0.handles == 0 }
             offset += Int64(Self.chunkBytes)
         }
-        state = Mutex(known)
+        state = EngineMutex(.handleLedger, known)
     }
 
     deinit {

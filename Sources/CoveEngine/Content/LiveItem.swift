@@ -36,11 +36,19 @@ final class LiveItem: Sendable {
     }
 
     let id: ItemID
-    let state = Mutex(State())
+    let state: EngineMutex<State>
     /// The address of its record in the ledger while it is open, 0 otherwise.
     let record = Atomic<UInt>(0)
 
-    init(id: ItemID) { self.id = id }
+    /// An item that was just made has a row that no other thread can read yet.
+    init(id: ItemID, made row: ItemRow? = nil) {
+        self.id = id
+        var first = State()
+        first.row = row
+        // Its journal row is made with it.
+        first.isMarked = row != nil
+        state = EngineMutex(.item, first)
+    }
 
     /// Puts what is not saved where it outlives the daemon; under the item's lock.
     func noteUnsaved(_ state: borrowing State) {
@@ -55,7 +63,8 @@ final class LiveItem: Sendable {
     }
 
     deinit {
-        let descriptor = state.withLock { $0.descriptor }
+        // Nobody else has it any more: the lock is free, whatever this thread holds.
+        let descriptor = state.withLockIfAvailable { $0.descriptor } ?? -1
         if descriptor >= 0 { System.close(descriptor) }
     }
 }

@@ -42,7 +42,7 @@ final class LiveTable: Sendable {
     }
 
     private final class Lock: Sendable {
-        let shard = Mutex(Shard())
+        let shard = EngineMutex(.liveTable, Shard())
     }
 
     private let shards = (0..<16).map { _ in Lock() }
@@ -53,10 +53,8 @@ final class LiveTable: Sendable {
     init(ledger: HandleLedger) {
         self.ledger = ledger
         for record in ledger.records() {
-            lock(for: record.item).shard.withLock { shard in
+            let item = lock(for: record.item).shard.withLock { shard in
                 var slot = shard.slots[record.item] ?? Slot(item: LiveItem(id: record.item))
-                // Whoever writes to it may just have done so.
-                if record.writers > 0 { slot.item.state.withLock { $0.lastWrite = System.monotonic() } }
                 slot.handles += record.handles
                 slot.writers += record.writers
                 slot.lastOpen = record.lastOpen
@@ -66,11 +64,15 @@ final class LiveTable: Sendable {
                 } else if !record.lingers || record.handles > 1 {
                     slot.mode = .normal
                 }
-                let seen = record.seen
-                slot.item.state.withLock { $0.seen = seen }
                 slot.record = record
                 slot.item.record.store(UInt(bitPattern: record.base), ordering: .relaxed)
                 shard.slots[record.item] = slot
+                return slot.item
+            }
+            item.state.withLock { state in
+                // Whoever writes to it may just have done so.
+                if record.writers > 0 { state.lastWrite = System.monotonic() }
+                state.seen = record.seen
             }
             openCount.add(record.handles, ordering: .relaxed)
         }
@@ -94,11 +96,12 @@ final class LiveTable: Sendable {
 
     /// Counts a handle in; `ESTALE` when the item is on its way out.
     ///
-    /// A request that is sent again after the death of a daemon which had counted it is not counted twice.
-    func open(_ id: ItemID, writes: Bool, request: UInt64) throws(Errno) -> LiveItem {
+    /// A request that is sent again after the death of a daemon which had counted it is not counted twice. What is being
+    /// made, in a transaction that has not ended, comes with its row.
+    func open(_ id: ItemID, writes: Bool, request: UInt64, made row: ItemRow? = nil) throws(Errno) -> LiveItem {
         let item: LiveItem? = lock(for: id).shard.withLock { shard in
-            if shard.dropping.contains(id) { return nil }
-            var slot = shard.slots[id] ?? Slot(item: LiveItem(id: id))
+            if shard.dropping.contains(id) || row != nil && shard.slots[id] != nil { return nil }
+            var slot = shard.slots[id] ?? Slot(item: LiveItem(id: id, made: row))
             if request != 0, slot.handles > 0, slot.lastOpen == request { return slot.item }
             slot.handles += 1
             if writes { slot.writers += 1 }

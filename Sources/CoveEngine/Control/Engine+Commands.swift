@@ -347,7 +347,7 @@ extension Engine {
 
 /// A sum of sizes that several tasks add to.
 private final class ByteCount: Sendable {
-    private let bytes = Mutex<Int64>(0)
+    private let bytes = EngineMutex<Int64>(.countedBytes, 0)
 
     /// Adds a size, and returns the sum.
     func add(_ size: Int64) -> Int64 {

@@ -68,7 +68,7 @@ final class Coordination: Sendable {
     }
 
     let limits = Limits()
-    let state: Mutex<State>
+    let state: EngineMutex<State>
     /// True while anybody claims or presents anything: what others look at first.
     let isActive = Atomic(false)
     /// Those who look up what they are about to claim or present.
@@ -78,10 +78,10 @@ final class Coordination: Sendable {
     /// True once another daemon goes on.
     private let isHandedOver = Atomic(false)
     /// What commits have changed, in their order.
-    let events = Mutex<[CatalogEvent]>([])
+    let events = EngineMutex<[CatalogEvent]>(.coordinationEvents, [])
     let hasEvents = Atomic(false)
     /// Settles off every lock, and looks places up under this one's.
-    let settler = Mutex<Settler?>(nil)
+    let settler = EngineMutex<Settler?>(.settler, nil)
     let clock = DispatchQueue(label: "cove.coordination")
     let log: Log
 
@@ -90,7 +90,7 @@ final class Coordination: Sendable {
         // Whoever kept a token of an earlier mount ends nobody's claim of this one by it.
         let first = Int.random(in: 0..<1 << 32)
         let limits = ClaimTable.Limits(presenter: presenterTimeout)
-        state = Mutex(State(table: ClaimTable(limits: limits, after: first)))
+        state = EngineMutex(.coordination, State(table: ClaimTable(limits: limits, after: first)))
         state.withLock { state in
             state.programSession = state.table.beginSession(.isTrusted)
             state.syncSession = state.table.beginSession(.isTrusted)

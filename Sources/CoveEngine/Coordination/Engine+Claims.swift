@@ -156,7 +156,7 @@ extension Engine {
         since count: Int? = nil,
         timeout: TimeSpan? = nil
     ) async throws(ClaimFailure) -> Int {
-        let asked = Mutex<(number: Int?, isCancelled: Bool)>((nil, false))
+        let asked = EngineMutex<(number: Int?, isCancelled: Bool)>(.askedClaim, (nil, false))
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Result<Int, ClaimFailure>, Never>) in
                 let number = coordination.claim(

@@ -154,7 +154,7 @@ final class RemoteClaims: Sendable {
         var retry: (@Sendable () -> Void)?
     }
 
-    private let waiting = Mutex<[[Part]: Waiting]>([:])
+    private let waiting = EngineMutex<[[Part]: Waiting]>(.remoteClaims, [:])
     private let clock = DispatchQueue(label: "cove.coordination.retries")
 
     /// Notes that a claim is to be asked for; false where that was done before.

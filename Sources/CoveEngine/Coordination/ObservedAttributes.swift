@@ -15,7 +15,7 @@ final class ObservedAttributes: Sendable {
     private static let leastPause = TimeSpan.milliseconds(50)
     private static let restPerCost = 20
 
-    private let state = Mutex(State())
+    private let state = EngineMutex(.observedAttributes, State())
 
     /// How long to wait before the next look; nil where one is to come already.
     func schedule() -> TimeSpan? {

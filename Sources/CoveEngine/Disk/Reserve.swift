@@ -14,13 +14,13 @@ final class Reserve: Sendable {
     /// How large it is to be.
     let size: Int64
     private let path: String
-    private let held: Mutex<Int64>
+    private let held: EngineMutex<Int64>
 
     /// Takes over what an earlier daemon left; `size` of nil asks the kernel how much it may hold back.
     init(directory: String, size: Int64?, disk: DiskRoom?) {
         path = directory + "/reserve"
         let blocks = (try? System.lstat(path)).map { Int64($0.st_blocks) } ?? 0
-        held = Mutex(blocks * 512)
+        held = EngineMutex(.reserve, blocks * 512)
         let disk = disk ?? .empty
         // On a small disk it must not be what fills it.
         let limit = min(disk.total / 50, disk.available.saturatingAdd(blocks * 512) / 4)

@@ -29,7 +29,7 @@ final class StateDisk: Sendable {
     let directory: String
     let reserve: Reserve
     private let log: Log
-    private let state = Mutex(State())
+    private let state = EngineMutex(.stateDisk, State())
     /// True while writes and uploads are barred.
     private let isBarred = Atomic<Bool>(false)
     private let isOutOfRoom = Atomic<Bool>(false)

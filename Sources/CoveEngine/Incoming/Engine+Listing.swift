@@ -11,7 +11,7 @@ final class PendingListing: Sendable {
         var work: Task<Void, Never>?
     }
 
-    private let state = Mutex(State())
+    private let state = EngineMutex(.listing, State())
 
     /// One more who waits, and what that one is told when the directory goes away meanwhile.
     func join(whenGone: @escaping @Sendable () -> Errno) -> Pending<Void> {

@@ -93,7 +93,7 @@ final class IncomingTable: Sendable {
     /// What names of incoming items begin with.
     static let prefix = Array(".cove-incoming-".utf8)
 
-    private let slot = Mutex<Announced?>(nil)
+    private let slot = EngineMutex<Announced?>(.announcedSlot, nil)
     private let counter = Atomic<Int>(0)
     private let committed = Atomic<Bool>(false)
 

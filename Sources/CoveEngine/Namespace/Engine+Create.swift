@@ -21,33 +21,28 @@ extension Engine {
         if disk.isFull { throw .noSpace }
         var opened: LiveItem?
         let mayPass = passthrough.withLock { $0.files } != nil
+        var made = try make(
+            .file,
+            parent,
+            name,
+            mode: mode,
+            caller,
+            whenInserted: { row, database throws(Errno) in
+                // Before the commit: nobody knows the item yet, and its first upload must find it open.
+                opened = try live.open(row.id, writes: writes, request: caller.request, made: row)
+                database.whenRolledBack { [live] in _ = live.close(row.id, writes: writes) }
+                if mayPass, writes { try database.setUnsettled(row.id, .none) }
+            }
+        ).attributes
         do throws(Errno) {
-            var made = try make(
-                .file,
-                parent,
-                name,
-                mode: mode,
-                caller,
-                whenInserted: { row, database throws(Errno) in
-                    // Before the commit: nobody knows the item yet, and its first upload must find it open.
-                    let item = try live.open(row.id, writes: writes, request: caller.request)
-                    opened = item
-                    if mayPass, writes { try database.setUnsettled(row.id, .none) }
-                    item.state.withLock { state in
-                        state.row = row
-                        // Its journal row is made with it.
-                        state.isMarked = true
-                    }
-                }
-            ).attributes
             if mayPass, let opened { made.mayChangeUnseen = try beginPassing(opened, flags: flags) }
-            // The kernel asks for the blocks no more before the first flush, and the file may have bytes till then.
-            if !made.mayChangeUnseen { made.blocks = 1 }
-            return made
         } catch {
-            if let opened { _ = live.close(opened.id, writes: writes) }
+            _ = live.close(made.id, writes: writes)
             throw error
         }
+        // The kernel asks for the blocks no more before the first flush, and the file may have bytes till then.
+        if !made.mayChangeUnseen { made.blocks = 1 }
+        return made
     }
 
     /// Decides how a file that was just made is read and written; true when it may be written to unseen.

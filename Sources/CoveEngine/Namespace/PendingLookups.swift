@@ -11,7 +11,7 @@ final class PendingLookups: Sendable {
         let deadline: MonotonicTime
     }
 
-    private let entries = Mutex<[ObjectIdentifier: Entry]>([:])
+    private let entries = EngineMutex<[ObjectIdentifier: Entry]>(.lookups, [:])
 
     /// Watches over a question until it is done, or the monotonic time comes.
     func insert(_ pending: Pending<ItemAttributes?>, _ work: Task<Void, Never>, until deadline: MonotonicTime) {

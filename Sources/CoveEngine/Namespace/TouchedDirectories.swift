@@ -5,7 +5,7 @@ internal import Synchronization
 final class TouchedDirectories: Sendable {
     /// True when an earlier daemon of the mount may have told the kernel any of them.
     private let areAll: Bool
-    private let bits = Mutex<[UInt64]>([])
+    private let bits = EngineMutex<[UInt64]>(.touchedDirectories, [])
 
     /// Higher numbers, which only a damaged catalog has, count as touched.
     private static let highest = 1 << 24

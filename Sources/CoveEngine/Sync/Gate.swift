@@ -8,7 +8,7 @@ final class Gate: Sendable {
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let state = Mutex(State())
+    private let state = EngineMutex(.gate, State())
 
     func open() {
         let waiting = state.withLock { state in

@@ -68,7 +68,7 @@ extension SyncEngine {
 /// The directories that programs opened lately, the latest first.
 final class UsedDirectories: Sendable {
     private static let maximum = 256
-    private let used = Mutex<[ItemID: MonotonicTime]>([:])
+    private let used = EngineMutex<[ItemID: MonotonicTime]>(.usedDirectories, [:])
 
     func note(_ id: ItemID) {
         let now = System.monotonic()

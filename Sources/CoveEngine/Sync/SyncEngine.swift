@@ -42,7 +42,7 @@ actor SyncEngine {
         var strays = Strays()
     }
 
-    nonisolated let shared = Mutex(Shared())
+    nonisolated let shared = EngineMutex(.syncShared, Shared())
     private nonisolated let wakePending = Atomic<Bool>(false)
     private nonisolated let lookPending = Atomic<Bool>(false)
 

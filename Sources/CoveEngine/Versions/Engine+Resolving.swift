@@ -98,7 +98,7 @@ extension Engine {
 
 /// The paths whose conflicts are looked for, one after the other.
 final class ConflictSearch: Sendable {
-    private let state = Mutex<(paths: Set<RemotePath>, isRunning: Bool)>(([], false))
+    private let state = EngineMutex<(paths: Set<RemotePath>, isRunning: Bool)>(.conflictSearch, ([], false))
 
     /// Adds some; true when nobody works on them yet: who asked does.
     func add(_ paths: [RemotePath]) -> Bool {

@@ -27,7 +27,8 @@ extension Mounted {
 
         @Test func `an open waits for a writer, its siblings don't`() async throws {
             try await Self.coordinated { account in
-                let holder = try account.start(Self.holding + "; echo new > F")
+                // In one step: a reader may find any other file empty for a moment.
+                let holder = try account.start(Self.holding + "; echo new > n; mv n F")
                 try waitUntil("it is held") { try account.shell("ls $tmp").contains("held") }
                 let reader = try account.start("cat F")
                 try account.waitForWaiting(1)

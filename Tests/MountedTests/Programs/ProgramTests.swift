@@ -24,6 +24,8 @@ extension Mounted {
                     """,
                     deadline: 120
                 )
+                // What was packed up had been sent, on a slow machine.
+                _ = try account.cove("sync --accept-local-deletions")
                 try account.expectSame()
                 try account.shell(
                     """

@@ -27,7 +27,8 @@ extension Mounted {
                 let count = try account.shell(
                     """
                     sed '/^tar: /,$d; /\\/$/d' $tmp/names | head -n -1 > $tmp/acknowledged
-                    while read -r name; do cmp "$name" "$tmp/tree/$name"; done < $tmp/acknowledged
+                    sums() { tr '\\n' '\\0' < $tmp/acknowledged | xargs -0 sha256sum; }
+                    cmp <(sums) <(cd $tmp/tree; sums)
                     wc -l < $tmp/acknowledged
                     """
                 )

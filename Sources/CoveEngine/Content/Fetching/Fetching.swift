@@ -40,7 +40,7 @@ final class Fetch: Sendable {
     let lastProgress: Atomic<MonotonicTime>
     let received = Atomic<Int64>(0)
     private let ended = Atomic<Bool>(false)
-    private let task = Mutex<Task<Void, Never>?>(nil)
+    private let task = EngineMutex<Task<Void, Never>?>(.fetchTask, nil)
 
     init(range: Range<Int64>, now: MonotonicTime) {
         self.range = range

@@ -78,7 +78,7 @@ final class SiblingFetch: Sendable {
         let count: Int
     }
 
-    private let state = Mutex<[Walk]>([])
+    private let state = EngineMutex<[Walk]>(.siblings, [])
     private let isWatching = Atomic(false)
 
     /// True while an open may be one that was foreseen; cheap.

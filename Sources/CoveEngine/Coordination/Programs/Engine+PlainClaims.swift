@@ -60,7 +60,7 @@ extension Engine {
         request.isOfWriter = use.changedItem.map { live.isWritable($0) } ?? false
         let error: Errno = use.mayWait ? .timedOut : .busy
         let patience = use.mayWait ? configuration.openTimeout : Engine.namePatience
-        let isAtOnce = Mutex(true)
+        let isAtOnce = EngineMutex(.plainClaim, true)
         let number = coordination.claim(request, timeout: patience, entries: items.map(\.0)) {
             [contentQueue, coordination] result in
             let outcome: Result<PlainClaim, Errno> = result.map { PlainClaim(number: $0) }

@@ -28,7 +28,7 @@ final class Truncations: Sendable {
     /// How long the kernel may take to come back.
     private static let patience = TimeSpan.seconds(5)
 
-    private let state = Mutex(State())
+    private let state = EngineMutex(.truncations, State())
     private let count = Atomic<Int>(0)
 
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
