@@ -87,7 +87,7 @@ let package = Package(
         .target(
             name: "CoveKit",
             dependencies: ["CoveCore", "CoveClaims"],
-            exclude: ["README.md", "Examples.md"],
+            exclude: ["README.md"],
             swiftSettings: settings
         ),
         .executableTarget(

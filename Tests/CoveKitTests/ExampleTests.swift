@@ -67,7 +67,7 @@ final class Notepad: FilePresenter {
     }
 }
 
-/// What the library's examples say of it.
+/// What the examples of the library's catalog say of it.
 struct ExampleTests {
     private let folder: Folder
 
@@ -75,15 +75,16 @@ struct ExampleTests {
 
     @Test func `the examples are these, and those of the sample`() throws {
         func words(_ text: String) -> String { text.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
-        let here = URL(fileURLWithPath: #filePath)
-        func source(_ path: String) throws -> String {
-            try text(here.appendingPathComponent("../../../Sources/\(path)").standardizedFileURL)
+        func source(_ path: String) -> URL {
+            URL(fileURLWithPath: #filePath).appendingPathComponent("../../../Sources/\(path)").standardizedFileURL
         }
-        let known = words(try text(here)) + words(try source("Samples/ResolveConflict/Program.swift"))
-        let examples = try source("CoveKit/Examples.md").components(separatedBy: "```swift\n").dropFirst()
-            .compactMap { $0.components(separatedBy: "```").first }
-        #expect(examples.count == 5)
-        for example in examples { #expect(known.contains(words(example)), "\(example)") }
+        let here = try text(URL(fileURLWithPath: #filePath))
+        let known = words(here) + words(try text(source("Samples/ResolveConflict/Program.swift")))
+        for (page, count) in ["Documents": 1, "Coordinators": 2, "Presenters": 1, "Conflicts": 1] {
+            let examples = try swiftExamples(of: source("CoveKit/CoveKit.docc/\(page).md"))
+            #expect(examples.count == count, "\(page)")
+            for example in examples { #expect(known.contains(words(example)), "\(example)") }
+        }
     }
 
     @MainActor @Test func `a package document`() async throws {

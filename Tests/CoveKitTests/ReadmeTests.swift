@@ -3,7 +3,7 @@ import CoveTestSupport
 import Foundation
 import Testing
 
-// The example of the library's README.
+// The example of the catalog's first page.
 @MainActor final class Note: Document, @unchecked Sendable {
     var text = ""
     override func contents(forType type: String) async throws -> FileContents { .file(Data(text.utf8)) }
@@ -24,7 +24,7 @@ import Testing
     try await coordinator.coordinate(writingItemAt: url) { url in try bought.write(to: url) }
 }
 
-/// What the library's README says of it.
+/// What the first page of the library's catalog says of it.
 struct ReadmeTests {
     /// A text whatever its spaces and lines.
     private static func words(_ text: String) -> String {
@@ -33,9 +33,11 @@ struct ReadmeTests {
 
     @Test func `the example is this one, and works`() async throws {
         let here = URL(fileURLWithPath: #filePath)
-        let readme = here.appendingPathComponent("../../../Sources/CoveKit/README.md").standardizedFileURL
-        let example = try #require(try text(readme).split(separator: "```", maxSplits: 2).dropFirst().first)
-        let lines = example.split(separator: "\n").filter { $0 != "swift" && !$0.hasPrefix("import ") }
+        let page = here.appendingPathComponent("../../../Sources/CoveKit/CoveKit.docc/CoveKit.md").standardizedFileURL
+        let examples = try swiftExamples(of: page)
+        #expect(examples.count == 2 && examples.first?.hasPrefix("// swift-tools-version") == true)
+        let example = try #require(examples.last)
+        let lines = example.split(separator: "\n").filter { !$0.hasPrefix("import ") }
         #expect(Self.words(try text(here)).contains(Self.words(lines.joined(separator: "\n"))))
         let folder = try Folder()
         let url = try folder.make("list.txt", "eggs")

@@ -26,6 +26,13 @@ struct Folder {
 /// The text of a file.
 func text(_ url: URL) throws -> String { try String(contentsOf: url, encoding: .utf8) }
 
+/// The fenced Swift code of a page.
+func swiftExamples(of page: URL) throws -> [String] {
+    try text(page).components(separatedBy: "```swift\n").dropFirst().compactMap {
+        $0.components(separatedBy: "```").first
+    }
+}
+
 /// What happened, in its order.
 final class Events: Sendable {
     private let events = Mutex<[String]>([])
