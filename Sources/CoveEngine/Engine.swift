@@ -52,6 +52,8 @@ public final class Engine: Sendable {
     let announcer = EngineMutex<(any Announcer)?>(.announcer, nil)
     /// Runs what follows a fetch: blocking, and never on Swift's cooperative pool.
     let contentQueue = ThreadPool(threads: 8)
+    /// Makes the copies that claims ask for, which may have gigabytes: what follows a fetch does not wait for them.
+    let snapshotQueue = ThreadPool(threads: 2)
     /// Items whose content files wait for the commit that evicted them to be durable.
     let evicted = EngineMutex<Set<ItemID>>(.evicted, [])
     /// False once content files must not be swept any more.

@@ -219,7 +219,7 @@ extension Engine {
             if place.kind == .directory { try await waitForDownload(path) { _ in } }
             let kind = place.kind ?? .file
             let made = await withCheckedContinuation { (done: CheckedContinuation<Result<String, Errno>, Never>) in
-                contentQueue.async { [self] in
+                snapshotQueue.async { [self] in
                     let snapshots = Snapshots(engine: self)
                     done.resume(
                         returning: Result { () throws(Errno) in

@@ -205,7 +205,8 @@ extension Engine {
             state.ranges = RangeSet()
             state.fetching.wantsAll = false
             departing.remove(item.id)
-            kernel.withLock { $0 }?.invalidateAttributes(of: item.id)
+            // Not under the item's lock: where the kernel is far behind, this waits.
+            contentQueue.async { [self] in kernel.withLock { $0 }?.invalidateAttributes(of: item.id) }
         } else if row.residency == .dataless, !state.ranges.isEmpty {
             row.residency = .partial
         }
