@@ -100,8 +100,14 @@ final class LiveTable: Sendable {
     /// made, in a transaction that has not ended, comes with its row.
     func open(_ id: ItemID, writes: Bool, request: UInt64, made row: ItemRow? = nil) throws(Errno) -> LiveItem {
         let item: LiveItem? = lock(for: id).shard.withLock { shard in
-            if shard.dropping.contains(id) || row != nil && shard.slots[id] != nil { return nil }
+            if shard.dropping.contains(id) { return nil }
             var slot = shard.slots[id] ?? Slot(item: LiveItem(id: id, made: row))
+            if let row, let former = shard.slots[id] {
+                // A daemon that died counted it before a commit that never was: nobody has that item open.
+                slot = Slot(item: LiveItem(id: id, made: row), uses: former.uses, record: former.record)
+                slot.item.record.store(former.item.record.load(ordering: .relaxed), ordering: .relaxed)
+                openCount.subtract(former.handles, ordering: .relaxed)
+            }
             if request != 0, slot.handles > 0, slot.lastOpen == request { return slot.item }
             slot.handles += 1
             if writes { slot.writers += 1 }

@@ -15,6 +15,8 @@ final class DAVListing: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
         var resume: (@Sendable () -> Void)?
         var isResting = false
+        /// True once somebody has a part of it.
+        var isTaken = false
 
         mutating func wakeIfReady() -> CheckedContinuation<Void, Never>? {
             guard items.count >= DAVListing.pageSize || end != nil else { return nil }
@@ -29,18 +31,42 @@ final class DAVListing: Sendable {
 
     init(_ provider: WebDAVProvider, _ path: RemotePath) {
         self.path = path
-        let receiver = Receiver(self, provider, path)
-        let asking = Task {
-            let end: Result<Void, ProviderError>
-            do throws(ProviderError) {
-                try await provider.propfind(path, isDirectory: true, depth: 1, MultistatusReader.request, to: receiver)
-                end = .success(())
-            } catch {
-                end = .failure(error)
+        let asking = Task { [receiver = Receiver(self, provider, path)] in
+            var receiver = receiver
+            for attempt in 1... {
+                let end: Result<Void, ProviderError>
+                do throws(ProviderError) {
+                    try await provider.propfind(
+                        path,
+                        isDirectory: true,
+                        depth: 1,
+                        MultistatusReader.request,
+                        to: receiver
+                    )
+                    end = .success(())
+                } catch {
+                    end = .failure(error)
+                }
+                guard let listing = receiver.listing else { return }
+                guard receiver.isUnreadable, attempt < Self.attempts, listing.beginAgain() else {
+                    return listing.finish(end)
+                }
+                receiver = Receiver(listing, provider, path)
             }
-            receiver.listing?.finish(end)
         }
         task.withLock { $0 = asking }
+    }
+
+    /// How often a listing is asked for whose end can't be read: something that it tells of went away meanwhile, for example.
+    private static let attempts = 3
+
+    /// Forgets what came; false when somebody has a part of it.
+    private func beginAgain() -> Bool {
+        state.withLock { state in
+            guard !state.isTaken else { return false }
+            (state.items, state.count, state.hasItself, state.isResting) = ([], 0, false, false)
+            return true
+        }
     }
 
     /// Nobody comes back for the rest.
@@ -63,6 +89,7 @@ final class DAVListing: Sendable {
             state -> (Result<([RemoteItem], Bool), ProviderError>, (@Sendable () -> Void)?) in
             if case .failure(let error) = state.end { return (.failure(error), nil) }
             if state.end != nil, !state.hasItself { return (.failure(.noSuchItem), nil) }
+            state.isTaken = true
             let items = Array(state.items.prefix(Self.pageSize))
             state.items.removeFirst(items.count)
             let resume = state.isResting && state.items.count < Self.pageSize ? state.resume : nil

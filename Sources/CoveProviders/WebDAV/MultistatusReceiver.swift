@@ -4,6 +4,8 @@ internal import CoveCore
 class MultistatusReceiver: BodyReceiver, @unchecked Sendable {
     /// Only the event loop's thread touches these while a transfer goes on.
     private(set) var resources: [DAVResource] = []
+    /// True once what came was no XML, or not all of it: some servers write an error behind a listing that they could not end.
+    private(set) var isUnreadable = false
     private var scanner: XMLScanner?
     private let limit: Int
     private var page: PageLimit
@@ -32,11 +34,15 @@ class MultistatusReceiver: BodyReceiver, @unchecked Sendable {
 
     func receive(_ bytes: UnsafeRawBufferPointer) throws(ProviderError) {
         try page.take(bytes)
-        try scanner?.parse(bytes)
+        do throws(ProviderError) { try scanner?.parse(bytes) } catch {
+            isUnreadable = scanner?.isBroken ?? false
+            throw error
+        }
     }
 
     func finish() throws(ProviderError) {
         do throws(ProviderError) { try scanner?.finish() } catch {
+            isUnreadable = true
             throw .serverUnreachable("its answer broke off")
         }
     }

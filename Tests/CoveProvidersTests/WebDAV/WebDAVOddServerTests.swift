@@ -158,6 +158,31 @@ struct WebDAVOddServerTests {
         #expect(cloud.names() == ["name"] && cloud.bytes("name") == Array("one".utf8))
     }
 
+    @Test(arguments: ["Internal Server Error", nil], [2, 3])
+    func `a listing whose end can't be read is asked for again`(junk: String?, failures: Int) async throws {
+        let cloud = try ScriptedCloud()
+        for name in ["one", "two"] { cloud.put(name, Array(name.utf8)) }
+        let provider = try await provider(cloud)
+        let asked = Atomic(0)
+        cloud.rewrite { request, reply in
+            guard request.method == "PROPFIND", reply.statusLine.contains(" 207 "),
+                asked.add(1, ordering: .relaxed).newValue <= failures
+            else { return }
+            // Something went away while a server listed it: it writes an error behind what it has told, or breaks off.
+            if let junk { reply.rewriteText { $0 + junk } } else { reply.rewriteText { String($0.dropLast(20)) } }
+        }
+        if failures < 3 {
+            #expect(
+                try await provider.everything().map { String(decoding: $0.name, as: UTF8.self) }.sorted() == [
+                    "one", "two",
+                ]
+            )
+        } else {
+            await #expect(throws: ProviderError.self) { try await provider.everything() }
+        }
+        #expect(asked.load(ordering: .relaxed) == 3)
+    }
+
     @Test func `as much of a new file as the old one had is not given, where its tag tells`() async throws {
         let server = try TestServer.rcloneWebDAV()
         let isTorn = Atomic(false)

@@ -23,6 +23,8 @@ final class XMLScanner {
     private var names: [String] = []
     private var texts: [[UInt8]] = []
     private var problem: ProviderError?
+    /// True once what came was no XML.
+    private(set) var isBroken = false
     /// Since the last row.
     private var elements = 0
     private var parsed = 0
@@ -56,6 +58,7 @@ final class XMLScanner {
     private func check(_ status: XML_Status) throws(ProviderError) {
         if let problem { throw problem }
         guard status != XML_STATUS_OK else { return }
+        isBroken = true
         let text = XML_ErrorString(XML_GetErrorCode(parser)).map { String(cString: $0) } ?? "unknown"
         throw .failed("the server sent XML that can't be read: \(text)", nil)
     }
