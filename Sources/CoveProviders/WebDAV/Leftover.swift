@@ -111,11 +111,10 @@ extension WebDAVProvider {
         _ mark: String,
         _ name: [UInt8]
     ) async throws(ProviderError) {
-        let isMeant =
-            resource.isCollection
-            ? try await isEmpty(path) : mark == Leftover.mark(resource.contentVersion)
-        if isMeant {
-            _ = try await send("DELETE", path, isDirectory: resource.isCollection)
+        if resource.isCollection {
+            if try await isEmpty(path) { return try await removeEmpty(path) }
+        } else if mark == Leftover.mark(resource.contentVersion) {
+            _ = try await send("DELETE", path)
             return
         }
         guard let name = FileName(validating: name) else { return }

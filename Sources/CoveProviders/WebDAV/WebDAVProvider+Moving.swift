@@ -248,16 +248,6 @@ extension WebDAVProvider {
     /// DELETE takes all that is in it along: so it is moved aside, where nobody adds to it.
     private func removeDirectory(_ path: RemotePath) async throws(ProviderError) {
         guard try await isEmpty(path) else { throw .directoryNotEmpty }
-        if try server().hidesDotNames {
-            // What can't be seen may be in it: it goes where nothing is deleted.
-            let kept = FileName(unchecked: Array("directory-\(DocumentID.random())".utf8))
-            try await makeTrashFolder()
-            let aside = Self.trashPath.appending(kept)
-            let current = try await look(path)
-            guard current.kind == .directory else { throw .noSuchItem }
-            _ = try await relocate(path, current, to: aside)
-            return try await requireEmpty(aside, movedFrom: path)
-        }
         let aside = path.parent.appending(Leftover.deleting(path, .directory))
         let moved = try await move(path, to: aside, isDirectory: true, overwrite: false)
         guard (200...204).contains(moved.status) else {
@@ -265,8 +255,22 @@ extension WebDAVProvider {
             throw try await refusal(moved, making: aside)
         }
         try await requireEmpty(aside, movedFrom: path)
-        let response = try await send("DELETE", aside, isDirectory: true)
-        guard response.isGone else { throw refusal(response, "\(path)") }
+        try await removeEmpty(aside)
+    }
+
+    /// Ends the deletion of a directory that is hidden and was found to be empty.
+    ///
+    /// Where names with a dot are not listed, what nobody can see may be in it: it goes where nothing is deleted.
+    func removeEmpty(_ aside: RemotePath) async throws(ProviderError) {
+        guard try server().hidesDotNames else {
+            let response = try await send("DELETE", aside, isDirectory: true)
+            guard response.isGone else { throw refusal(response, "\(aside)") }
+            return
+        }
+        try await makeTrashFolder()
+        let kept = FileName(unchecked: Array("directory-\(DocumentID.random())".utf8))
+        let response = try await move(aside, to: Self.trashPath.appending(kept), isDirectory: true, overwrite: false)
+        guard response.head.isSuccess || response.isGone else { throw refusal(response, "\(aside)") }
     }
 
     /// Looks at what was moved aside in order to be deleted: when another device has put something in since it was looked at,

@@ -173,6 +173,40 @@ struct WebDAVPlacingTests {
         #expect(try String(contentsOfFile: late, encoding: .utf8) == "text")
     }
 
+    @Test(arguments: [0, 1, 2], [false, true])
+    func `a directory whose deletion was cut off comes back with what came into it, or goes`(
+        which: Int,
+        isFilled: Bool
+    ) async throws {
+        let source = try Source([Self.apache, Self.rclone, Self.nginx][which])
+        let (port, late) = (source.server.port, "\(source.folder)/directory/late")
+        let front = try ScriptedServer { request in
+            // What was put aside is never heard of again from that device.
+            if request.target.contains("cove-deleting-") { return .hangUp }
+            if request.method == "MOVE", isFilled { try? put("text", late) }
+            return .handOn(port)
+        }
+        let (dying, there) = (try await source.device(through: front.port), try await source.device())
+        let directory = try await dying.makeDirectory("directory")
+        await #expect(throws: ProviderError.self) {
+            try await dying.delete(dying.reference("directory", directory), base: nil)
+        }
+        let hidden = try #require(try source.left().first { $0.contains("cove-deleting-") })
+        let path = RemotePath(unchecked: Array("directory".utf8))
+        let old = Leftover.deleting(path, .directory, since: Int64(time(nil)) - 120).description
+        try FileManager.default.moveItem(
+            atPath: "\(source.folder)/\(hidden)",
+            toPath: "\(source.folder)/\(which == 2 ? String(old.dropFirst()) : old)"
+        )
+        let deadline = System.monotonic() + .seconds(30)
+        let shown = isFilled ? ["directory"] : []
+        while try await there.names() != shown || source.left().contains(where: { $0.contains("cove-deleting-") }) {
+            let left = try source.left()
+            try #require(System.monotonic() < deadline, "\(left)")
+        }
+        if isFilled { #expect(try await there.text("directory/late") == "text") }
+    }
+
     @Test(arguments: [0, 1])
     func `a folder of many items is not listed for each new one`(which: Int) async throws {
         let source = try Source([Self.apache, Self.rclone][which])
