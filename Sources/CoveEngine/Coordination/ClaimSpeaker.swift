@@ -7,7 +7,7 @@ public struct ClaimSpeaker: Sendable {
     let process: Int32
     let session: String?
 
-    /// Names the process that speaks, and the session that it speaks for if that is another one's.
+    /// Names the process that speaks, and the session that it speaks for; nil for any of its own.
     public init(process: Int32, session: String?) {
         self.process = process
         self.session = session
@@ -20,7 +20,7 @@ extension Coordination {
         guard let speaker else { return }
         let isOwn = act { state, _ in
             guard let claim = state.table.claims[claim], let holder = state.holders[claim.session] else { return true }
-            return holder.process == speaker.process || holder.token != nil && holder.token == speaker.session
+            return speaker.session.map { $0 == holder.token } ?? (holder.process == speaker.process)
         }
         if !isOwn { throw ClaimFailure(.accessDenied, "the claim is another session's") }
     }

@@ -325,6 +325,11 @@ final class Coordination: Sendable {
         }
     }
 
+    /// True for a claim that waits for others, not for what presenters answer.
+    func isBehindClaims(_ number: Int) -> Bool {
+        state.withLock { state in state.table.claims[number]?.state == .waiting }
+    }
+
     /// Whoever waited for a claim has gone, or has got enough of it.
     func withdraw(_ number: Int, _ failure: ClaimFailure) {
         act { state, now in

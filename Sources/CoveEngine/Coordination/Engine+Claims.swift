@@ -215,7 +215,12 @@ extension Engine {
             throw ClaimFailure(Errno(EUSERS), "more than \(coordination.limits.intentsPerClaim) intents")
         }
         if asked.purpose?.isEmpty == true { throw ClaimFailure(.invalidArgument, "an empty purpose") }
-        let presenter = asked.presenter.flatMap { Token.number($0, "p") }
+        let presenter = try asked.presenter.map { token throws(ClaimFailure) in
+            guard let number = Token.number(token, "p") else {
+                throw ClaimFailure(.invalidArgument, "no such presenter")
+            }
+            return number
+        }
         var purpose = asked.purpose
         if let presenter {
             guard purpose == nil else { throw ClaimFailure(.invalidArgument, "a presenter has a purpose of its own") }

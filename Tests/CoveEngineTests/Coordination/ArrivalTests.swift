@@ -39,6 +39,35 @@ import Testing
         }
     }
 
+    @Test func `programs outside the process namespace of the daemon wait for the claims of those inside`() async throws
+    {
+        try await blocking {
+            let account = try EngineAccount()
+            let engine = account.engine
+            try account.tree.write("f", text("x"))
+            let file = try account.tree.resolve("f")
+            // So the kernel names whoever has no number there.
+            let outside = Caller(thread: 0, user: 0, group: 0)
+            func waits() throws -> Bool {
+                guard let pending = try engine.plainClaim(.open(file, flags: O_RDONLY), outside) else { return false }
+                let isWaiting = !pending.isDone
+                pending.whenDone { if case .success(let claim) = $0 { engine.end(claim) } }
+                pending.cancel()
+                return isWaiting
+            }
+            for (holder, isInTheWay) in [(getpid(), true), (0, false)] {
+                let session = try engine.beginConnection(process: holder)
+                let intent = CoordinationInterface.Intent(writing: PathParameter(RemotePath(unchecked: text("f"))))
+                let request = CoordinationInterface.ClaimRequest(intents: [intent])
+                let claim = try await engine.claim(request, session: session).claim
+                #expect(try waits() == isInTheWay, "\(holder)")
+                try engine.releaseClaim(claim)
+                engine.endSession(session)
+            }
+            await account.stop()
+        }
+    }
+
     @Test func `a token of another mount is of no claim`() async throws {
         try await blocking {
             let accounts = [try EngineAccount(), try EngineAccount()]

@@ -142,5 +142,41 @@ extension Mounted {
                 }
             }
         }
+
+        @Test func `who opens without blocking waits for a presenter all the same`() async throws {
+            try await Self.presented("presenter-timeout=30,open-timeout=60") { account in
+                let (presenter, log) = try account.startPresenter("F", unsaved: "edited")
+                try account.shell("tar cf $tmp/archive F G")
+                #expect(try account.shell("tar xOf $tmp/archive F") == "edited")
+                try account.shell("truncate -s 3 F; dd if=F of=$tmp/copy iflag=nonblock status=none")
+                #expect(try account.shell("cat $tmp/copy") == "edi")
+                #expect(try log().contains("relinquishToWriter F"))
+                presenter.signal(SIGKILL)
+            }
+        }
+
+        @Test func `nobody is told that a document goes which changes places with another one`() async throws {
+            try await Self.presented("settle=50ms") { account in
+                try account.shell("mkdir A.rtfd B.rtfd; echo a > A.rtfd/a; echo b > B.rtfd/b")
+                try account.settle()
+                let presenters = try ["F", "G", "A.rtfd", "B.rtfd"].map { try account.startPresenter($0) }
+                try account.shell(
+                    """
+                    python3 - <<'END'
+                    import ctypes, os
+                    for one, other in (b"F", b"G"), (b"A.rtfd", b"B.rtfd"):
+                        assert ctypes.CDLL(None).renameat2(-100, one, -100, other, 2) == 0
+                    END
+                    """
+                )
+                #expect(try account.shell("cat F G; ls A.rtfd B.rtfd") == "beside\nold\nA.rtfd:\nb\n\nB.rtfd:\na\n")
+                for (presenter, log) in presenters {
+                    try waitUntil("its presenter knows") { try log().contains { $0.hasPrefix("didChange") } }
+                    #expect(try log().contains { $0.hasPrefix("relinquishToWriter") })
+                    #expect(try log().filter { $0.hasPrefix("accommodate") || $0.hasPrefix("didMove") } == [])
+                    presenter.signal(SIGKILL)
+                }
+            }
+        }
     }
 }

@@ -15,6 +15,27 @@ extension Mounted {
                     print(name, failed.args[0])
             """
 
+        @Test func `a session of one program can't end the claim of another session of it`() async throws {
+            try await mounted { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("echo old > F")
+                let output = try account.python(
+                    Self.trying + """
+
+                        one, other = Session(socket_path), Session(socket_path)
+                        claim = one.claim(("writing", "F"))
+                        call = other.calls.call
+                        trying("release", lambda: call("Release", claim=claim, session=other.token))
+                        trying("still", lambda: other.claim(("writing", "F"), timeout=0))
+                        trying("its program", lambda: call("Release", claim=claim))
+                        intents = [{"kind": "writing", "path": "F", "options": []}]
+                        trying("no presenter", lambda: call("Claim", session=one.token, presenter="none", intents=intents))
+                        """
+                )
+                #expect(output == "release 13\nstill 110\nits program done\nno presenter 22\n")
+            }
+        }
+
         @Test func `a session can release, name and speak for its own alone`() async throws {
             try await mounted { account in
                 try CoordinationScripts.prepare(account)

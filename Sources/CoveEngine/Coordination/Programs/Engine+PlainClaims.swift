@@ -40,8 +40,9 @@ extension Engine {
             pending.fulfill(.success(try outcome.get()))
             return pending
         }
-        guard !isUncoordinated, caller.thread > 0, !isAnnouncer(caller), mayConcern(use) else { return nil }
+        guard !isUncoordinated, !isAnnouncer(caller), mayConcern(use) else { return nil }
         guard let items = try items(of: use), !items.isEmpty, concerns(items) else { return nil }
+        // One outside the daemon's process namespace has no number: it is none of those inside.
         let process = ProcessTree.process(of: caller.thread)
         let above = ProcessTree.ancestors(of: process) + [process]
         let pending = Pending<PlainClaim>()
@@ -74,7 +75,8 @@ extension Engine {
         }
         isAtOnce.withLock { $0 = false }
         guard let number else { return nil }
-        if use.mayNotBlock, !pending.isDone {
+        // Programs like tar open whatever they read so: a question to a presenter is waited for as ever.
+        if use.mayNotBlock, coordination.isBehindClaims(number) {
             coordination.withdraw(number, ClaimFailure(.wouldBlock))
             throw .wouldBlock
         }
@@ -132,15 +134,21 @@ extension Engine {
                 guard let from = try place(parent, name), let to = try place(newParent, newName) else { return nil }
                 // A save that puts a new file in the place of a document changes it; nobody is told that it goes.
                 let isSave = try database.entry(parent, name).map { !$0.isUploaded } ?? false
-                let isFolder = try to.item.flatMap { id throws(Errno) in try database.item(id) }?.kind == .directory
-                let use: CoordinationInterface.WritingOption?
-                if isFolder, to.steps.last?.isPackage == false, isSave || flags & UInt32(RENAME_EXCHANGE) != 0 {
-                    // What was below its name is elsewhere then.
-                    use = .forMoving
-                } else {
-                    use = to.item == nil || isSave ? nil : .forReplacing
+                let isExchange = flags & UInt32(RENAME_EXCHANGE) != 0
+                func isFolder(_ place: CatalogPlace) throws(Errno) -> Bool {
+                    guard let item = place.item, place.steps.last?.isPackage == false else { return false }
+                    return try database.item(item)?.kind == .directory
                 }
-                return [(from, .write(.forMoving)), (to, .write(use))]
+                // Of two that change places each name has another content, and what was below a folder's name is elsewhere.
+                let left: CoordinationInterface.WritingOption? =
+                    if isExchange, try !isFolder(from) { nil } else { .forMoving }
+                let taken: CoordinationInterface.WritingOption? =
+                    if isSave || isExchange, try isFolder(to) {
+                        .forMoving
+                    } else {
+                        to.item == nil || isSave || isExchange ? nil : .forReplacing
+                    }
+                return [(from, .write(left)), (to, .write(taken))]
             }
         }
     }
