@@ -48,6 +48,24 @@ extension ClaimTable {
         return !node.presenters.isEmpty
     }
 
+    /// What is changed under granted claims, and the names that their items or presented ones left a moment ago.
+    package var heldNames: HeldNames {
+        var held = HeldNames()
+        for claim in claims.values where claim.isGranted && claim.isExplicit {
+            for intent in claim.intents + claim.shades.map(\.intent) where intent.use.isWrite {
+                let unit = intent.node.unit
+                held.insert(unit.path, withAllBelow: intent.use.takesAll || unit.isPackage)
+            }
+        }
+        for departure in departures.values {
+            held.insert(
+                RemotePath(departure.steps.map(\.name)),
+                withAllBelow: departure.steps.last?.isPackage == true
+            )
+        }
+        return held
+    }
+
     /// Where the items of a claim are now.
     package func paths(of number: Int) -> [RemotePath] { claims[number]?.intents.map(\.node.path) ?? [] }
 

@@ -21,7 +21,7 @@ public final class Engine: Sendable {
     let counters = Counters()
     let tombstones = Tombstones()
     let departing = Departing()
-    /// Threads that walk a path again because what they opened was just replaced, and until when they are waited for.
+    /// Threads that walk a path again because what they opened was just replaced, and since when.
     let walkers = RareTable<Int32, MonotonicTime>()
     let conflictSearch = ConflictSearch()
     let freshVersions = FreshVersions()

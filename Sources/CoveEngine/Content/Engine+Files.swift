@@ -56,7 +56,7 @@ extension Engine {
             }
         } catch {
             countOut(item, writes: writes)
-            if error == .stale { walkers.insert(System.monotonic() + Self.walkLimit, for: caller.thread) }
+            if error == .stale { noteWalker(caller.thread) }
             throw error
         }
         let isWalking = isWalking(caller.thread)
@@ -68,17 +68,35 @@ extension Engine {
         return pending.map { .later($0) } ?? .now(())
     }
 
-    /// How long a thread that was answered `ESTALE` may need to walk the path again, on a busy machine.
+    /// How long a remote change waits for a thread that was answered `ESTALE` and walks the path again, on a busy machine.
     static let walkLimit = TimeSpan.seconds(1)
 
+    /// How long such a thread is known: the walk may have to ask the source for folders on its way.
+    private var walkMemory: TimeSpan { configuration.stallLimit * 2 }
+
+    /// A thread is about to be answered `ESTALE`.
+    func noteWalker(_ thread: Int32) {
+        forgetWalkers()
+        walkers.insert(System.monotonic(), for: thread)
+    }
+
+    /// Those that have not come back are known no more.
+    private func forgetWalkers() {
+        let oldest = System.monotonic() - walkMemory
+        guard walkers.contains(where: { $1 <= oldest }) else { return }
+        walkers.update { walkers in walkers = walkers.filter { $0.value > oldest } }
+    }
+
     /// True for a thread that was answered `ESTALE` a moment ago, and comes again.
-    func isWalking(_ thread: Int32) -> Bool { walkers.remove(thread).map { $0 > System.monotonic() } ?? false }
+    func isWalking(_ thread: Int32) -> Bool {
+        walkers.remove(thread).map { System.monotonic() - $0 < walkMemory } ?? false
+    }
 
     /// What a thread is told that comes to a directory which is gone: to walk the path again, and the second time that there
     /// is none.
     func whenGone(_ thread: Int32, isWalking: Bool) -> Errno {
         if isWalking || thread <= 0 { return .noSuchEntry }
-        walkers.insert(System.monotonic() + Self.walkLimit, for: thread)
+        noteWalker(thread)
         return .stale
     }
 
@@ -86,14 +104,11 @@ extension Engine {
     ///
     /// Whoever keeps coming does not hold the change up for longer than one walk may take.
     func awaitWalkers() {
+        forgetWalkers()
         let end = System.monotonic() + Self.walkLimit
-        while !walkers.isEmpty {
-            let now = System.monotonic()
-            let isDone = walkers.update { walkers in
-                walkers = walkers.filter { $0.value > now }
-                return walkers.isEmpty
-            }
-            if isDone || now >= end { return }
+        while System.monotonic() < end {
+            let recent = System.monotonic() - Self.walkLimit
+            guard walkers.contains(where: { $1 > recent }) else { return }
             _ = poll(nil, 0, 1)
         }
     }

@@ -34,15 +34,8 @@ extension Engine {
                         throw ClaimFailure(error, path: need.path)
                     }
                 }
-                for need in needs {
-                    for (id, path) in writers(of: need) {
-                        switch policy {
-                        case .wait: await waitForWriters(of: id, path, claim: number)
-                        case .ignore: await flush(path)
-                        case .fail: try await refuseWriters(of: id, path, claim: number)
-                        }
-                    }
-                }
+                // One that rested when it was looked at may write again while another one is waited for.
+                while try await dealWithWriters(needs, policy, claim: number) {}
                 var snapshots: [String] = []
                 for need in needs where need.use.isForUploading {
                     snapshots.append(try await snapshot(need.place, need.path, claim: number))
@@ -61,6 +54,25 @@ extension Engine {
                 coordination.withdraw(number, error)
             }
         }
+    }
+
+    /// Goes once through the programs that have files open for writing; true where one had to be waited for.
+    private func dealWithWriters(
+        _ needs: [Need],
+        _ policy: OpenFilePolicy,
+        claim: Int
+    ) async throws(ClaimFailure) -> Bool {
+        var hasWaited = false
+        for need in needs {
+            for (id, path) in writers(of: need) {
+                switch policy {
+                case .wait: if await waitForWriters(of: id, path, claim: claim) { hasWaited = true }
+                case .ignore: await flush(path)
+                case .fail: try await refuseWriters(of: id, path, claim: claim)
+                }
+            }
+        }
+        return hasWaited
     }
 
     private func settled(_ number: Int, _ needs: [Need]) {
@@ -128,19 +140,24 @@ extension Engine {
         try await waitForDownload(place.path) { _ in }
     }
 
-    /// Waits for programs that write to a file as they like: what they wrote is fetched from the kernel, and then they
-    /// close it or rest.
-    private func waitForWriters(of id: ItemID, _ path: RemotePath, claim: Int) async {
+    /// Waits for programs that write to a file as they like; true where that took time.
+    ///
+    /// What they wrote is fetched from the kernel, and then they close it or rest.
+    private func waitForWriters(of id: ItemID, _ path: RemotePath, claim: Int) async -> Bool {
+        var hasWaited = false
         while live.isWritable(id), let item = live.find(id),
             !coordination.act({ state, _ in state.table.isWrittenByOwnSide(path, of: claim) })
         {
             await flush(path)
             let last = item.state.withLock { max($0.lastWrite, $0.lastWriteOpen) }
             let rest = last + Engine.writeRest - System.monotonic()
-            guard rest > .zero, coordination.act({ state, _ in state.table.claims[claim] != nil }) else { return }
+            guard coordination.act({ state, _ in state.table.claims[claim] != nil }) else { return false }
+            guard rest > .zero else { break }
+            hasWaited = true
             // A close is seen as late as this.
             try? await Task.sleep(for: min(rest, .milliseconds(50)))
         }
+        return hasWaited
     }
 
     /// Fetches what programs wrote to a file from the kernel.

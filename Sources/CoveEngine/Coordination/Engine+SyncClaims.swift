@@ -77,22 +77,27 @@ extension Engine {
         }
     }
 
-    /// True while somebody writes to an item under a claim: what they have done so far is not to be sent.
-    func isClaimedForWriting(_ id: ItemID) -> Bool {
-        guard !isUncoordinated else { return false }
-        return coordination.act { state, _ in
-            guard state.table.isWide || state.watched[id] != nil else { return false }
-            let entries = (try? self.catalog.glance { database throws(Errno) in try database.entries(of: id) }) ?? []
-            let nodes = entries.compactMap { state.table.entries[$0.id] }
-            return nodes.contains { node in
-                let unit = node.unit
-                return (unit === node ? [node] : [node, unit]).contains { node in
-                    node.intents.contains {
-                        $0.claim.isGranted && $0.use.isWrite && $0.claim.request.manner == .explicit
-                    }
-                }
-            }
+    /// What is in the middle of a change by a claim's holder: what they have done so far is not to be sent.
+    var heldNames: HeldNames { isUncoordinated ? HeldNames() : coordination.act { state, _ in state.table.heldNames } }
+
+    /// True while somebody writes to an item under a claim.
+    func isClaimedForWriting(_ id: ItemID) throws(Errno) -> Bool {
+        let held = heldNames
+        guard !held.isEmpty else { return false }
+        return try catalog.glance { database throws(Errno) in
+            for entry in try database.entries(of: id) where try isHeld(entry.place, by: held, database) { return true }
+            return false
         }
+    }
+
+    /// True for a name that is held, or is in what is held.
+    func isHeld(_ place: Place, by held: HeldNames, _ database: Database) throws(Errno) -> Bool {
+        guard !held.isEmpty else { return false }
+        // Whether the name is a package's does not matter to its path.
+        guard let steps = try steps(parent: place.parent, name: place.name, item: ItemID(0), database) else {
+            return false
+        }
+        return held.contains(RemotePath(steps.map(\.name)))
     }
 
     /// Asks the programs that present an item whether its bytes may go; blocks.

@@ -107,7 +107,7 @@ extension Engine {
         of document: DocumentID,
         progress: PushProgress
     ) throws(Errno) -> SnapshotOutcome {
-        if isClaimedForWriting(id) { return .busy(.milliseconds(200)) }
+        if try isClaimedForWriting(id) { return .busy(.milliseconds(200)) }
         let item = live.retain(id)
         var keeps = false
         defer { if !keeps { live.release(id) } }

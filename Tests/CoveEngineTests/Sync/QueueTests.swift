@@ -1,3 +1,4 @@
+import CoveClaims
 import CoveCore
 import CoveProviders
 import CoveTestSupport
@@ -158,7 +159,8 @@ import Testing
                         settled: settled,
                         newSettled: newSettled,
                         holdsDeletions: false,
-                        departed: ([:], [:])
+                        departed: ([:], [:]),
+                        held: HeldNames()
                     )
                     var rows: [QueueRow] = []
                     for stream in [QueueStream.folders, .changes] {

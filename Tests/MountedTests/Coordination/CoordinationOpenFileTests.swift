@@ -44,6 +44,30 @@ extension MountedInCompany {
             }
         }
 
+        @Test func `a claim waits for one that writes again while it waited for another one`() async throws {
+            try await Self.coordinated("settle=100ms") { account in
+                let rested = try account.start(
+                    """
+                    exec 3>> F; until [ $SECONDS -ge 6 ]; do sleep 0.1; done; : > $tmp/rested
+                    until [ -e $tmp/go ]; do sleep 0.01; done
+                    until [ -e $tmp/end ]; do echo part >&3; echo >> $tmp/parts; sleep 0.1; done; echo whole >&3
+                    """
+                )
+                let other = try account.start("exec 4>> G; until [ -e $tmp/close ]; do echo part >&4; sleep 0.1; done")
+                try account.waitForMark("rested")
+                let holder = try account.start("$COVE coordinate --writing F --writing G -- tail -n 1 F")
+                try account.waitForClaim("contents", of: "F")
+                try account.shell("touch $tmp/go")
+                try account.waitForMark("parts")
+                try account.shell("touch $tmp/close")
+                #expect(try other.wait(deadline: 60).status == 0)
+                try waitUntil("it goes on") { try account.shell("cat $tmp/parts").count > 20 }
+                try account.shell("touch $tmp/end")
+                #expect(try holder.wait(deadline: 60).output == "whole\n")
+                #expect(try rested.wait(deadline: 60).status == 0)
+            }
+        }
+
         @Test(arguments: modes)
         func `who opens a file waits for a claim to write to it, and reads what that leaves`(mode: String) async throws
         {

@@ -53,6 +53,65 @@ extension Mounted {
             }
         }
 
+        /// What a claim's holder does in two steps; nothing of the first is to be seen at the source.
+        struct Change: Sendable, CustomTestStringConvertible {
+            let claim: String
+            let first: String
+            let second: String
+            var testDescription: String { "\(claim): \(first)" }
+        }
+
+        @Test(arguments: [
+            Change(claim: "--writing F", first: "mv F F.bak", second: "echo new > F"),
+            Change(claim: "--writing F", first: "rm F", second: "echo new > F"),
+            Change(claim: "--writing F", first: "chmod 600 F; ln F L", second: "echo new > F"),
+            Change(claim: "--writing P.rtfd/y", first: "echo half > P.rtfd/x", second: "echo whole >> P.rtfd/x"),
+            Change(claim: "--writing P.rtfd", first: "rm P.rtfd/x", second: "echo new > P.rtfd/x"),
+            Change(claim: "--writing P.rtfd", first: "mv P.rtfd B.rtfd", second: "cp -a B.rtfd P.rtfd"),
+            Change(claim: "--moving D", first: "echo half > D/x; rm D/y", second: "mv D E"),
+        ])
+        func `nothing that is half done under a claim is sent`(change: Change) async throws {
+            try await Self.coordinated { account in
+                try account.shell("mkdir P.rtfd D; echo old | tee P.rtfd/x P.rtfd/y D/x D/y > /dev/null; echo G > H")
+                try account.settle()
+                let list = "cd $src; find . -type f ! -name G ! -name H ! -path '*/.cove/*' | sort | xargs grep ."
+                let before = try account.shell(list)
+                let script = Self.holding(change.first, change.second)
+                let holder = try account.start(script.replacingOccurrences(of: "--writing F", with: change.claim))
+                try waitUntil("it is held") { try account.shell("ls $tmp").contains("held") }
+                // What comes later is sent, and a deletion after it.
+                try account.shell("echo later > G")
+                try waitUntil("another one is sent") { try account.shell("cat $src/G") == "later\n" }
+                try account.shell("rm H")
+                try waitUntil("a deletion is sent") {
+                    try account.shell("ls $src").split(separator: "\n").contains("H") == false
+                }
+                #expect(try account.shell(list) == before)
+                try account.shell("touch $tmp/go")
+                let end = try holder.wait(deadline: 20)
+                #expect(end.status == 0, "\(end.error)")
+                try account.settle()
+                #expect(try account.shell(list) == account.shell(list.replacingOccurrences(of: "$src", with: "$mnt")))
+            }
+        }
+
+        @Test func `the name of a presented document that makes a backup is kept at the source as well`() async throws {
+            try await Self.coordinated { account in
+                let (presenter, log) = try account.startPresenter("F")
+                try account.shell("mv F F.bak")
+                for name in ["G", "H"] {
+                    try account.shell("echo later > \(name)")
+                    try waitUntil("another one is sent") { try account.shell("cat $src/\(name) || :") == "later\n" }
+                }
+                #expect(try account.shell("cat $src/F; ls $src") == "old\nF\nG\nH\n")
+                try account.shell("echo new > F")
+                try account.settle()
+                #expect(try account.shell("cat $src/F $src/F.bak") == "new\nold\n")
+                try waitUntil("the change is told") { try log().contains("didChange F") }
+                presenter.signal(SIGTERM)
+            }
+        }
+
         @Test func `presenters hear of remote changes, versions and evictions`() async throws {
             try await Self.coordinated { account in
                 let (presenter, log) = try account.startPresenter("F")

@@ -42,7 +42,7 @@ extension Mounted {
                 #expect(waiting.lines.isEmpty && holder.lines == ["holding \(file)"])
                 try gates[1].open(for: holder)
                 let lines = try holder.finish()
-                #expect(lines[1] == "released" && lines[2].hasPrefix("read: "))
+                #expect(lines[1] == "released" && lines[2].hasPrefix("read: "), "\(lines)")
                 #expect(try waiting.finish() == ["wrote \(file)"])
                 try presenter.says("> changed")
                 try gates[0].open(for: presenter)

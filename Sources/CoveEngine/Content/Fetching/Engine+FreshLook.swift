@@ -56,7 +56,7 @@ extension Engine {
             }
             // One that was answered already walks no path again.
             if pending.isDone { return }
-            walkers.insert(System.monotonic() + Self.walkLimit, for: caller.thread)
+            noteWalker(caller.thread)
             guard pending.fulfill(.failure(.stale)) else { return }
             if range != nil { abandonFetches(of: item) }
             countOut(item, writes: writes)

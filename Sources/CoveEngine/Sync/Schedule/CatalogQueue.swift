@@ -1,3 +1,4 @@
+internal import CoveClaims
 internal import CoveCore
 
 /// The queue as the catalog has it.
@@ -12,6 +13,8 @@ struct CatalogQueue: QueueView {
     let holdsDeletions: Bool
     /// Whose document may still be taken over by who takes the name.
     let departed: (entries: [Int64: Place], trash: [Int64: Place])
+    /// What is changed under claims, and names that are kept for who left them.
+    let held: HeldNames
 
     func eachDue(_ stream: QueueStream, at now: Timestamp, _ body: (QueueRow) -> Bool) throws(Errno) {
         func visit(_ key: QueueKey, _ row: Row, _ size: Int64) -> Bool {
@@ -99,7 +102,11 @@ struct CatalogQueue: QueueView {
         guard let entry = try database.entry(id: id), let item = try database.item(entry.item),
             entry.document == document, item.kind.isSynced, !entry.flags.contains(.localOnly)
         else { return .ready(QueueNeeds()) }
-        if let place = departed.entries[id], try isBeingRewritten(place) { return rewritten }
+        if let place = departed.entries[id] {
+            if try isBeingRewritten(place) { return rewritten }
+            if try engine.isHeld(place, by: held, database) { return claimed }
+        }
+        if try engine.isHeld(entry.place, by: held, database) { return claimed }
         if row.stamp > settled, engine.live.isWritable(item.id) {
             return .rest(row.stamp - settled, .openForWriting)
         }
@@ -165,6 +172,7 @@ struct CatalogQueue: QueueView {
             let parent = row.remoteParent
         else { return .ready(QueueNeeds()) }
         if let place = departed.trash[id], try isBeingRewritten(place) { return rewritten }
+        if held.contains(row.path) { return claimed }
         if engine.departing.needs(document) {
             return .rest(.milliseconds(500), .stillRead)
         }
@@ -181,6 +189,8 @@ struct CatalogQueue: QueueView {
     private var rewritten: QueueFinding {
         .rest(.milliseconds(200), .successor)
     }
+
+    private var claimed: QueueFinding { .rest(.milliseconds(200), .openOrClaimed) }
 
     /// True while a file that may take over a departed document's name is being written.
     private func isBeingRewritten(_ place: Place) throws(Errno) -> Bool {

@@ -15,6 +15,7 @@ extension SyncEngine {
         let engine = engine
         let configuration = engine.configuration
         let holdsDeletions = holdsDeletions(now)
+        let held = engine.heldNames
         var next: Timestamp?
         do throws(Errno) {
             let rows = try engine.catalog.read { database throws(Errno) -> [QueueRow] in
@@ -25,7 +26,8 @@ extension SyncEngine {
                     settled: settled(now),
                     newSettled: max(now - configuration.newSettleTime, forced),
                     holdsDeletions: holdsDeletions,
-                    departed: departed(now)
+                    departed: departed(now),
+                    held: held
                 )
                 let rows = try schedule.pick(slots, from: queue, now: now) { document, needs in
                     shared.withLock { $0.claims.begin(document, needs) }
