@@ -4,9 +4,9 @@ package import CoveCore
 struct Departure {
     var number: Int
     var steps: [PathStep]
-    /// The claims that came to the name before, and which of their items it was.
-    var intents: [(claim: Int, index: Int)]
-    var presenters: [Int]
+    /// The claims that came to the name before, or to one in the package; which of their items it was, and where.
+    var intents: [(claim: Int, index: Int, steps: [PathStep])]
+    var presenters: [(number: Int, steps: [PathStep])]
     /// Those of them that hear of the move: all but the mover's own.
     var told: Set<Int>
 }
@@ -40,35 +40,37 @@ extension ClaimTable {
             moved(path, to: target, now: now)
             return false
         }
-        var intents: [(claim: Int, index: Int)] = []
-        for intent in node.intents where intent.use != .write(.forMoving) && intent.use != .write(.forReplacing) {
-            if let index = intent.claim.intents.firstIndex(where: { $0 === intent }) {
-                intents.append((intent.claim.number, index))
+        // What is in a package goes with it, and comes back with it.
+        let nodes = [node] + (node.isPackage ? node.usedBelow : [])
+        var intents: [(claim: Int, index: Int, steps: [PathStep])] = []
+        for node in nodes {
+            for intent in node.intents where intent.use != .write(.forMoving) && intent.use != .write(.forReplacing) {
+                if let index = intent.claim.intents.firstIndex(where: { $0 === intent }) {
+                    intents.append((intent.claim.number, index, node.steps))
+                }
             }
         }
         let own = writer(of: path)?.request.presenter
-        let presenters = node.presenters
-        let told = presenters.filter { $0.number != own }
-        for presenter in told where presenter.pendingMove == nil {
-            presenter.pendingMove = PendingMove(from: path, at: now + Self.moveDelay)
+        let presenters = nodes.flatMap { node in node.presenters.map { (presenter: $0, steps: node.steps) } }
+        let told = presenters.filter { $0.presenter.number != own }
+        for (presenter, steps) in told where presenter.pendingMove == nil {
+            presenter.pendingMove = PendingMove(from: RemotePath(steps.map(\.name)), at: now + Self.moveDelay)
             schedule(.move(presenter.number), at: now + Self.moveDelay)
         }
         let departure = Departure(
             number: nextNumber(),
-            steps: ([node] + node.ancestors).dropLast().reversed().map {
-                PathStep(name: $0.name, isPackage: $0.isPackage)
-            },
+            steps: node.steps,
             intents: intents,
-            presenters: presenters.map(\.number),
-            told: Set(told.map(\.number))
+            presenters: presenters.map { ($0.presenter.number, $0.steps) },
+            told: Set(told.map(\.presenter.number))
         )
         relocate(path, to: target)
         forgetDeparture(from: path, now: now)
         departures[path] = departure
         schedule(.departure(path, departure.number), at: now + Self.vacancy)
-        for (number, index) in intents {
+        for (number, index, steps) in intents {
             guard let claim = claims[number], claim.isGranted, claim.isExplicit else { continue }
-            let shade = ClaimIntent(claim.intents[index].use, of: claim, at: self.node(at: departure.steps))
+            let shade = ClaimIntent(claim.intents[index].use, of: claim, at: self.node(at: steps))
             claim.shades.append(Shade(departure: departure.number, intent: shade))
             place(shade)
         }
@@ -79,7 +81,8 @@ extension ClaimTable {
 
     /// False where who moves it has claimed to do just that, or nobody has to do with it.
     private func isSilentlyLeft(_ node: PathNode, _ path: RemotePath) -> Bool {
-        guard !node.presenters.isEmpty || node.intents.contains(where: \.claim.isExplicit) else {
+        let nodes = [node] + (node.isPackage ? node.usedBelow : [])
+        guard nodes.contains(where: { !$0.presenters.isEmpty || $0.intents.contains(where: \.claim.isExplicit) }) else {
             return false
         }
         return !node.intents.contains { $0.claim.isGranted && $0.use == .write(.forMoving) && $0.claim.isExplicit }
@@ -89,34 +92,42 @@ extension ClaimTable {
     package mutating func taken(_ path: RemotePath, now: MonotonicTime) {
         guard let departure = departures.removeValue(forKey: path) else { return }
         dropShades(of: departure)
-        let node = self.node(at: departure.steps)
-        for (number, index) in departure.intents {
+        for (number, index, steps) in departure.intents {
+            let node = self.node(at: steps)
             guard let intent = claims[number]?.intents[index], intent.node !== node,
                 intent.node.intents.contains(where: { $0 === intent })
-            else { continue }
+            else {
+                prune(node)
+                continue
+            }
             unplace(intent)
             intent.node = node
             place(intent)
+            node.intents.sort { $0.claim.number < $1.claim.number }
         }
-        node.intents.sort { $0.claim.number < $1.claim.number }
-        for number in departure.presenters {
-            guard let presenter = presenters[number], let former = presenter.node, former !== node else { continue }
+        for (number, steps) in departure.presenters {
+            let node = self.node(at: steps)
+            guard let presenter = presenters[number], let former = presenter.node, former !== node else {
+                prune(node)
+                continue
+            }
             let left = former.path
             put(presenter, at: node)
             guard departure.told.contains(number) else { continue }
+            let own = RemotePath(steps.map(\.name))
             if let move = presenter.pendingMove {
-                if move.from == path { presenter.pendingMove = nil }
+                if move.from == own { presenter.pendingMove = nil }
             } else {
-                tell(presenter, .didMove, left, to: path)
+                tell(presenter, .didMove, left, to: own)
             }
         }
-        prune(node)
+        prune(node(at: departure.steps))
         findWaitsAgain(of: pending, now: now)
     }
 
     /// Whoever moved a file says that it is another place it went to.
     package mutating func confirmMove(from path: RemotePath, now: MonotonicTime) {
-        for number in departures[path]?.presenters ?? [] {
+        for (number, _) in departures[path]?.presenters ?? [] {
             if let presenter = presenters[number] { tellPendingMove(presenter) }
         }
         forgetDeparture(from: path, now: now)
@@ -134,7 +145,7 @@ extension ClaimTable {
     @discardableResult
     private mutating func dropShades(of departure: Departure) -> [Claim] {
         var affected: [Claim] = []
-        for (number, _) in departure.intents {
+        for (number, _, _) in departure.intents {
             guard let claim = claims[number] else { continue }
             let dropped = claim.shades.filter { $0.departure == departure.number }
             guard !dropped.isEmpty else { continue }

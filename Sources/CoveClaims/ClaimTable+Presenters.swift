@@ -45,7 +45,7 @@ extension ClaimTable {
         guard let presenter = presenters[number] else { return }
         takeAway(presenter)
         presenter.pendingMove = nil
-        for path in departures.keys { departures[path]?.presenters.removeAll { $0 == number } }
+        for path in departures.keys { departures[path]?.presenters.removeAll { $0.number == number } }
         if let path { put(presenter, at: path) }
         heedPackages(now: now)
     }

@@ -116,6 +116,11 @@ package final class PathNode {
         return found
     }
 
+    /// The names that lead to it, the topmost first.
+    var steps: [PathStep] {
+        ([self] + ancestors).dropLast().reversed().map { PathStep(name: $0.name, isPackage: $0.isPackage) }
+    }
+
     package var path: RemotePath {
         var names: [FileName] = []
         var node = self

@@ -182,6 +182,32 @@ import Testing
         #expect(moves == ["didMove f f.bak", "didMove f.bak f"])
     }
 
+    @Test func `what is claimed and presented in a package that makes a backup keeps its name`() {
+        let (owner, holder, other) = (driver.session(), driver.session(), driver.session())
+        let presenter = driver.present(owner, "p.pkg/2")
+        let claim = driver.claim(holder, [("p.pkg/1", write)])
+        driver.replyAll(presenter)
+        #expect(driver.isGranted(claim))
+        driver.told = []
+        let isKept = driver.act { $0.left(TableDriver.path("p.pkg"), to: TableDriver.steps("q.pkg"), now: driver.now) }
+        #expect(isKept)
+        #expect(driver.paths(of: claim) == ["q.pkg/1"])
+        // The name is kept: who comes to what is made there waits.
+        let reader = driver.claim(other, [("p.pkg/1", .read([.withoutChanges]))])
+        let inside = driver.claim(other, [("p.pkg/3", .read([.withoutChanges]))])
+        #expect(driver.waits(of: reader) == [claim] && driver.waits(of: inside) == [claim])
+        driver.act { $0.taken(TableDriver.path("p.pkg"), now: driver.now) }
+        #expect(driver.paths(of: claim) == ["p.pkg/1"])
+        #expect(told(presenter).filter { $0.hasPrefix("didMove") } == [])
+        let backup = driver.claim(other, [("q.pkg/1", .read([.withoutChanges]))])
+        #expect(driver.waits(of: backup) == [])
+        driver.release(claim)
+        #expect(driver.isGranted(reader) && driver.isGranted(inside))
+        for claim in [reader, inside] { driver.release(claim) }
+        driver.claim(other, [("p.pkg/2", write)])
+        #expect(driver.told.contains { $0.presenter == "p\(presenter)" && $0.path == "p.pkg/2" })
+    }
+
     @Test func `17. the reacquirer runs first, then the change is told`() {
         let (owner, other) = (driver.session(), driver.session())
         let item = driver.present(owner, "d/f")

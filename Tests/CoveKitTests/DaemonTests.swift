@@ -176,6 +176,29 @@ struct DaemonTests {
         }
     }
 
+    @Test func `a claim that is being released while the next daemon comes is released once`() async throws {
+        try await blocking {
+            let fake = try grantAll()
+            let daemon = DaemonAuthority(fake.address)
+            let grant = try daemon.claim(request(fake.location("f")))
+            for claim in [grant.claim, "lost"] { fake.list(Self.status(claim, "granted")) }
+            fake.stop()
+            let begun = Events()
+            let releasing = Task {
+                await FileThreads.run {
+                    begun.add("begun")
+                    return Result { () throws(CoveError) in try daemon.release(grant.claim) }
+                }
+            }
+            try begun.wait(for: "begun")
+            try fake.start()
+            try fake.events.wait(for: "release lost")
+            let result = await releasing.value
+            #expect(throws: Never.self) { try result.get() }
+            #expect(fake.events.all.count { $0 == "release \(grant.claim)" } == 1)
+        }
+    }
+
     @Test func `a grant that was lost ends while others wait for it`() async throws {
         try await blocking {
             let (released, continuation) = AsyncStream.makeStream(of: Void.self)

@@ -32,8 +32,9 @@ final class DaemonAuthority: Authority {
     }
 
     func release(_ claim: String) throws(CoveError) {
-        let isLost = session.forget(claim)
-        if !isLost {
+        // It is this process's until the daemon has ended it, also where the next daemon comes meanwhile.
+        defer { session.forget(claim) }
+        if !session.isLost(claim) {
             do throws(CoveError) {
                 let _: VarlinkNothing = try session.call("Release") { _ in
                     CoordinationInterface.ReleaseRequest(claim: claim)

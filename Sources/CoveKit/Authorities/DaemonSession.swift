@@ -89,8 +89,10 @@ final class DaemonSession: Sendable {
         return reply
     }
 
-    /// Forgets a claim; true when others got it meanwhile.
-    func forget(_ claim: String) -> Bool { state.withLock { $0.claims.removeValue(forKey: claim) } ?? true }
+    /// True when others got a claim meanwhile.
+    func isLost(_ claim: String) -> Bool { state.withLock { $0.claims[claim] } ?? true }
+
+    func forget(_ claim: String) { state.withLock { _ = $0.claims.removeValue(forKey: claim) } }
 
     // MARK: Presenters
 
@@ -249,7 +251,7 @@ final class DaemonSession: Sendable {
     private func begin(_ token: String, isResumed: Bool) {
         // Before this process asks the new daemon for anything.
         let held = isResumed ? heldClaims() : []
-        let (presenters, isFirst) = state.withLock { state in
+        let (presenters, unknown, isFirst) = state.withLock { state in
             state.generation += 1
             state.known = token
             state.token = token
@@ -260,9 +262,10 @@ final class DaemonSession: Sendable {
                 for claim in state.claims.keys { state.claims[claim] = true }
             }
             for key in state.presenters.keys { state.presenters[key]?.token = nil }
-            return (state.presenters.values.map(\.mailbox), state.generation == 1)
+            let unknown = held.filter { state.claims[$0] == nil }
+            return (state.presenters.values.map(\.mailbox), unknown, state.generation == 1)
         }
-        if !held.isEmpty { FileThreads.start { [self] in releaseUnknown(held) } }
+        if !unknown.isEmpty { FileThreads.start { [self] in releaseUnknown(unknown) } }
         guard !presenters.isEmpty else { return }
         FileThreads.start { [self] in
             for mailbox in presenters {

@@ -31,6 +31,25 @@ extension Mounted {
             }
         }
 
+        @Test func `a backup of a package leaves the claim of a file in it at its name`() async throws {
+            try await Self.saving(.sed) { account in
+                try account.shell("mkdir P.rtfd; echo old > P.rtfd/F")
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing P.rtfd/F -- bash -c 'mv P.rtfd P2.rtfd; mkdir P.rtfd; echo half > P.rtfd/F
+                        touch $tmp/held; until [ -e $tmp/end ]; do sleep 0.01; done; echo whole >> P.rtfd/F'
+                    """
+                )
+                try account.waitForMark("held")
+                let reader = try account.start("cat P.rtfd/F")
+                try account.waitForWaiting(1)
+                #expect(try account.shell("cat P2.rtfd/F") == "old\n")
+                try account.shell("touch $tmp/end")
+                #expect(try reader.wait(deadline: 60).output == "half\nwhole\n")
+                #expect(try holder.wait(deadline: 60).status == 0)
+            }
+        }
+
         @Test(arguments: Save.allCases) func `a backup leaves claims and those who wait at the name`(
             save: Save
         ) async throws {
