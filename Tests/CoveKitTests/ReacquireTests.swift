@@ -35,6 +35,19 @@ struct ReacquireTests {
         }
     }
 
+    @Test func `a presenter that is removed while a writer is let in goes on at once`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let presenter = NotingPresenter(file)
+            try await FileCoordinator.addFilePresenter(presenter)
+            let writer = try Held(writing: file).begun()
+            await FileCoordinator.removeFilePresenter(presenter)
+            try presenter.events.wait(for: "reacquired")
+            #expect(presenter.events.all == ["writer", "reacquired"])
+            try writer.end()
+        }
+    }
+
     @Test func `a question that has not come yet when the presenter leaves keeps it from nothing either`() async throws
     {
         try await blocking {
