@@ -48,6 +48,22 @@ struct ReacquireTests {
         }
     }
 
+    @Test func `1-8. presenters have their items again when the batch that was prepared is done`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let presenter = NotingPresenter(file)
+            try await presenter.present {
+                let events = try await FileCoordinator().prepare(forReadingItemsAt: [], writingItemsAt: [file]) {
+                    // Messages to one presenter come in order.
+                    try await FileCoordinator().coordinate(readingItemAt: file) { _ in }
+                    return presenter.events.all
+                }
+                #expect(!events.prefix { $0 != "reader" }.contains("reacquired"))
+                try waitUntil("both have ended") { presenter.events.all.count { $0 == "reacquired" } == 2 }
+            }
+        }
+    }
+
     @Test func `a question that has not come yet when the presenter leaves keeps it from nothing either`() async throws
     {
         try await blocking {
