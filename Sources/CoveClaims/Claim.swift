@@ -96,10 +96,11 @@ package final class Claim {
 
     /// True where it allows its holder to change what is at a path.
     package func writes(at path: RemotePath) -> Bool {
-        intents.contains { intent in
-            let own = intent.node.path
-            return intent.use.isWrite && (own == path || path.isInside(own))
-        }
+        request.manner != .preparing
+            && intents.contains { intent in
+                let own = intent.node.path
+                return intent.use.isWrite && (own == path || path.isInside(own))
+            }
     }
 
     /// True while it waits until a presenter has saved.

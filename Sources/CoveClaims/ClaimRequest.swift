@@ -69,7 +69,7 @@ package enum ClaimManner {
     case explicit
     /// A program that knows nothing of claims: none of these waits for another one.
     case plain
-    /// It only asks presenters, as before many claims, and excludes nobody.
+    /// It only asks presenters, as before many claims, and excludes nobody; they have their items again when it ends.
     case preparing
     /// It only asks presenters whether the item's bytes may go.
     case evicting

@@ -243,8 +243,8 @@ package struct ClaimTable: ~Copyable {
             effects.append(.granted(claim: claim.number))
             if !claim.blocks.isEmpty { watch(claim.session, now: now) }
             switch claim.request.manner {
-            case .explicit, .plain: break
-            case .preparing, .evicting: end(claim, now: now)
+            case .explicit, .plain, .preparing: break
+            case .evicting: end(claim, now: now)
             }
         case .granted, .ended: return
         }

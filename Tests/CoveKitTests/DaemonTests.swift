@@ -54,7 +54,7 @@ struct DaemonTests {
             #expect(sent.intents.map(\.options) == [["forMoving"], ["withoutChanges", "forUploading"]])
             #expect(sent.intents.map(\.path.path) == ["d/f", "g"])
             try daemon.moved(grant.claim, from: fake.location("d/f"), to: fake.location("e"))
-            try daemon.prepare(wanted)
+            _ = try daemon.prepare(wanted)
             try daemon.release(grant.claim)
             #expect(fake.events.all == ["attend -", "claim s1", "moved c7 d/f e", "prepare", "release c7"])
         }

@@ -43,27 +43,73 @@ private func joined(_ urls: [URL]) async throws -> String {
 }
 
 final class Notepad: FilePresenter {
-    let presentedItemURL: URL?
-    private let state = Mutex((text: "", isSaved: true))
-
-    init(_ url: URL) { presentedItemURL = url }
-
-    var text: String { state.withLock { $0.text } }
-
-    func type(_ more: String) { state.withLock { $0 = ($0.text + more, false) } }
-
-    func savePresentedItemChanges() async throws {
-        guard let url = presentedItemURL, !state.withLock({ $0.isSaved }) else { return }
-        // Made for this presenter, it does not wait for the one who asks.
-        try await FileCoordinator(filePresenter: self).coordinate(writingItemAt: url) { url in
-            try self.text.write(to: url, atomically: true, encoding: .utf8)
-        }
-        state.withLock { $0.isSaved = true }
+    private struct State {
+        var url: URL?
+        var text = ""
+        /// How often the text was edited, and how many of these edits the file has.
+        var edits = 0
+        var saved = 0
     }
 
+    private let state: Mutex<State>
+    /// One after the other uses the file.
+    private let file = Mutex(())
+
+    init(_ url: URL) { state = Mutex(State(url: url)) }
+
+    var presentedItemURL: URL? { state.withLock { $0.url } }
+    var text: String { state.withLock { $0.text } }
+
+    func type(_ more: String) {
+        state.withLock {
+            $0.text += more
+            $0.edits += 1
+        }
+    }
+
+    func open() async throws {
+        try await FileCoordinator.addFilePresenter(self)
+        do { try await load() } catch {
+            await FileCoordinator.removeFilePresenter(self)
+            throw error
+        }
+    }
+
+    func close() async throws {
+        try await savePresentedItemChanges()
+        await FileCoordinator.removeFilePresenter(self)
+    }
+
+    func savePresentedItemChanges() async throws {
+        guard let url = presentedItemURL, state.withLock({ $0.saved != $0.edits }) else { return }
+        // Made for this presenter, it does not wait for the one who asks.
+        try await FileCoordinator(filePresenter: self).coordinate(writingItemAt: url) { url in
+            try self.file.withLock { _ in
+                let (text, edits) = self.state.withLock { ($0.text, $0.edits) }
+                try text.write(to: url, atomically: true, encoding: .utf8)
+                // What was typed meanwhile is not in the file.
+                self.state.withLock { $0.saved = edits }
+            }
+        }
+    }
+
+    func presentedItemDidMove(to newURL: URL) async { state.withLock { $0.url = newURL } }
+
     func presentedItemDidChange() async {
-        guard let url = presentedItemURL, let read = try? String(contentsOf: url, encoding: .utf8) else { return }
-        state.withLock { $0 = (read, true) }
+        // The next message comes when this returns, and a claim may wait for the answer to one.
+        Task { try? await load() }
+    }
+
+    private func load() async throws {
+        guard let url = presentedItemURL else { return }
+        try await FileCoordinator(filePresenter: self).coordinate(readingItemAt: url) { url in
+            try self.file.withLock { _ in
+                let edits = self.state.withLock { $0.edits }
+                let read = try String(contentsOf: url, encoding: .utf8)
+                // What was typed and is not saved yet stays; saving it replaces what others wrote.
+                self.state.withLock { if $0.saved == edits, $0.edits == edits { $0.text = read } }
+            }
+        }
     }
 }
 
@@ -103,18 +149,62 @@ struct ExampleTests {
     }
 
     @Test func `a coordinator and a presenter`() async throws {
-        let (old, new, other) = (try folder.make("old", "a"), folder.url("new"), try folder.make("other", "b"))
-        let notepad = Notepad(other)
-        try await FileCoordinator.addFilePresenter(notepad)
-        notepad.type("typed")
-        try await move(old, to: new)
-        #expect(try await joined([new, other]) == "atyped")
-        try await FileCoordinator().coordinate(writingItemAt: other) {
+        try await blocking {
+            let (old, new, other) = (try folder.make("old", "a"), folder.url("new"), try folder.make("other", "b"))
+            let notepad = Notepad(other)
+            try await notepad.open()
+            notepad.type("typed")
+            try await move(old, to: new)
+            #expect(try await joined([new, other]) == "abtyped")
+            try await FileCoordinator().coordinate(writingItemAt: other) {
+                try "theirs".write(to: $0, atomically: true, encoding: .utf8)
+            }
+            try waitUntil("it shows what others wrote") { notepad.text == "theirs" }
+            notepad.type(", mine")
+            try await notepad.close()
+            #expect(try text(other) == "theirs, mine")
+        }
+    }
+
+    @Test func `a presenter of the example follows its file, and saves there`() async throws {
+        try await blocking {
+            let (old, new) = (try folder.make("old", "a"), folder.url("new"))
+            let notepad = Notepad(old)
+            try await notepad.open()
+            try await move(old, to: new)
+            try waitUntil("it has moved") { notepad.presentedItemURL?.lastPathComponent == "new" }
+            notepad.type("b")
+            #expect(try await joined([new]) == "ab")
+            // It has not gone back by the save.
+            notepad.type("c")
+            #expect(try await joined([new]) == "abc" && !FileManager.default.fileExists(atPath: old.path))
+            try await notepad.close()
+        }
+    }
+
+    @Test func `a presenter of the example keeps what was typed when others write`() async throws {
+        let file = try folder.make("f", "a")
+        let notepad = Notepad(file)
+        try await notepad.open()
+        notepad.type("mine")
+        try await FileCoordinator().coordinate(writingItemAt: file) {
             try "theirs".write(to: $0, atomically: true, encoding: .utf8)
         }
-        // Messages to one presenter come in order: this one after the change.
-        try await FileCoordinator().coordinate(readingItemAt: other) { _ in }
-        #expect(notepad.text == "theirs")
-        await FileCoordinator.removeFilePresenter(notepad)
+        // Messages to one presenter come in order: this one, which has it save, after the change.
+        #expect(try await joined([file]) == "amine" && notepad.text == "amine")
+        try await notepad.close()
+    }
+
+    @Test func `a presenter of the example loses nothing that is typed while it saves`() async throws {
+        let file = try folder.make("f", "")
+        let notepad = Notepad(file)
+        try await notepad.open()
+        try await withThrowingTaskGroup { group in
+            group.addTask { for number in 0..<2000 { notepad.type("\(number) ") } }
+            for _ in 0..<2 { group.addTask { for _ in 0..<50 { _ = try await joined([file]) } } }
+            try await group.waitForAll()
+        }
+        try await notepad.close()
+        #expect(try text(file) == (0..<2000).map { "\($0) " }.joined())
     }
 }

@@ -97,8 +97,9 @@ final class FakeDaemon: Sendable {
                 self.note("claim \(request.session ?? "-")") { $0.claims.append(request) }
                 return try await self.grant(request)
             },
-            "Prepare": nothing { (request: Wire.ClaimRequest, daemon) in
-                daemon.note("prepare") { $0.claims.append(request) }
+            "Prepare": VarlinkMethod { [weak self] (request: Wire.ClaimRequest, _) async throws(VarlinkError) in
+                self?.note("prepare") { $0.claims.append(request) }
+                return Wire.PrepareReply(claim: "c0")
             },
             "Release": nothing { (request: Wire.ReleaseRequest, daemon) in daemon.note("release \(request.claim)") },
             "Moved": nothing { (request: Wire.MovedRequest, daemon) in

@@ -35,6 +35,35 @@ struct ReacquireTests {
         }
     }
 
+    @Test func `a presenter that is removed while a writer is let in goes on at once`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let presenter = NotingPresenter(file)
+            try await FileCoordinator.addFilePresenter(presenter)
+            let writer = try Held(writing: file).begun()
+            await FileCoordinator.removeFilePresenter(presenter)
+            try presenter.events.wait(for: "reacquired")
+            #expect(presenter.events.all == ["writer", "reacquired"])
+            try writer.end()
+        }
+    }
+
+    @Test func `1-8. presenters have their items again when the batch that was prepared is done`() async throws {
+        try await blocking {
+            let file = try folder.make("f")
+            let presenter = NotingPresenter(file)
+            try await presenter.present {
+                let events = try await FileCoordinator().prepare(forReadingItemsAt: [], writingItemsAt: [file]) {
+                    // Messages to one presenter come in order.
+                    try await FileCoordinator().coordinate(readingItemAt: file) { _ in }
+                    return presenter.events.all
+                }
+                #expect(!events.prefix { $0 != "reader" }.contains("reacquired"))
+                try waitUntil("both have ended") { presenter.events.all.count { $0 == "reacquired" } == 2 }
+            }
+        }
+    }
+
     @Test func `a question that has not come yet when the presenter leaves keeps it from nothing either`() async throws
     {
         try await blocking {

@@ -76,8 +76,11 @@ extension Engine {
         )
     }
 
-    /// Asks the presenters of items once, and takes no claim.
-    public func prepare(_ asked: CoordinationInterface.ClaimRequest, session: Int) async throws(ClaimFailure) {
+    /// Asks the presenters of items once, and keeps nobody else from these; they have them again when its token is released.
+    public func prepare(
+        _ asked: CoordinationInterface.ClaimRequest,
+        session: Int
+    ) async throws(ClaimFailure) -> String {
         for intent in asked.intents
         where intent.options.contains(CoordinationInterface.ReadingOption.resolvesSymbolicLink.rawValue)
             || intent.options.contains(CoordinationInterface.WritingOption.forReplacing.rawValue)
@@ -87,7 +90,8 @@ extension Engine {
         let count = coordination.beginArrival()
         defer { coordination.endArrival() }
         let (request, places) = try await claimRequest(asked, session: session, manner: .preparing)
-        _ = try await wait(for: request, places, since: count, timeout: asked.timeout.map { .seconds($0) })
+        let number = try await wait(for: request, places, since: count, timeout: asked.timeout.map { .seconds($0) })
+        return Token.claim(number)
     }
 
     /// Ends a claim; throws `ESTALE` when it is gone, and `EACCES` for another one's.

@@ -159,7 +159,7 @@ extension Engine {
             case .waiting: "waiting"
             case .presenters: "presenters"
             case .settling, .ready: "contents"
-            case .granted, .ended: "granted"
+            case .granted, .ended: claim.request.manner == .preparing ? "prepared" : "granted"
             }
         return CoordinationInterface.ClaimStatus(
             claim: Token.claim(claim.number),

@@ -38,7 +38,8 @@ extension Engine {
                 while try await dealWithWriters(needs, policy, claim: number) {}
                 var snapshots: [String] = []
                 for need in needs where need.use.isForUploading {
-                    snapshots.append(try await snapshot(need.place, need.path, claim: number))
+                    let index = snapshots.count
+                    snapshots.append(try await snapshot(need.place, need.path, claim: number, index: index))
                 }
                 let made = snapshots
                 let hasOpenFiles = needs.contains { !writers(of: $0).isEmpty }
@@ -227,7 +228,8 @@ extension Engine {
     private func snapshot(
         _ place: CatalogPlace,
         _ path: RemotePath,
-        claim: Int
+        claim: Int,
+        index: Int
     ) async throws(ClaimFailure) -> String {
         guard let item = place.item, place.kind == .file || place.kind == .directory else {
             throw ClaimFailure(.noSuchEntry, path: path)
@@ -240,7 +242,7 @@ extension Engine {
                     let snapshots = Snapshots(engine: self)
                     done.resume(
                         returning: Result { () throws(Errno) in
-                            try snapshots.make(item, kind: kind, path: path, claim: claim)
+                            try snapshots.make(item, kind: kind, path: path, claim: claim, index: index)
                         }
                     )
                 }

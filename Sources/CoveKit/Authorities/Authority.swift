@@ -10,8 +10,8 @@ protocol Authority: AnyObject, Sendable {
     var name: String { get }
     /// Waits until all intents are granted.
     func claim(_ request: ClaimRequest) throws(CoveError) -> Grant
-    /// Asks the presenters of all intents, once, and takes no claim.
-    func prepare(_ request: ClaimRequest) throws(CoveError)
+    /// Asks the presenters of all intents, once, and keeps nobody from the items; what is released when they may have them again.
+    func prepare(_ request: ClaimRequest) throws(CoveError) -> String
     /// Ends a claim; throws ESTALE when others got it meanwhile.
     func release(_ claim: String) throws(CoveError)
     /// The claims that a coordinator's waiting ones wait for, themselves or through others.

@@ -27,8 +27,8 @@ final class DaemonAuthority: Authority {
         )
     }
 
-    func prepare(_ request: ClaimRequest) throws(CoveError) {
-        let _: VarlinkNothing = try session.call("Prepare", request.cancellation) { wire(request, $0) }
+    func prepare(_ request: ClaimRequest) throws(CoveError) -> String {
+        try session.prepare(request.cancellation) { wire(request, $0) }
     }
 
     func release(_ claim: String) throws(CoveError) {

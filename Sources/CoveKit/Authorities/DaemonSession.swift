@@ -89,6 +89,16 @@ final class DaemonSession: Sendable {
         return reply
     }
 
+    /// Asks presenters; the token of that, as of a claim.
+    func prepare(
+        _ cancellation: Cancellation,
+        _ request: (_ session: String) -> CoordinationInterface.ClaimRequest
+    ) throws(CoveError) -> String {
+        let reply: CoordinationInterface.PrepareReply = try call("Prepare", cancellation, request)
+        state.withLock { $0.claims[reply.claim] = false }
+        return reply.claim
+    }
+
     /// True when others got a claim meanwhile.
     func isLost(_ claim: String) -> Bool { state.withLock { $0.claims[claim] } ?? true }
 

@@ -65,10 +65,15 @@ final class ProcessAuthority: Authority {
         }
     }
 
-    func prepare(_ request: ClaimRequest) throws(CoveError) {
+    func prepare(_ request: ClaimRequest) throws(CoveError) -> String {
         let number = try begin(request, .preparing)
-        defer { giveBack(number) }
-        try wait(for: number, request.cancellation)
+        do throws(CoveError) {
+            try wait(for: number, request.cancellation)
+            return Self.name(number)
+        } catch {
+            giveBack(number)
+            throw error
+        }
     }
 
     /// Asks the table; what becomes of it comes to `outcomes`.

@@ -123,7 +123,8 @@ extension FileCoordinator {
     ) async throws -> Value {
         let intents = Self.intents(readingURLs, readingOptions, writingURLs, writingOptions)
         return try await onFileThread { [self] cancellation in
-            try prepare(intents, timeout: timeout, cancellation)
+            let prepared = try prepare(intents, timeout: timeout, cancellation)
+            defer { release(prepared) }
             return try await accessor()
         }
     }
@@ -218,7 +219,7 @@ extension FileCoordinator {
         return try perform([first, second], timeout: timeout) { try accessor(first.url, second.url) }
     }
 
-    /// Asks the presenters of many items once, then runs the accessor.
+    /// Asks the presenters of many items once, then runs the accessor; presenters have their items again when it is done.
     ///
     /// Blocks.
     @available(*, noasync)
@@ -230,7 +231,9 @@ extension FileCoordinator {
         timeout: Duration? = nil,
         byAccessor accessor: () throws -> Value
     ) throws -> Value {
-        try prepare(Self.intents(readingURLs, readingOptions, writingURLs, writingOptions), timeout: timeout)
+        let intents = Self.intents(readingURLs, readingOptions, writingURLs, writingOptions)
+        let prepared = try prepare(intents, timeout: timeout)
+        defer { release(prepared) }
         return try accessor()
     }
 

@@ -160,6 +160,9 @@ public final class FileCoordinator: Sendable {
         }
     }
 
+    /// Presenters that were asked, and have their items again when that is released.
+    typealias Prepared = [(authority: any Authority, claim: String)]
+
     /// Asks presenters without a claim.
     ///
     /// Blocks.
@@ -167,7 +170,7 @@ public final class FileCoordinator: Sendable {
         _ intents: [FileAccessIntent],
         timeout: Duration?,
         _ cancellation: Cancellation = Cancellation()
-    ) throws(CoveError) {
+    ) throws(CoveError) -> Prepared {
         for intent in intents {
             let isAllowed =
                 switch intent.purpose {
@@ -177,13 +180,28 @@ public final class FileCoordinator: Sendable {
             guard isAllowed else { throw CoveError(.invalidArgument, "can't be prepared for so", url: intent.url) }
         }
         let deadline = Self.deadline(timeout)
-        try whileWaiting(cancellation) { () throws(CoveError) in
-            for (authority, request, _) in try requests(intents, cancellation) {
-                var request = request
-                request.timeout = deadline.map { max(.zero, $0 - .now) }
-                try authority.prepare(request)
+        var prepared: Prepared = []
+        do throws(CoveError) {
+            try whileWaiting(cancellation) { () throws(CoveError) in
+                for (authority, request, _) in try requests(intents, cancellation) {
+                    var request = request
+                    request.timeout = deadline.map { max(.zero, $0 - .now) }
+                    prepared.append((authority, try authority.prepare(request)))
+                }
             }
+        } catch {
+            release(prepared)
+            throw error
         }
+        return prepared
+    }
+
+    /// Presenters have their items again.
+    ///
+    /// Blocks.
+    func release(_ prepared: Prepared) {
+        // A daemon that has gone keeps nothing.
+        for (authority, claim) in prepared { try? authority.release(claim) }
     }
 
     private func requests(

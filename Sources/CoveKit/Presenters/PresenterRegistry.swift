@@ -43,6 +43,7 @@ enum PresenterRegistry {
     static func remove(_ presenter: any FilePresenter) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: ObjectIdentifier(presenter)) }) else { return }
         entry.authority?.remove(entry.mailbox)
+        entry.mailbox.reacquire()
     }
 
     /// What is presented: at a symbolic link that is what it points at.

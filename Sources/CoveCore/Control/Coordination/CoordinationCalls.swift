@@ -81,6 +81,14 @@ extension CoordinationInterface {
         }
     }
 
+    /// What `Prepare` replies.
+    public struct PrepareReply: Codable, Sendable {
+        /// What is released when the batch is done.
+        public var claim: String
+        /// Makes a reply.
+        public init(claim: String) { self.claim = claim }
+    }
+
     /// What `Moved` takes.
     public struct MovedRequest: Codable, Sendable {
         /// The mover's claim.

@@ -131,8 +131,9 @@ public enum CoordinationInterface {
         # Waiting and later claims of a coordinator fail with ECANCELED; granted ones stay.
         method Cancel(session: string, coordinator: string) -> ()
 
-        # Asks the presenters of all intents once, as before many claims, and takes none. A caller that closes the
-        # connection, or a timeout in seconds, ends the wait.
+        # Asks the presenters of all intents once, as before many claims, and keeps nobody else from the items. They have them
+        # again when the reply's claim, which is good for nothing else, is released. A caller that closes the connection, or a
+        # timeout in seconds, ends the wait.
         method Prepare(
           session: string,
           coordinator: ?string,
@@ -140,7 +141,7 @@ public enum CoordinationInterface {
           presenter: ?string,
           intents: []Intent,
           timeout: ?float
-        ) -> ()
+        ) -> (claim: string)
 
         # Says that the session presents an item; one without a path may get one by MovePresenter. messages are the kinds it
         # implements, observes the attributes it wants didChangeAttributes of. All claims with this presenter have its purpose.

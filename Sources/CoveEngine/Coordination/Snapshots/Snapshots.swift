@@ -22,9 +22,11 @@ struct Snapshots {
         return kept
     }
 
-    /// Makes a snapshot; its absolute path.
-    func make(_ item: ItemID, kind: ItemKind, path: RemotePath, claim: Int) throws(Errno) -> String {
-        let place = "\(folder)/\(claim)-\(item)"
+    /// Makes the snapshot of a claim's item of that index; its absolute path.
+    ///
+    /// A claim may name one item twice, by one name or by two.
+    func make(_ item: ItemID, kind: ItemKind, path: RemotePath, claim: Int, index: Int) throws(Errno) -> String {
+        let place = "\(folder)/\(claim)-\(index)"
         try System.makeDirectories(place)
         let name = String(decoding: path.name?.bytes ?? Array("root".utf8), as: UTF8.self)
         // As long as it may be, whatever became longer.

@@ -53,13 +53,15 @@ enum CoordinationService {
                     return VarlinkNothing()
                 },
                 "Prepare": VarlinkMethod(lasts: true) {
-                    (request: Interface.ClaimRequest, _) async throws(VarlinkError) in
+                    (request: Interface.ClaimRequest, invocation) async throws(VarlinkError) in
                     try checkLengths(request)
                     let session = try session(engine, request.session ?? "")
-                    try await failing { () async throws(ClaimFailure) in
+                    let claim = try await failing { () async throws(ClaimFailure) in
                         try await engine.prepare(request, session: session)
                     }
-                    return VarlinkNothing()
+                    // Nobody else will end it.
+                    invocation.scope.whenUnread { try? engine.releaseClaim(claim) }
+                    return Interface.PrepareReply(claim: claim)
                 },
                 "List": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
                     try await list(engine, invocation)
