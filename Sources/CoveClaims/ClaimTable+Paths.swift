@@ -49,19 +49,29 @@ extension ClaimTable {
     }
 
     /// What is changed under granted claims, and the names that their items or presented ones left a moment ago.
+    ///
+    /// What comes from the source is claimed too while it is shown, but nothing of that is to be sent.
     package var heldNames: HeldNames {
-        var held = HeldNames()
-        for claim in claims.values where claim.isGranted && claim.isExplicit {
-            for intent in claim.intents + claim.shades.map(\.intent) where intent.use.isWrite {
-                let unit = intent.node.unit
-                held.insert(unit.path, withAllBelow: intent.use.takesAll || unit.isPackage)
-            }
-        }
+        var held = heldNames { !$0.request.isFromSource }
         for departure in departures.values {
             held.insert(
                 RemotePath(departure.steps.map(\.name)),
                 withAllBelow: departure.steps.last?.isPackage == true
             )
+        }
+        return held
+    }
+
+    /// What is changed under the claims of some sessions.
+    package func heldNames(of sessions: [Int]) -> HeldNames { heldNames { sessions.contains($0.session) } }
+
+    private func heldNames(where isWanted: (Claim) -> Bool) -> HeldNames {
+        var held = HeldNames()
+        for claim in claims.values where claim.isGranted && claim.isExplicit && isWanted(claim) {
+            for intent in claim.intents + claim.shades.map(\.intent) where intent.use.isWrite {
+                let unit = intent.node.unit
+                held.insert(unit.path, withAllBelow: intent.use.takesAll || unit.isPackage)
+            }
         }
         return held
     }

@@ -208,6 +208,21 @@ import Testing
         #expect(driver.told.contains { $0.presenter == "p\(presenter)" && $0.path == "p.pkg/2" })
     }
 
+    @Test func `what is changed under claims is held, but not what comes from the source`() {
+        let (owner, source) = (driver.session(), driver.session(.isTrusted))
+        func held(_ path: String) -> Bool { driver.table.heldNames.contains(TableDriver.path(path)) }
+        let claims = [
+            driver.claim(owner, [("f", write)]), driver.claim(owner, [("d", .write(.forMoving))]),
+            driver.claim(owner, [("p.pkg/1", write)]), driver.claim(owner, [("r", .read([.withoutChanges]))]),
+            driver.claim(source, [("s", .write(.forMoving))], isFromSource: true),
+        ]
+        #expect(claims.allSatisfy { driver.isGranted($0) })
+        for path in ["f", "d", "d/e/f", "p.pkg", "p.pkg/1", "p.pkg/2"] { #expect(held(path), "\(path)") }
+        for path in ["r", "s", "s/f", "f/x", "e", "q.pkg"] { #expect(!held(path), "\(path)") }
+        for claim in claims { driver.release(claim) }
+        #expect(driver.table.heldNames.isEmpty)
+    }
+
     @Test func `17. the reacquirer runs first, then the change is told`() {
         let (owner, other) = (driver.session(), driver.session())
         let item = driver.present(owner, "d/f")

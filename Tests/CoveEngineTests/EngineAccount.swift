@@ -41,10 +41,13 @@ final class EngineAccount: AccountUnderTest {
     private static func start(
         _ state: String,
         _ source: String,
+        isOffline: Bool = false,
         _ configure: (inout EngineConfiguration) -> Void
     ) throws -> (Engine, SimulatedLink) {
         let configuration = EngineConfiguration.ofTest("dir://\(source)", state: state, configure)
         let link = SimulatedLink(base: FolderProvider(root: source), latency: .zero, bandwidth: nil, stall: nil)
+        // Before the engine can connect.
+        link.setOffline(isOffline)
         let level: Log.Level = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] == nil ? .error : .debug
         let log = Log(path: nil, echoToStandardError: level == .debug, minimum: level)
         let engine = try Engine(configuration: configuration, provider: link, log: log)
@@ -137,8 +140,7 @@ final class EngineAccount: AccountUnderTest {
         try change(kept)
         crashed.append(engine)
         state = kept
-        (engine, link) = try EngineAccount.start(state, source, configure)
-        link.setOffline(isOffline)
+        (engine, link) = try EngineAccount.start(state, source, isOffline: isOffline, configure)
         tree = EngineTree(engine)
     }
 

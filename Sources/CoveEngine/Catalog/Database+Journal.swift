@@ -134,6 +134,15 @@ extension Database {
         ) ?? false
     }
 
+    /// The entries that wait to be sent.
+    func waitingEntries() throws(Errno) -> [EntryRow] {
+        var found: [EntryRow] = []
+        for id in try all("SELECT entry FROM journal WHERE held < 2", read: { $0.int(0) }) {
+            if let entry = try entry(id: id) { found.append(entry) }
+        }
+        return found
+    }
+
     /// True when the last attempt at something went wrong.
     func hasFailures() throws(Errno) -> Bool {
         try first(

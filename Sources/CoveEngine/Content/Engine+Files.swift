@@ -71,8 +71,9 @@ extension Engine {
     /// How long a remote change waits for a thread that was answered `ESTALE` and walks the path again, on a busy machine.
     static let walkLimit = TimeSpan.seconds(1)
 
-    /// How long such a thread is known: the walk may have to ask the source for folders on its way.
-    private var walkMemory: TimeSpan { configuration.stallLimit * 2 }
+    /// How long such a thread is known, from when it was answered last: longer than the walk takes on any machine, but short,
+    /// lest what it comes to later counts as the same walk.
+    static let walkMemory = TimeSpan.seconds(5)
 
     /// A thread is about to be answered `ESTALE`.
     func noteWalker(_ thread: Int32) {
@@ -82,14 +83,23 @@ extension Engine {
 
     /// Those that have not come back are known no more.
     private func forgetWalkers() {
-        let oldest = System.monotonic() - walkMemory
+        let oldest = System.monotonic() - Self.walkMemory
         guard walkers.contains(where: { $1 <= oldest }) else { return }
         walkers.update { walkers in walkers = walkers.filter { $0.value > oldest } }
     }
 
     /// True for a thread that was answered `ESTALE` a moment ago, and comes again.
     func isWalking(_ thread: Int32) -> Bool {
-        walkers.remove(thread).map { System.monotonic() - $0 < walkMemory } ?? false
+        walkers.remove(thread).map { System.monotonic() - $0 < Self.walkMemory } ?? false
+    }
+
+    /// A walk had to ask the source on its way: that time does not count.
+    func prolongWalk(_ thread: Int32, since start: MonotonicTime) {
+        guard !walkers.isEmpty else { return }
+        walkers.update { walkers in
+            guard let told = walkers[thread], start - told < Self.walkMemory else { return }
+            walkers[thread] = System.monotonic()
+        }
     }
 
     /// What a thread is told that comes to a directory which is gone: to walk the path again, and the second time that there

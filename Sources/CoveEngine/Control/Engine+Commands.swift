@@ -124,8 +124,13 @@ extension Engine {
 
     /// Waits until all is sent and fetched that can be, something waits for a person, or time is up.
     ///
-    /// What has failed is told at the end, and keeps nothing else from being waited for.
-    public func waitUntilSettled(_ path: RemotePath?, timeout: TimeSpan?) async -> SyncReport {
+    /// What has failed is told at the end, and keeps nothing else from being waited for; nor is what the process that asks, or
+    /// one above it, claims itself.
+    public func waitUntilSettled(
+        _ path: RemotePath?,
+        timeout: TimeSpan?,
+        for process: Int32? = nil
+    ) async -> SyncReport {
         let deadline = timeout.map { System.monotonic() + $0 } ?? .distantFuture
         while true {
             let status = accountStatus()
@@ -137,10 +142,15 @@ extension Engine {
             let isWaiting = status.state == "waiting-for-approval" && !isBusy
             let isStuck = isWaiting || status.state == "paused" || isOffline || status.standstill != nil
             let hasFailed = !isBusy && remaining > 0 && !canSendMore() && hasFailures()
-            if isSettled || isStuck || hasFailed || System.monotonic() >= deadline {
+            let isHeld = process.map { remaining > 0 && !isBusy && ((try? isAllHeld(by: $0)) ?? false) } ?? false
+            if isSettled || isStuck || hasFailed || isHeld || System.monotonic() >= deadline {
                 var errors = status.errors.filter { $0.retryInSeconds != nil }
                 if let reason = status.reason {
                     errors.append(ItemError(path: "/", message: reason, retryInSeconds: nil))
+                }
+                if isHeld {
+                    let message = "what waits is claimed by the program that asks: it is sent when the claim ends"
+                    errors.append(ItemError(path: "/", message: message, retryInSeconds: nil))
                 }
                 if let still = status.standstill, !errors.contains(where: { $0.path == still.path }) {
                     errors.append(ItemError(path: still.path, message: still.reason, retryInSeconds: nil))

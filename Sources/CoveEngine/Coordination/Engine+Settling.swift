@@ -28,6 +28,7 @@ extension Engine {
         if isReady { return settled(number, needs) }
         let policy = coordination.act { state, _ in state.table.claims[number]?.request.openFiles ?? .wait }
         Task { [self] in
+            var snapshots: [String] = []
             do throws(ClaimFailure) {
                 for need in needs where need.use.needsContents {
                     do throws(Errno) { try await fetch(need.place) } catch {
@@ -36,7 +37,6 @@ extension Engine {
                 }
                 // One that rested when it was looked at may write again while another one is waited for.
                 while try await dealWithWriters(needs, policy, claim: number) {}
-                var snapshots: [String] = []
                 for need in needs where need.use.isForUploading {
                     let index = snapshots.count
                     snapshots.append(try await snapshot(need.place, need.path, claim: number, index: index))
@@ -52,6 +52,7 @@ extension Engine {
                 if !isWanted { for path in made { Snapshots.remove(path) } }
                 settled(number, needs)
             } catch {
+                for path in snapshots { Snapshots.remove(path) }
                 coordination.withdraw(number, error)
             }
         }

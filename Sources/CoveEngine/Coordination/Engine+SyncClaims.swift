@@ -90,6 +90,22 @@ extension Engine {
         }
     }
 
+    /// True where all that waits to be sent waits for the end of claims that a process holds, or one that it runs below: who
+    /// asks for it to be sent would wait for itself.
+    func isAllHeld(by process: Int32) throws(Errno) -> Bool {
+        guard !isUncoordinated else { return false }
+        let held = coordination.act { [coordination] state, _ in
+            state.table.heldNames(of: coordination.sessions(above: process, state, itself: true))
+        }
+        guard !held.isEmpty else { return false }
+        return try catalog.read { database throws(Errno) in
+            for entry in try database.waitingEntries() where try !isHeld(entry.place, by: held, database) {
+                return false
+            }
+            return try database.trash(pending: true).allSatisfy { held.contains($0.path) }
+        }
+    }
+
     /// True for a name that is held, or is in what is held.
     func isHeld(_ place: Place, by held: HeldNames, _ database: Database) throws(Errno) -> Bool {
         guard !held.isEmpty else { return false }

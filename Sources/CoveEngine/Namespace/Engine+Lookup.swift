@@ -44,7 +44,12 @@ extension Engine {
 
     /// What stat(2) says to a program, whose kernel may walk the path again.
     public func attributes(of id: ItemID, _ caller: Caller) throws(Errno) -> ItemAttributes {
-        do throws(Errno) { return try attributes(of: id) } catch .stale {
+        do throws(Errno) {
+            let found = try attributes(of: id)
+            // stat(2) has come to its end: what the thread comes to next is another walk.
+            walkers.remove(caller.thread)
+            return found
+        } catch .stale {
             throw whenGone(caller.thread, isWalking: isWalking(caller.thread))
         }
     }
@@ -92,11 +97,13 @@ extension Engine {
     /// The provider's answer for one name, or `EHOSTUNREACH`, `ETIMEDOUT` within the stall limit.
     private func lookUpRemotely(_ parent: ItemID, _ name: [UInt8], _ thread: Int32) -> Pending<ItemAttributes?> {
         let pending = Pending<ItemAttributes?>()
+        let start = System.monotonic()
         let work = Task { [self] in
             await connected.pass()
             var result: Result<ItemAttributes?, Errno>
             repeat { result = await askForName(parent, name) } while result == .failure(.wouldBlock)
             if result == .failure(.stale) { result = .failure(whenGone(thread, isWalking: isWalking(thread))) }
+            prolongWalk(thread, since: start)
             pending.fulfill(result)
             lookups.remove(pending)
         }

@@ -31,6 +31,7 @@ import Testing
             // Nor for ever when others keep coming.
             account.engine.walkers.insert(.distantFuture, for: 1)
             account.engine.awaitWalkers()
+            #expect(!account.engine.walkers.isEmpty)
             await account.stop()
         }
     }

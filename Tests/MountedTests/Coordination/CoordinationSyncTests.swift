@@ -95,6 +95,24 @@ extension Mounted {
             }
         }
 
+        @Test(arguments: ["mv F F.bak", "echo half > F", "rm F"])
+        func `who waits under its own claim until all is sent is told, and does not wait for itself`(
+            change: String
+        ) async throws {
+            try await Self.coordinated { account in
+                let command = """
+                    $COVE coordinate --writing F -- sh -c '\(change); echo later > G
+                        timeout 60 $COVE sync --wait $mnt && echo done || echo failed $?'
+                    """
+                let result = try account.start(command).wait(deadline: 90)
+                #expect(result.output.hasSuffix("failed 1\n"), "\(result)")
+                #expect(result.error.contains("it is sent when the claim ends"), "\(result)")
+                #expect(try account.shell("cat $src/G") == "later\n")
+                try account.settle()
+                try account.expectSame()
+            }
+        }
+
         @Test func `the name of a presented document that makes a backup is kept at the source as well`() async throws {
             try await Self.coordinated { account in
                 let (presenter, log) = try account.startPresenter("F")

@@ -127,7 +127,7 @@ enum AccountService {
                 try? await Task.sleep(for: .milliseconds(200))
             }
         }
-        let report = await engine.waitUntilSettled(path, timeout: timeout)
+        let report = await engine.waitUntilSettled(path, timeout: timeout, for: invocation.peer.process)
         watch.cancel()
         await watch.value
         return AccountInterface.SyncReply(report: report)
