@@ -94,8 +94,9 @@ extension Engine {
     /// asks for it to be sent would wait for itself.
     func isAllHeld(by process: Int32) throws(Errno) -> Bool {
         guard !isUncoordinated else { return false }
+        let above = ProcessTree.ancestors(of: process) + [process]
         let held = coordination.act { [coordination] state, _ in
-            state.table.heldNames(of: coordination.sessions(above: process, state, itself: true))
+            state.table.heldNames(of: coordination.sessions(of: above, state))
         }
         guard !held.isEmpty else { return false }
         return try catalog.read { database throws(Errno) in
