@@ -35,6 +35,8 @@ struct QueueScene: @unchecked Sendable {
                 $0.settleTime = .seconds(3600)
                 $0.isReadOnly = isReadOnly.isSet
             }
+            let scene = QueueScene(account, isReadOnly)
+            try scene.endWatching()
             try account.tree.write("old", [1, 2, 3])
             try account.tree.makeDirectory("folder")
             try account.tree.write("folder/inner", [1])
@@ -45,7 +47,6 @@ struct QueueScene: @unchecked Sendable {
                 let report = await account.engine.waitUntilSettled(nil, timeout: .milliseconds(100))
                 guard report.errors.isEmpty else { throw CommandFailure("\(report)") }
             } while account.engine.accountStatus().state != "idle"
-            let scene = QueueScene(account, isReadOnly)
             try await scene.takeOver()
             try await body(scene)
             await account.stop()
@@ -58,14 +59,21 @@ struct QueueScene: @unchecked Sendable {
         self.isReadOnly = isReadOnly
     }
 
+    /// From here on only the test looks for a standstill: the engine's first look has been made, and no other comes.
+    private func endWatching() throws {
+        let sync = try sync
+        try waitUntil("the first look") { !sync.shared.withLock { $0.progress.mark.isEmpty } }
+        sync.shared.withLock { state in
+            state.progress.looked = System.monotonic() + .seconds(86_400)
+            state.progress.mark = []
+        }
+    }
+
     /// From here on only the test has the queue looked at.
     private func takeOver() async throws {
         let sync = try sync
         await sync.stop()
-        sync.shared.withLock { state in
-            state.isConnected = true
-            state.progress.looked = System.monotonic() + .seconds(86_400)
-        }
+        sync.shared.withLock { $0.isConnected = true }
     }
 
     func write(_ body: (Database) throws(Errno) -> Void) throws { try engine.catalog.write(body) }
@@ -139,6 +147,7 @@ struct QueueScene: @unchecked Sendable {
             try await account.setOffline(true)
             isReadOnly.isSet = reason == .readOnly
             try await account.restart { _ in }
+            try endWatching()
             try await takeOver()
             try age(.seconds(7200))
         case .diskFailed:
