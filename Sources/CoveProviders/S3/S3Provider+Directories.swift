@@ -94,10 +94,10 @@ extension S3Provider {
         return S3Move(from: RemotePath(unchecked: source), to: RemotePath(unchecked: target), note: note)
     }
 
-    /// For so long a move of another device is waited for, which may never come back.
-    static let patience = TimeSpan.seconds(600)
-
     /// The moves that go on, whichever device makes them.
+    ///
+    /// Another device's is waited for no longer than this one is patient. One of its own that could not be finished ends by
+    /// then, with what is at either place: later on, another directory may have the name.
     public func movesUnderway() async throws(ProviderError) -> [DirectoryMove]? {
         let known = foreignMoves
         let now = System.monotonic()
@@ -112,7 +112,15 @@ extension S3Provider {
             }
         }
         foreignMoves = found
-        return found.values.filter { now - $0.since < Self.patience }.map(\.move)
+        for move in takeGivenUp(before: now - patience) {
+            do throws(ProviderError) {
+                try await close(move)
+                found[move.note] = nil
+            } catch {
+                log("\(move.from): that its move to \(move.to) is over can't be told: \(error)")
+            }
+        }
+        return found.values.filter { now - $0.since < patience }.map(\.move)
     }
 
     /// Finishes all moves that were cut off.
@@ -306,10 +314,25 @@ extension S3Provider {
         }
     }
 
-    /// Makes sure that a copy of an object is there; false when something else is.
+    /// Makes sure that a copy of an object is there; false when something else is, which may keep it out in other ways.
     private func copyBelow(
         _ object: S3Object,
         to key: [UInt8],
+        _ move: S3Move
+    ) async throws(ProviderError) -> Bool {
+        do throws(ProviderError) {
+            return try await place(object, at: key, move)
+        } catch {
+            if error == .cancelled || error.isUnanswered || error.parksAccount { throw error }
+            // Some keep no file beside a directory of its name, nor anything below a file.
+            guard try await isTaken(key, below: directoryKey(move.to)) else { throw error }
+            return false
+        }
+    }
+
+    private func place(
+        _ object: S3Object,
+        at key: [UInt8],
         _ move: S3Move
     ) async throws(ProviderError) -> Bool {
         let token = Self.moveToken(object, to: key)
@@ -327,6 +350,9 @@ extension S3Provider {
             }
             return isDone && isMade
         }
+        // Nobody wants both. Where rclone is asked to put a file in a directory's place, it refuses, but then shows everybody
+        // a file there for a while, and nothing of what is in the directory.
+        if try await look(around: key).directories.contains(key) { return false }
         // Whoever finishes a move that was cut off goes on with its claims.
         let task = String(decoding: move.note.suffix(32), as: UTF8.self)
         return try await exclusively([key], for: task) { () throws(ProviderError) in
@@ -341,6 +367,15 @@ extension S3Provider {
             guard let there = try await client.head(key) else { return false }
             return there.token == token && there.size == known.size
         }
+    }
+
+    /// True where a directory has a file's name, or a file that of a directory on the way to it.
+    private func isTaken(_ key: [UInt8], below directory: [UInt8]) async throws(ProviderError) -> Bool {
+        // From the top, as others can't even be asked for what is below a file.
+        for index in key.indices.dropFirst(directory.count - 1) where key[index] == 0x2F {
+            if try await client.head(Array(key[..<index])) != nil { return true }
+        }
+        return try await look(around: key).directories.contains(key)
     }
 
     /// Runs the body for every object below a key, a few at a time.

@@ -63,7 +63,22 @@ extension S3Provider {
         into sink: any ContentSink
     ) async throws(ProviderError) {
         guard !range.isEmpty else { return }
-        try await settleMoves(around: item.path)
+        do throws(ProviderError) {
+            try await fetchPlaced(item, version: version, range: range, into: sink)
+        } catch {
+            // Its version tells that it is the right one, whatever moves around it; unless it is on the move itself.
+            guard error == .noSuchItem, unfinishedMoves.contains(where: { $0.concerns(item.path) }) else { throw error }
+            try await settleMoves(around: item.path)
+            try await fetchPlaced(item, version: version, range: range, into: sink)
+        }
+    }
+
+    private func fetchPlaced(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        range: Range<Int64>,
+        into sink: any ContentSink
+    ) async throws(ProviderError) {
         let key = key(item.path)
         let features = features
         var call = S3Call("GET", key)

@@ -22,6 +22,8 @@ public final class S3Provider: Provider {
     let claimLooks = SharedLooks<[UInt8], String, Set<String>>()
     let folderLooks = SharedLooks<[UInt8], [UInt8], S3FolderView>()
     let placedLooks = SharedLooks<[UInt8], [UInt8], [[UInt8]: S3Object]>()
+    /// For so long a move that does not end is waited for: its device may never come back.
+    let patience: TimeSpan
     /// Goes on while the machine sleeps.
     let clock: @Sendable () -> MonotonicTime
     private let state = Mutex(State())
@@ -39,6 +41,8 @@ public final class S3Provider: Provider {
         var sweeps: Set<TimeSpan> = []
         /// Moves of directories that may have been cut off.
         var unfinished: [S3Move] = []
+        /// Moves that failed again and again, by their notes, and since when they are left alone.
+        var givenUp: [[UInt8]: (move: S3Move, since: MonotonicTime)] = [:]
         /// Moves that go on, by their notes.
         var foreignMoves: [[UInt8]: S3ForeignMove] = [:]
         var moving: Task<Void, Never>?
@@ -54,6 +58,7 @@ public final class S3Provider: Provider {
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
         copyLimit: Int64 = 5 << 30,
+        patience: TimeSpan = .seconds(600),
         clock: @escaping @Sendable () -> MonotonicTime = System.boottime,
         credentials: @escaping @Sendable () async -> Credentials?,
         log: @escaping @Sendable (String) -> Void = { _ in }
@@ -63,6 +68,7 @@ public final class S3Provider: Provider {
         self.clock = clock
         self.pieceSize = pieceSize
         self.copyLimit = copyLimit
+        self.patience = patience
         journal = UploadJournal(folder: uploads)
         owner = journal.owner()
     }
@@ -249,19 +255,34 @@ public final class S3Provider: Provider {
 
     func note(_ move: S3Move) {
         state.withLock { state in
+            state.givenUp[move.note] = nil
             if !state.unfinished.contains(where: { $0.note == move.note }) { state.unfinished.append(move) }
         }
     }
 
-    func forget(_ move: S3Move) { state.withLock { $0.unfinished.removeAll { $0.note == move.note } } }
+    func forget(_ move: S3Move) {
+        state.withLock { state in
+            state.unfinished.removeAll { $0.note == move.note }
+            state.givenUp[move.note] = nil
+        }
+    }
 
-    /// Counts a failure; true when there were so many that the move is left as it is until the next start.
+    /// The moves that have been left alone since then or longer, to be ended.
+    func takeGivenUp(before time: MonotonicTime) -> [S3Move] {
+        state.withLock { state in
+            let old = state.givenUp.filter { $0.value.since <= time }
+            for note in old.keys { state.givenUp[note] = nil }
+            return old.values.map(\.move)
+        }
+    }
+
+    /// Counts a failure; true when there were so many that the move is left as it is, unless it is asked for again.
     func giveUp(_ move: S3Move) -> Bool {
         state.withLock { state in
             guard let index = state.unfinished.firstIndex(where: { $0.note == move.note }) else { return true }
             state.unfinished[index].failures += 1
             guard state.unfinished[index].failures > 10 else { return false }
-            state.unfinished.remove(at: index)
+            state.givenUp[move.note] = (state.unfinished.remove(at: index), System.monotonic())
             return true
         }
     }

@@ -175,6 +175,100 @@ struct S3MoveTests {
         try await expectMoved(provider, kind)
     }
 
+    /// A device that has begun to move the directory, and has come no further than to the note of it.
+    private func noted(
+        _ source: S3Source,
+        _ server: TestServer
+    ) async throws -> (provider: S3Provider, front: ScriptedServer, line: Line) {
+        let (port, line) = (server.port, Line())
+        let front = try ScriptedServer { request in
+            guard ["PUT", "DELETE", "POST"].contains(request.method), !line.isMended else { return .handOn(port) }
+            let isNote = request.target.contains("/.cove/moves/")
+            return isNote || request.target.contains("/.cove/probe/") ? .handOn(port) : .hangUp
+        }
+        let provider = try S3Provider(source.address(through: front))
+        try await provider.start()
+        let to = try #require(FileName("to"))
+        await #expect(throws: ProviderError.self) {
+            _ = try await provider.move(provider.reference("from"), base: nil, to: .root, name: to)
+        }
+        #expect(try await provider.movesUnderway() != [])
+        return (provider, front, line)
+    }
+
+    @Test(arguments: kinds)
+    func `names that are taken where a directory goes keep nothing but their own files from going`(
+        kind: S3ServerKind
+    ) async throws {
+        let server = try kind.server()
+        let source = try S3Source(server)
+        let good = try await filled(source)
+        let (provider, front, line) = try await noted(source, server)
+        // A directory has a file's name, one with nothing in it another's, and a file that of a directory.
+        for directory in ["to", "to/file 3", "to/file 5"] { try await good.makeDirectory(directory) }
+        _ = try await good.make("to/file 3/other", "other")
+        _ = try await good.make("to/inner", "a file")
+        line.mend()
+        // What may land of the requests that were cut off is waited for.
+        let deadline = ContinuousClock.now + .seconds(60)
+        var failure: (any Error)?
+        repeat {
+            do {
+                _ = try await provider.names("to")
+                failure = nil
+            } catch {
+                failure = error
+            }
+        } while failure != nil && ContinuousClock.now < deadline
+        #expect(failure == nil)
+        #expect(try await good.movesUnderway() == [])
+        for number in 0..<12 {
+            let here = try? await good.text("from/file \(number)")
+            let there = try? await good.text("to/file \(number)")
+            #expect([here, there].contains("text \(number)"), "\(number)")
+            if ![3, 5].contains(number) { #expect(here == nil) }
+        }
+        let deep = [try? await good.text("from/inner/deep"), try? await good.text("to/inner/deep")]
+        #expect(deep.contains("deep"))
+        #expect(try await good.text("to/file 3/other") == "other")
+        #expect(try await good.text("to/inner") == "a file")
+        #expect(try await good.names("to").contains("file 4"))
+        withExtendedLifetime(front) {}
+    }
+
+    @Test(arguments: kinds)
+    func `a move that can't be finished keeps nobody from reading, and ends`(kind: S3ServerKind) async throws {
+        let server = try kind.server()
+        let source = try S3Source(server)
+        let good = try await filled(source)
+        let item = try await good.find("from/file 5")
+        let port = server.port
+        // It can't copy one of the files.
+        let front = try ScriptedServer { request in
+            request.method == "PUT" && request.target.contains("to/file%203")
+                ? ScriptedServer.answer(500, [], "<Error><Code>InternalError</Code></Error>") : .handOn(port)
+        }
+        let provider = try S3Provider(source.address(through: front), patience: .zero)
+        try await provider.start()
+        let to = try #require(FileName("to"))
+        await #expect(throws: ProviderError.self) {
+            _ = try await provider.move(provider.reference("from"), base: nil, to: .root, name: to)
+        }
+        // Nothing is deleted before all is copied.
+        let sink = MemorySink()
+        let reference = provider.reference("from/file 5", item)
+        try await provider.fetch(reference, version: item.contentVersion, range: 0..<item.size, into: sink)
+        #expect(sink.bytes == Array("text 5".utf8))
+        var refusals = 0
+        while refusals < 100, (try? await provider.names("from")) == nil { refusals += 1 }
+        #expect(refusals > 0 && refusals < 100)
+        // It is left alone then, and told of no more once that is so for long.
+        #expect(try await provider.movesUnderway() == [])
+        #expect(try await good.movesUnderway() == [])
+        await provider.finishMoves()
+        for number in 0..<12 { #expect(try await good.text("from/file \(number)") == "text \(number)") }
+    }
+
     @Test(arguments: kinds)
     func `what changes while its directory moves stays`(kind: S3ServerKind) async throws {
         let server = try kind.server()

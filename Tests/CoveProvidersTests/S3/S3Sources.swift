@@ -90,6 +90,7 @@ extension S3Provider {
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
         copyLimit: Int64 = 5 << 30,
+        patience: TimeSpan = .seconds(600),
         clock: @escaping @Sendable () -> MonotonicTime = System.boottime
     ) throws {
         let address = try #require(SourceAddress(text))
@@ -98,6 +99,7 @@ extension S3Provider {
             uploads: uploads,
             pieceSize: pieceSize,
             copyLimit: copyLimit,
+            patience: patience,
             clock: clock,
             credentials: { testCredentials }
         )
