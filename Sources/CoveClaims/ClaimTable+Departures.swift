@@ -4,11 +4,25 @@ package import CoveCore
 struct Departure {
     var number: Int
     var steps: [PathStep]
+    /// Until when the name is the document's.
+    var until: MonotonicTime
     /// The claims that came to the name before, or to one in the package; which of their items it was, and where.
     var intents: [(claim: Int, index: Int, steps: [PathStep])]
     var presenters: [(number: Int, steps: [PathStep])]
     /// Those of them that hear of the move: all but the mover's own.
     var told: Set<Int>
+}
+
+/// A name that an item of a claim has left, and may come back to.
+package struct Home {
+    /// Which of the claim's items it is.
+    package var index: Int
+    /// What was renamed: the item, or a package that it is in.
+    package var left: RemotePath
+    /// The item's own name.
+    package var path: RemotePath
+    /// Until when it is kept for the item.
+    package var until: MonotonicTime
 }
 
 /// A claim at a name that its item left.
@@ -29,7 +43,7 @@ struct PendingMove {
 /// that are held keep others from the name, too.
 extension ClaimTable {
     /// How long a name is the document's after it was left.
-    static let vacancy = TimeSpan.seconds(15)
+    package static let vacancy = TimeSpan.seconds(15)
     /// Programs that save take the name again within this: presenters don't hear that it was ever left.
     static let moveDelay = TimeSpan.seconds(1)
 
@@ -60,23 +74,58 @@ extension ClaimTable {
         let departure = Departure(
             number: nextNumber(),
             steps: node.steps,
+            until: now + Self.vacancy,
             intents: intents,
             presenters: presenters.map { ($0.presenter.number, $0.steps) },
             told: Set(told.map(\.presenter.number))
         )
         relocate(path, to: target)
         forgetDeparture(from: path, now: now)
+        begin(departure, from: path)
+        // Who waited for the name waits on where it is kept.
+        findWaitsAgain(of: pending, now: now)
+        return true
+    }
+
+    /// From now on the name is kept for what has left it.
+    private mutating func begin(_ departure: Departure, from path: RemotePath) {
         departures[path] = departure
-        schedule(.departure(path, departure.number), at: now + Self.vacancy)
-        for (number, index, steps) in intents {
+        schedule(.departure(path, departure.number), at: departure.until)
+        for (number, index, steps) in departure.intents {
             guard let claim = claims[number], claim.isGranted, claim.isExplicit else { continue }
             let shade = ClaimIntent(claim.intents[index].use, of: claim, at: self.node(at: steps))
             claim.shades.append(Shade(departure: departure.number, intent: shade))
             place(shade)
         }
-        // Who waited for the name waits on where it is kept.
-        findWaitsAgain(of: pending, now: now)
-        return true
+    }
+
+    /// The names that a claim's items have left and may come back to: the name that was left, and the item's own.
+    package func homes(of claim: Int) -> [Home] {
+        departures.flatMap { path, departure in
+            departure.intents.filter { $0.claim == claim }.map { intent in
+                let own = RemotePath(intent.steps.map(\.name))
+                return Home(index: intent.index, left: path, path: own, until: departure.until)
+            }
+        }
+    }
+
+    /// A name that claims of before were left by under the table before this one is kept for them again.
+    package mutating func restoreDeparture(
+        from name: [PathStep],
+        until: MonotonicTime,
+        _ intents: [(claim: Int, index: Int, steps: [PathStep])]
+    ) {
+        let path = RemotePath(name.map(\.name))
+        guard departures[path] == nil else { return }
+        let departure = Departure(
+            number: nextNumber(),
+            steps: name,
+            until: until,
+            intents: intents.filter { claims[$0.claim]?.intents.indices.contains($0.index) == true },
+            presenters: [],
+            told: []
+        )
+        begin(departure, from: path)
     }
 
     /// False where who moves it has claimed to do just that, or nobody has to do with it.

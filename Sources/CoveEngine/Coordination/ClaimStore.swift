@@ -16,6 +16,25 @@ final class ClaimStore {
         var coordinator: String?
         var purpose: String?
         var intents: [CoordinationInterface.Intent]
+        /// The names that items have left a moment ago, and may come back to.
+        var homes: [KeptHome]?
+    }
+
+    /// A name that an item has left, until a time of the clock that never steps.
+    struct KeptHome: Codable, Sendable {
+        var index: Int
+        var left: PathParameter
+        var path: PathParameter
+        var untilNanoseconds: Int64
+
+        init(_ home: Home) {
+            index = home.index
+            left = PathParameter(home.left)
+            path = PathParameter(home.path)
+            untilNanoseconds = (home.until - MonotonicTime(0)).nanoseconds
+        }
+
+        var until: MonotonicTime { MonotonicTime(untilNanoseconds) }
     }
 
     private struct Line: Codable {
@@ -57,7 +76,7 @@ final class ClaimStore {
     /// What is held, in the order of the grants.
     var claims: [Kept] { kept.values.sorted { $0.number < $1.number } }
 
-    func keep(_ claim: Claim, token: String, process: Int32, began: UInt64) {
+    func keep(_ claim: Claim, homes: [Home] = [], token: String, process: Int32, began: UInt64) {
         let intents = claim.intents.map { intent in
             let path = PathParameter(intent.node.path)
             switch intent.use {
@@ -74,7 +93,8 @@ final class ClaimStore {
             began: began,
             coordinator: claim.request.coordinator,
             purpose: claim.request.purpose,
-            intents: intents
+            intents: intents,
+            homes: homes.isEmpty ? nil : homes.map { KeptHome($0) }
         )
         kept[claim.number] = entry
         append(Line(granted: entry))

@@ -29,8 +29,6 @@ extension Coordination {
         state.vacatedLimit = max(1000, 2 * state.vacated.count)
     }
 
-    private static let vacancy = TimeSpan.seconds(15)
-
     private func take(_ event: CatalogEvent, _ state: inout State, _ now: MonotonicTime) {
         if let version = event.version {
             return state.table.versionChanged(event.path, version.change, version.status)
@@ -50,19 +48,19 @@ extension Coordination {
         case .removed:
             unbind(event, &state)
             guard !event.isScratch else { return }
-            state.vacated[event.path] = now + Self.vacancy
+            state.vacated[event.path] = now + ClaimTable.vacancy
             state.table.changed(event.path, .removed)
         case .moved:
             guard let from = event.from else { return }
             if event.isScratch {
                 // A program keeps the old content beside while it saves: the document stays where it was.
                 unbind(event, &state)
-                state.vacated[from] = now + Self.vacancy
+                state.vacated[from] = now + ClaimTable.vacancy
                 return
             }
             let isSame = takeVacated(event, &state, now)
             if event.mayBeBackup {
-                if state.table.left(from, to: event.steps, now: now) { state.vacated[from] = now + Self.vacancy }
+                if state.table.left(from, to: event.steps, now: now) { state.vacated[from] = now + ClaimTable.vacancy }
             } else {
                 state.table.moved(from, to: event.steps, now: now)
             }

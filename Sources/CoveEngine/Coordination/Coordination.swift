@@ -354,7 +354,8 @@ final class Coordination: Sendable {
         guard let claim = state.table.claims[number], claim.request.manner == .explicit,
             let holder = state.holders[claim.session], let token = holder.token
         else { return }
-        state.store?.keep(claim, token: token, process: holder.process, began: holder.began)
+        let homes = state.table.homes(of: number)
+        state.store?.keep(claim, homes: homes, token: token, process: holder.process, began: holder.began)
     }
 
     private func forget(_ number: Int, _ state: inout State) {

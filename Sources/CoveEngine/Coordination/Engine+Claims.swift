@@ -131,6 +131,7 @@ extension Engine {
             }
             guard let entry = place.entry, entry != former.entry else { return nil }
             state.table.confirmMove(from: path, now: now)
+            coordination.keepMoved(to: newPath, &state)
             // What moved through the mount is known already.
             guard let node = state.table.existingNode(at: path), node.isUsed, node.entry == entry else { return nil }
             state.table.moved(path, to: place.steps, by: number, now: now)

@@ -46,19 +46,23 @@ extension Engine {
     private func goOn(with kept: [ClaimStore.Kept]) -> Set<Int> {
         guard !kept.isEmpty else { return [] }
         var requests: [(ClaimStore.Kept, [WantedItem], [CatalogPlace])] = []
+        var left: [RemotePath: LeftName] = [:]
         for claim in kept where ProcessTree.isAlive(claim.process, began: claim.began) {
             var items: [WantedItem] = []
             var places: [CatalogPlace] = []
-            for intent in claim.intents {
+            for (index, intent) in claim.intents.enumerated() {
                 guard let path = try? intent.path.remotePath(), let use = try? ItemUse(intent),
-                    let place = try? place(at: path)
+                    var place = try? place(at: path)
                 else { continue }
+                if let home = claim.homes?.first(where: { $0.index == index }) {
+                    comeBack(to: home, &place, &left, (claim.number, items.count))
+                }
                 items.append(WantedItem(path: place.steps, use: use))
                 places.append(place)
             }
             requests.append((claim, items, places))
         }
-        let found = requests
+        let (found, vacant) = (requests, left)
         coordination.isActive.store(true, ordering: .sequentiallyConsistent)
         let sessions = coordination.act { state, now in
             var sessions: Set<Int> = []
@@ -87,11 +91,41 @@ extension Engine {
                     coordination.watch(intent.node, place, &state)
                 }
             }
+            for (path, name) in vacant {
+                state.table.restoreDeparture(from: name.steps, until: name.until, name.intents)
+                state.vacated[path] = name.until
+            }
             return sessions
         }
         log.notice("\(found.count) claims of before are held again")
         coordination.endLater(sessions, after: Self.grace)
         return Set(found.map(\.0.number))
+    }
+
+    /// A name that items of claims have left, which they may come back to.
+    private struct LeftName {
+        var steps: [PathStep]
+        var until: MonotonicTime
+        var intents: [(claim: Int, index: Int, steps: [PathStep])] = []
+    }
+
+    /// A claim's item that a program has renamed to a backup, before the daemon before this one died, is at its name again
+    /// where that was taken since; else the name is kept for it.
+    private func comeBack(
+        to home: ClaimStore.KeptHome,
+        _ place: inout CatalogPlace,
+        _ left: inout [RemotePath: LeftName],
+        _ item: (claim: Int, index: Int)
+    ) {
+        let until = home.until
+        guard until > System.monotonic(), let path = try? home.left.remotePath(),
+            let ownPath = try? home.path.remotePath(), let name = try? self.place(at: path),
+            let own = try? self.place(at: ownPath)
+        else { return }
+        if name.entry != nil { return place = own }
+        left[path, default: LeftName(steps: name.steps, until: until)].intents.append(
+            (item.claim, item.index, own.steps)
+        )
     }
 
     /// What a commit changed, on the writer's connection: kept for the table, with the paths as they are now.

@@ -71,6 +71,38 @@ extension Mounted {
             }
         }
 
+        @Test(arguments: [false, true]) func `a name that is left for a backup is kept over the daemon's death`(
+            isTaken: Bool
+        ) async throws {
+            try await mounted(options: "open-timeout=60") { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("echo old > F; mkdir P.rtfd; echo old > P.rtfd/F")
+                let holder = try account.start(
+                    """
+                    $COVE coordinate --writing F --writing P.rtfd -- bash -c 'mv F F.orig; mv P.rtfd P2.rtfd; touch $tmp/left
+                        \(isTaken ? "echo half > F; mkdir P.rtfd; echo half > P.rtfd/F; touch $tmp/taken" : ":")
+                        until [ -e $tmp/go ]; do sleep 0.01; done
+                        \(isTaken ? ":" : "echo half > F; mkdir P.rtfd; echo half > P.rtfd/F"); touch $tmp/half
+                        until [ -e $tmp/end ]; do sleep 0.01; done; echo whole >> F; echo whole >> P.rtfd/F'
+                    """
+                )
+                try account.waitForMark(isTaken ? "taken" : "left")
+                try account.killDaemon()
+                // What others do with the name waits, and with the backup, too, which is the claimed file meanwhile.
+                let maker = try account.start("$COVE coordinate --writing F -- sh -c 'cat F; echo more >> F'")
+                try account.waitForWaiting(1)
+                try account.shell("touch $tmp/go")
+                try account.waitForMark("half")
+                let reader = try account.start("cat F P.rtfd/F")
+                try account.waitForWaiting(2)
+                #expect(try account.shell("cat F.orig P2.rtfd/F") == "old\nold\n")
+                try account.shell("touch $tmp/end")
+                #expect(try maker.wait(deadline: 60).output == "half\nwhole\n")
+                #expect(try reader.wait(deadline: 60).output.hasPrefix("half\nwhole\n"))
+                #expect(try holder.wait(deadline: 60).status == 0)
+            }
+        }
+
         private static func program(_ item: String, _ script: String) -> String {
             "exec $COVE coordinate --writing \(item) -- sh -c '\(script)'"
         }
