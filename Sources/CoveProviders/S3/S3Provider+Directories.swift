@@ -156,7 +156,7 @@ extension S3Provider {
         // A server may tell for a moment that there is no note where one was just put.
         if !isNew, try await client.head(move.note) == nil { return forget(move) }
         do throws(ProviderError) {
-            try await relocate(move)
+            try await relocate(move, isNew)
             if features.cleansLate { try await forget(move.from) }
             // Nor may a listing show what is there.
             if try await !hasDirectory(move.to) {
@@ -196,22 +196,21 @@ extension S3Provider {
     }
 
     /// Moves what listings show until one shows nothing more that can go.
-    private func relocate(_ move: S3Move) async throws(ProviderError) {
+    private func relocate(_ move: S3Move, _ isNew: Bool) async throws(ProviderError) {
         for _ in 0..<10 {
-            guard try await relocateListed(move) else { return }
+            guard try await relocateListed(move, isNew) else { return }
         }
         throw .busy
     }
 
     /// Copies all that a listing shows, then deletes what was copied; false when nothing was.
-    private func relocateListed(_ move: S3Move) async throws(ProviderError) -> Bool {
+    private func relocateListed(_ move: S3Move, _ isNew: Bool) async throws(ProviderError) -> Bool {
         let from = directoryKey(move.from)
         let to = directoryKey(move.to)
         let isAny = Mutex(false)
         try await each(below: from) { object throws(ProviderError) in
-            if try await self.copyBelow(object, to: to + object.key.dropFirst(from.count), move) {
-                isAny.withLock { $0 = true }
-            }
+            let key = to + object.key.dropFirst(from.count)
+            if try await self.copyBelow(object, to: key, move) != nil { isAny.withLock { $0 = true } }
         }
         guard isAny.withLock({ $0 }) else { return false }
         forgetMarked(from)
@@ -219,9 +218,15 @@ extension S3Provider {
         let directories = Mutex<Set<[UInt8]>>([])
         try await each(below: from) { object throws(ProviderError) in
             // What has come since the first pass is copied now.
-            guard try await self.copyBelow(object, to: to + object.key.dropFirst(from.count), move) else { return }
+            let start = self.clock()
+            guard let copied = try await self.copyBelow(object, to: to + object.key.dropFirst(from.count), move) else {
+                return
+            }
             if S3Names.isMarker(object.key) { return markers.withLock { $0.append(object) } }
-            _ = try await self.deleteObject(object)
+            // The machine may have slept since it was seen that there is a copy: the next round looks again.
+            if self.clock() - start > .seconds(30) { return }
+            // Others may be finishing the move, and another one may bring back what they have moved.
+            _ = try await self.deleteObject(copied, alone: !isNew)
             let ends = object.key.indices.dropFirst(from.count - 1).filter { object.key[$0] == 0x2F }
             directories.withLock { $0.formUnion(ends.map { Array(object.key[...$0]) }) }
         }
@@ -314,19 +319,19 @@ extension S3Provider {
         }
     }
 
-    /// Makes sure that a copy of an object is there; false when something else is, which may keep it out in other ways.
+    /// Makes sure that a copy of an object is there; what was copied, nil when something else is there, or keeps it out.
     private func copyBelow(
         _ object: S3Object,
         to key: [UInt8],
         _ move: S3Move
-    ) async throws(ProviderError) -> Bool {
+    ) async throws(ProviderError) -> S3Object? {
         do throws(ProviderError) {
             return try await place(object, at: key, move)
         } catch {
             if error == .cancelled || error.isUnanswered || error.parksAccount { throw error }
             // Some keep no file beside a directory of its name, nor anything below a file.
             guard try await isTaken(key, below: directoryKey(move.to)) else { throw error }
-            return false
+            return nil
         }
     }
 
@@ -334,13 +339,13 @@ extension S3Provider {
         _ object: S3Object,
         at key: [UInt8],
         _ move: S3Move
-    ) async throws(ProviderError) -> Bool {
-        let token = Self.moveToken(object, to: key)
+    ) async throws(ProviderError) -> S3Object? {
         let isMarker = object.size == 0 && S3Names.isMarker(key)
         if let there = try await client.head(key) {
-            if there.token == token { return true }
             // The object that stands for a directory is like any other of its kind.
-            return isMarker && there.size == 0
+            if isMarker, there.size == 0 { return object }
+            guard let known = try await client.head(object.key), known.version == object.version else { return nil }
+            return there.token == Self.moveToken(known, to: key) ? known : nil
         }
         if isMarker {
             var isMade = false
@@ -348,24 +353,25 @@ extension S3Provider {
                 () throws(ProviderError) in
                 isMade = try await writeMarker(key, isNew: false)
             }
-            return isDone && isMade
+            return isDone && isMade ? object : nil
         }
         // Nobody wants both. Where rclone is asked to put a file in a directory's place, it refuses, but then shows everybody
         // a file there for a while, and nothing of what is in the directory.
-        if try await look(around: key).directories.contains(key) { return false }
+        if try await look(around: key).directories.contains(key) { return nil }
         // Whoever finishes a move that was cut off goes on with its claims.
         let task = String(decoding: move.note.suffix(32), as: UTF8.self)
-        return try await exclusively([key], for: task) { () throws(ProviderError) in
-            if let there = try await client.head(key) { return there.token == token }
-            guard let known = try await client.head(object.key), known.version == object.version else { return false }
+        return try await exclusively([key], for: task) { () throws(ProviderError) -> S3Object? in
+            guard let known = try await client.head(object.key), known.version == object.version else { return nil }
+            let token = Self.moveToken(known, to: key)
+            if let there = try await client.head(key) { return there.token == token ? known : nil }
             let headers = S3Object.headers(ItemMetadata(), over: known.headers, token: token)
             do throws(ProviderError) {
-                guard try await copyObject(known, to: key, headers, condition: .absent) else { return false }
+                guard try await copyObject(known, to: key, headers, condition: .absent) else { return nil }
             } catch .noSuchItem {
-                return false
+                return nil
             }
-            guard let there = try await client.head(key) else { return false }
-            return there.token == token && there.size == known.size
+            guard let there = try await client.head(key) else { return nil }
+            return there.token == token && there.size == known.size ? known : nil
         }
     }
 

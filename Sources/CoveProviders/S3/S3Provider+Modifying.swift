@@ -135,11 +135,15 @@ extension S3Provider {
     }
 
     /// Deletes an object of the version that is known; false when it has changed.
-    func deleteObject(_ object: S3Object) async throws(ProviderError) -> Bool {
-        guard features.deletesConditionally else {
+    ///
+    /// What has gone and come back with the same bytes only who does so alone can tell: a condition is about the bytes.
+    func deleteObject(_ object: S3Object, alone: Bool = false) async throws(ProviderError) -> Bool {
+        if alone || !features.deletesConditionally {
             return try await exclusively([object.key]) { () throws(ProviderError) in
                 guard let known = try await client.head(object.key) else { return true }
-                guard known.version == object.version else { return false }
+                guard known.version == object.version,
+                    known.token == object.token || known.isDescribed(since: object)
+                else { return false }
                 return try await deleteClaimed(object)
             }
         }

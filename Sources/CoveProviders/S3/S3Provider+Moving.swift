@@ -137,8 +137,11 @@ extension S3Provider {
     }
 
     /// What a copy that is a step of a move is marked with: the same for every attempt.
+    ///
+    /// It depends on what the object itself is marked with: one that came back by another move is not the same, though its
+    /// key and its bytes are.
     static func moveToken(_ object: S3Object, to key: [UInt8]) -> String {
-        let text = object.key + [0] + object.version.bytes + [0] + key
+        let text = object.key + [0] + object.version.bytes + [0] + key + [0] + Array((object.token ?? "").utf8)
         return String(Digest.hash(text, .sha256).hexadecimal.prefix(32))
     }
 

@@ -269,6 +269,56 @@ struct S3MoveTests {
         for number in 0..<12 { #expect(try await good.text("from/file \(number)") == "text \(number)") }
     }
 
+    @Test(arguments: kinds, [false, true])
+    func `a move that is finished late takes nothing that has come back since`(
+        kind: S3ServerKind,
+        movesDirectory: Bool
+    ) async throws {
+        let server = try kind.server()
+        let source = try S3Source(server)
+        let late = try source.provider()
+        try await late.start()
+        let good = try await filled(source)
+        // All has moved, and that this is so is not known: the note of it stays.
+        let port = server.port
+        let cut = try ScriptedServer { request in
+            request.method == "DELETE" && request.target.contains("/.cove/moves/") ? .hangUp : .handOn(port)
+        }
+        let mover = try S3Provider(source.address(through: cut))
+        try await mover.start()
+        let (to, from) = (try #require(FileName("to")), try #require(FileName("from")))
+        await #expect(throws: ProviderError.self) {
+            _ = try await mover.move(mover.reference("from"), base: nil, to: .root, name: to)
+        }
+        #expect(try await good.names("to").count == 14)
+        // Another device brings it back, and right before the originals go, the first move is finished once more.
+        let deletions = Counter()
+        let front = try ScriptedServer { request in
+            let isOriginal = request.method == "DELETE" && request.target.contains("/to/file")
+            if isOriginal, deletions.next() == 1 { BlockingThread.wait { await late.finishMoves() } }
+            return .handOn(port)
+        }
+        let other = try S3Provider(source.address(through: front))
+        try await other.start()
+        if movesDirectory {
+            _ = try? await other.move(other.reference("to"), base: nil, to: .root, name: from)
+        } else {
+            try await other.makeDirectory("from")
+            for number in 0..<12 {
+                let name = try #require(FileName("file \(number)"))
+                let item = try await good.find("to/file \(number)")
+                let reference = other.reference("to/file \(number)", item)
+                let directory = RemoteReference(id: nil, path: RemotePath(unchecked: Array("from".utf8)))
+                _ = try? await other.move(reference, base: item.contentVersion, to: directory, name: name)
+            }
+        }
+        #expect(deletions.next() > 1)
+        for number in 0..<12 {
+            let texts = [try? await good.text("from/file \(number)"), try? await good.text("to/file \(number)")]
+            #expect(texts.contains("text \(number)"), "\(number)")
+        }
+    }
+
     @Test(arguments: kinds)
     func `what changes while its directory moves stays`(kind: S3ServerKind) async throws {
         let server = try kind.server()
