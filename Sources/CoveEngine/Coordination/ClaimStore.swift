@@ -37,9 +37,19 @@ final class ClaimStore {
         var until: MonotonicTime { MonotonicTime(untilNanoseconds) }
     }
 
+    /// A thread whose call cuts a file, and which was told to look the file up again: there it waits for a claim.
+    struct KeptWait: Codable, Sendable {
+        var thread: Int32
+        var item: UInt64
+        /// Those of an open; nil for truncate(2).
+        var flags: Int32?
+    }
+
     private struct Line: Codable {
         var granted: Kept?
         var ended: Int?
+        var waits: KeptWait?
+        var waitEnded: Int32?
     }
 
     private static let least = 1 << 20
@@ -51,6 +61,7 @@ final class ClaimStore {
     private var longest = ClaimStore.least
     private static let most = 1 << 30
     private var kept: [Int: Kept] = [:]
+    private var waits: [Int32: KeptWait] = [:]
 
     /// Reads what an earlier daemon of the mount left, or begins anew.
     init(path: String, goesOn: Bool) throws(Errno) {
@@ -68,6 +79,8 @@ final class ClaimStore {
             guard let line = try? JSONDecoder().decode(Line.self, from: Data(line)) else { continue }
             if let granted = line.granted { kept[granted.number] = granted }
             if let ended = line.ended { kept[ended] = nil }
+            if let wait = line.waits { waits[wait.thread] = wait }
+            if let thread = line.waitEnded { waits[thread] = nil }
         }
     }
 
@@ -75,6 +88,18 @@ final class ClaimStore {
 
     /// What is held, in the order of the grants.
     var claims: [Kept] { kept.values.sorted { $0.number < $1.number } }
+
+    /// The threads that wait in a look-up.
+    var lookups: [KeptWait] { Array(waits.values) }
+
+    func keep(_ wait: KeptWait) {
+        waits[wait.thread] = wait
+        append(Line(waits: wait))
+    }
+
+    func dropWait(of thread: Int32) {
+        if waits.removeValue(forKey: thread) != nil { append(end: Line(waitEnded: thread)) }
+    }
 
     func keep(_ claim: Claim, homes: [Home] = [], token: String, process: Int32, began: UInt64) {
         let intents = claim.intents.map { intent in
@@ -101,12 +126,15 @@ final class ClaimStore {
     }
 
     func drop(_ number: Int) {
-        guard kept.removeValue(forKey: number) != nil else { return }
-        if kept.isEmpty {
+        if kept.removeValue(forKey: number) != nil { append(end: Line(ended: number)) }
+    }
+
+    private func append(end line: Line) {
+        if kept.isEmpty, waits.isEmpty {
             try? System.ftruncate(descriptor, 0)
             length = 0
         } else {
-            append(Line(ended: number))
+            append(line)
         }
     }
 
@@ -120,7 +148,8 @@ final class ClaimStore {
     }
 
     private func compact() {
-        let lines = kept.values.compactMap { try? JSONEncoder().encode(Line(granted: $0)) }
+        let all = kept.values.map { Line(granted: $0) } + waits.values.map { Line(waits: $0) }
+        let lines = all.compactMap { try? JSONEncoder().encode($0) }
         let bytes = lines.reduce(into: [UInt8]()) { $0 += [UInt8]($1) + [0x0A] }
         longest = 2 * length
         guard let file = try? System.open(path + ".new", O_RDWR | O_CREAT | O_TRUNC, 0o600) else { return }

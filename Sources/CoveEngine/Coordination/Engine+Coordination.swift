@@ -22,7 +22,9 @@ extension Engine {
         var held: Set<Int> = []
         do throws(Errno) {
             // The table takes them first, so that none is counted twice.
-            held = goOn(with: try ClaimStore(path: path, goesOn: goesOn).claims)
+            let former = try ClaimStore(path: path, goesOn: goesOn)
+            held = goOn(with: former.claims)
+            truncations.inherit(former.lookups)
             let opened: Result<Void, Errno> = coordination.state.withLock { state in
                 do throws(Errno) {
                     state.store = try ClaimStore(path: path, goesOn: goesOn)

@@ -156,7 +156,7 @@ extension S3Provider {
         // A server may tell for a moment that there is no note where one was just put.
         if !isNew, try await client.head(move.note) == nil { return forget(move) }
         do throws(ProviderError) {
-            try await relocate(move, isNew)
+            try await relocate(move)
             if features.cleansLate { try await forget(move.from) }
             // Nor may a listing show what is there.
             if try await !hasDirectory(move.to) {
@@ -196,15 +196,15 @@ extension S3Provider {
     }
 
     /// Moves what listings show until one shows nothing more that can go.
-    private func relocate(_ move: S3Move, _ isNew: Bool) async throws(ProviderError) {
+    private func relocate(_ move: S3Move) async throws(ProviderError) {
         for _ in 0..<10 {
-            guard try await relocateListed(move, isNew) else { return }
+            guard try await relocateListed(move) else { return }
         }
         throw .busy
     }
 
     /// Copies all that a listing shows, then deletes what was copied; false when nothing was.
-    private func relocateListed(_ move: S3Move, _ isNew: Bool) async throws(ProviderError) -> Bool {
+    private func relocateListed(_ move: S3Move) async throws(ProviderError) -> Bool {
         let from = directoryKey(move.from)
         let to = directoryKey(move.to)
         let isAny = Mutex(false)
@@ -218,15 +218,12 @@ extension S3Provider {
         let directories = Mutex<Set<[UInt8]>>([])
         try await each(below: from) { object throws(ProviderError) in
             // What has come since the first pass is copied now.
-            let start = self.clock()
             guard let copied = try await self.copyBelow(object, to: to + object.key.dropFirst(from.count), move) else {
                 return
             }
             if S3Names.isMarker(object.key) { return markers.withLock { $0.append(object) } }
-            // The machine may have slept since it was seen that there is a copy: the next round looks again.
-            if self.clock() - start > .seconds(30) { return }
             // Others may be finishing the move, and another one may bring back what they have moved.
-            _ = try await self.deleteObject(copied, alone: !isNew)
+            _ = try await self.deleteObject(copied, alone: true)
             let ends = object.key.indices.dropFirst(from.count - 1).filter { object.key[$0] == 0x2F }
             directories.withLock { $0.formUnion(ends.map { Array(object.key[...$0]) }) }
         }

@@ -141,10 +141,7 @@ extension S3Provider {
         if alone || !features.deletesConditionally {
             return try await exclusively([object.key]) { () throws(ProviderError) in
                 guard let known = try await client.head(object.key) else { return true }
-                guard known.version == object.version,
-                    known.token == object.token || known.isDescribed(since: object)
-                else { return false }
-                return try await deleteClaimed(object)
+                return isSame(known, as: object) ? try await deleteClaimed(object) : false
             }
         }
         for _ in 0..<5 {
@@ -156,6 +153,13 @@ extension S3Provider {
             else { return true }
         }
         throw .busy
+    }
+
+    /// True for an object that has not gone since another look at it, though it may have got new metadata.
+    func isSame(_ object: S3Object, as other: S3Object) -> Bool {
+        // A listing tells nothing of marks.
+        let hasMark = other.headers == nil || object.token == other.token || object.isDescribed(since: other)
+        return object.version == other.version && hasMark
     }
 
     /// Deletes an object that nobody else changes, or that has a condition against it; false when it has changed.
@@ -171,8 +175,17 @@ extension S3Provider {
         let isConditional = features.deletesConditionally && !object.version.isMadeUp
         if !isConditional, !isClaimYoung(object.key) { throw .busy }
         if isConditional { call.headers.append(("If-Match", features.tag(object.version))) }
-        call.isRepeatable = isConditional
-        switch try await client.ask(call) {
+        let answer: Result<HTTPResponse, S3Failure>
+        do throws(ProviderError) {
+            answer = try await client.ask(call)
+        } catch {
+            guard isConditional, error.isUnanswered else { throw error }
+            // It may be gone, and another with the same bytes have come since: the condition would not tell.
+            guard let again = try await client.head(object.key) else { return true }
+            guard isSame(again, as: object) else { return false }
+            answer = try await client.ask(call)
+        }
+        switch answer {
         case .success(let response):
             // The login page of a network answers otherwise.
             guard response.status != 204, try await client.head(object.key)?.version == object.version else {

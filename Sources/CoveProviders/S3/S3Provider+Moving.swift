@@ -79,9 +79,10 @@ extension S3Provider {
         let token = Self.moveToken(known, to: key)
         let isHidden = target.names.first?.isReserved == true && target.names.first?.isPassing == false
         // Nobody else makes hidden names, and a source that changes meanwhile is not deleted where that has a condition.
-        let keys = (isHidden ? [] : [key]) + (features.deletesConditionally ? [] : [known.key])
+        let isAlone = !features.deletesConditionally
+        let keys = (isHidden ? [] : [key]) + (isAlone ? [known.key] : [])
         return try await exclusively(keys, for: taskName(token)) { () throws(ProviderError) in
-            if !features.deletesConditionally, try await client.head(known.key)?.version != known.version {
+            if isAlone, try await client.head(known.key).map({ isSame($0, as: known) }) != true {
                 guard let other = try await find(source) else { throw .noSuchItem }
                 throw .conflict(other)
             }
@@ -90,10 +91,10 @@ extension S3Provider {
                 guard other.kind == .file, let copy = try await client.head(key), copy.token == token else {
                     throw .filenameCollision(other)
                 }
-                return try await removeMoved(known, at: source, copy, at: target)
+                return try await removeMoved(known, at: source, copy, at: target, isAlone)
             }
             let copy = try await duplicate(known, at: source, to: target, token)
-            return try await removeMoved(known, at: source, copy, at: target)
+            return try await removeMoved(known, at: source, copy, at: target, isAlone)
         }
     }
 
@@ -101,10 +102,11 @@ extension S3Provider {
         _ known: S3Object,
         at source: RemotePath,
         _ copy: S3Object,
-        at target: RemotePath
+        at target: RemotePath,
+        _ isAlone: Bool
     ) async throws(ProviderError) -> RemoteItem {
         try await keepStanding(source.parent)
-        let isGone = features.deletesConditionally ? try await deleteObject(known) : try await deleteClaimed(known)
+        let isGone = isAlone ? try await deleteClaimed(known) : try await deleteObject(known)
         if isGone { return copy.item(at: target) }
         _ = try await deleteClaimed(copy)
         guard let other = try await find(source) else { throw .noSuchItem }

@@ -279,8 +279,17 @@ struct S3MoveTests {
         let late = try source.provider()
         try await late.start()
         let good = try await filled(source)
-        // All has moved, and that this is so is not known: the note of it stays.
         let port = server.port
+        let deletions = Counter()
+        let front = try ScriptedServer { request in
+            let isOriginal = request.method == "DELETE" && request.target.contains("/to/file")
+            if isOriginal, deletions.next() == 1 { BlockingThread.wait { await late.finishMoves() } }
+            return .handOn(port)
+        }
+        let other = try S3Provider(source.address(through: front))
+        // Whoever starts later would finish it by itself.
+        try await other.start()
+        // All has moved, and that this is so is not known: the note of it stays.
         let cut = try ScriptedServer { request in
             request.method == "DELETE" && request.target.contains("/.cove/moves/") ? .hangUp : .handOn(port)
         }
@@ -292,14 +301,6 @@ struct S3MoveTests {
         }
         #expect(try await good.names("to").count == 14)
         // Another device brings it back, and right before the originals go, the first move is finished once more.
-        let deletions = Counter()
-        let front = try ScriptedServer { request in
-            let isOriginal = request.method == "DELETE" && request.target.contains("/to/file")
-            if isOriginal, deletions.next() == 1 { BlockingThread.wait { await late.finishMoves() } }
-            return .handOn(port)
-        }
-        let other = try S3Provider(source.address(through: front))
-        try await other.start()
         if movesDirectory {
             _ = try? await other.move(other.reference("to"), base: nil, to: .root, name: from)
         } else {

@@ -103,6 +103,29 @@ extension Mounted {
             }
         }
 
+        @Test(arguments: ["echo new > F", "python3 -c 'import os; os.truncate(\"F\", 0)'"])
+        func `a program that waits to cut a file waits on when the daemon is replaced`(script: String) async throws {
+            try await mounted(options: "open-timeout=60") { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("echo old > F")
+                let waiting = "until [ -e $tmp/go ]; do sleep 0.01; done; cat F > $tmp/seen"
+                let holder = try account.start(Self.program("F", waiting))
+                try account.waitForClaim("granted", of: "F")
+                let program = try account.start(script)
+                try account.waitForWaiting(1)
+                try account.killDaemon()
+                try account.waitForWaiting(1)
+                try account.killDaemon()
+                try account.waitForWaiting(1)
+                try account.shell("touch $tmp/go")
+                let result = try program.wait(deadline: 30)
+                #expect(result.status == 0, "\(result.error)")
+                #expect(try holder.wait(deadline: 30).status == 0)
+                #expect(try account.shell("cat $tmp/seen") == "old\n")
+                #expect(try account.shell("cat F") == (script.contains("new") ? "new\n" : ""))
+            }
+        }
+
         private static func program(_ item: String, _ script: String) -> String {
             "exec $COVE coordinate --writing \(item) -- sh -c '\(script)'"
         }

@@ -20,8 +20,15 @@ final class Truncations: Sendable {
         let expires: MonotonicTime
     }
 
+    private struct Inherited {
+        let use: Engine.PlainUse
+        let expires: MonotonicTime
+    }
+
     private struct State {
         var waiting: [Int32: Waiting] = [:]
+        /// Those that the daemon before this one has told to come.
+        var inherited: [Int32: Inherited] = [:]
         var outcomes: [Int32: Outcome] = [:]
     }
 
@@ -32,6 +39,29 @@ final class Truncations: Sendable {
     private let count = Atomic<Int>(0)
 
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+
+    /// Takes over the threads that waited when the daemon before this one ended.
+    func inherit(_ waits: [ClaimStore.KeptWait]) {
+        let expires = System.monotonic() + Self.patience
+        for wait in waits {
+            let item = ItemID(wait.item)
+            let use = wait.flags.map { Engine.PlainUse.open(item, flags: $0) } ?? .cut(item)
+            let former = state.withLock {
+                $0.inherited.updateValue(Inherited(use: use, expires: expires), forKey: wait.thread)
+            }
+            if former == nil { count.add(1, ordering: .relaxed) }
+        }
+    }
+
+    /// What the call is of which a thread's look-up of the item is, where the daemon before this one has told it to come.
+    func takeInherited(_ thread: Int32, _ item: ItemID) -> Engine.PlainUse? {
+        let inherited = state.withLock { state -> Inherited? in
+            guard state.inherited[thread]?.use.truncatedItem == item else { return nil }
+            return state.inherited.removeValue(forKey: thread)
+        }
+        if inherited != nil { count.subtract(1, ordering: .relaxed) }
+        return inherited?.use
+    }
 
     /// Notes that a thread's call is about to be answered `ESTALE`; what the thread has not come back for, if it has not.
     func expect(
@@ -75,17 +105,22 @@ final class Truncations: Sendable {
     }
 
     /// What the kernel did not come back for, because its program was killed or does without.
-    func expire(before now: MonotonicTime) -> (waits: [Pending<Engine.PlainClaim>], claims: [Engine.PlainClaim]) {
-        if isEmpty { return ([], []) }
-        let (waits, outcomes) = state.withLock { state in
+    func expire(
+        before now: MonotonicTime
+    ) -> (threads: [Int32], waits: [Pending<Engine.PlainClaim>], claims: [Engine.PlainClaim]) {
+        if isEmpty { return ([], [], []) }
+        let (waits, outcomes, inherited) = state.withLock { state in
             let waits = state.waiting.filter { $0.value.expires < now }
             for thread in waits.keys { state.waiting[thread] = nil }
             let outcomes = state.outcomes.filter { $0.value.expires < now }
             for thread in outcomes.keys { state.outcomes[thread] = nil }
-            return (waits.values.map(\.pending), outcomes.values.map(\.result))
+            let inherited = state.inherited.filter { $0.value.expires < now }
+            for thread in inherited.keys { state.inherited[thread] = nil }
+            return (waits, outcomes.values.map(\.result), inherited)
         }
-        count.subtract(waits.count + outcomes.count, ordering: .relaxed)
-        return (waits, outcomes.compactMap { try? $0.get() })
+        count.subtract(waits.count + outcomes.count + inherited.count, ordering: .relaxed)
+        let threads = Array(waits.keys) + inherited.keys
+        return (threads, waits.values.map(\.pending), outcomes.compactMap { try? $0.get() })
     }
 }
 
@@ -99,6 +134,7 @@ extension Engine {
         _ caller: Caller
     ) throws(Errno) -> Bool {
         guard !pending.isDone, let item = use.truncatedItem else { return false }
+        keepWait(use, caller.thread)
         guard let former = truncations.expect(caller.thread, item, pending) else { return true }
         abandon(former.pending)
         guard former.item == item else { return true }
@@ -125,17 +161,32 @@ extension Engine {
 
     /// What a look-up is to wait for first; nil nearly always.
     public func deferredTruncation(_ item: ItemID, _ caller: Caller) -> Pending<PlainClaim>? {
-        truncations.isEmpty ? nil : truncations.takeWaiting(caller.thread, item)
+        if truncations.isEmpty { return nil }
+        if let pending = truncations.takeWaiting(caller.thread, item) { return pending }
+        return truncations.takeInherited(caller.thread, item).flatMap { try? plainClaim($0, caller) }
     }
+
+    /// The next daemon is to know of a thread that comes by a look-up, if this one ends before that has.
+    private func keepWait(_ use: PlainUse, _ thread: Int32) {
+        guard let item = use.truncatedItem, thread != 0 else { return }
+        var flags: Int32?
+        if case .open(_, let found) = use { flags = found }
+        let wait = ClaimStore.KeptWait(thread: thread, item: item.rawValue, flags: flags)
+        coordination.state.withLock { $0.store?.keep(wait) }
+    }
+
+    private func dropWait(of thread: Int32) { coordination.state.withLock { $0.store?.dropWait(of: thread) } }
 
     /// The look-up has waited and is about to be answered: the thread's call comes next, and ends as the wait did.
     public func endTruncationWait(_ item: ItemID, _ caller: Caller, _ result: Result<PlainClaim, Errno>) {
+        dropWait(of: caller.thread)
         if let left = truncations.note(caller.thread, item, result) { end(left) }
     }
 
     /// Calls that don't come back leave the queue, or give up what they got.
     func expireTruncations(before now: MonotonicTime) {
-        let (waits, claims) = truncations.expire(before: now)
+        let (threads, waits, claims) = truncations.expire(before: now)
+        for thread in threads { dropWait(of: thread) }
         for pending in waits { abandon(pending) }
         for claim in claims { end(claim) }
     }
