@@ -140,6 +140,26 @@ extension Engine {
         }
     }
 
+    /// The listing of a directory that is to be removed, or replaced, where nobody has opened it yet; nil nearly always.
+    ///
+    /// The call holds up others of the directory above: it waits no longer than for a claim.
+    public func listingBeforeRemoval(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) -> Pending<Void>? {
+        let found = try? catalog.glance { database throws(Errno) -> ItemID? in
+            guard let entry = try database.entry(parent, name), let row = try database.item(entry.item),
+                row.kind == .directory, row.residency != .whole, try !database.hasEntries(row.id)
+            else { return nil }
+            return row.id
+        }
+        guard let id = found ?? nil, !isAnnouncer(caller) else { return nil }
+        let pending = Pending<Void>()
+        listing(of: id).whenDone { pending.fulfill($0) }
+        Task {
+            try? await Task.sleep(for: Self.namePatience)
+            pending.fulfill(.failure(.timedOut))
+        }
+        return pending
+    }
+
     /// Refuses a directory that holds something, or whose names are not known here yet.
     func requireEmpty(_ row: ItemRow, _ database: Database) throws(Errno) {
         if try database.hasEntries(row.id) { throw .notEmpty }

@@ -78,8 +78,23 @@ extension Request {
     }
 
     consuming func rmdir(_ parent: ItemID, _ name: [UInt8]) {
-        perform(.remove(parent, name)) { engine, caller throws(Errno) in
-            try engine.removeDirectory(parent, name, caller)
+        whenListed(parent, name) { request in
+            request.perform(.remove(parent, name)) { engine, caller throws(Errno) in
+                try engine.removeDirectory(parent, name, caller)
+            }
+        }
+    }
+
+    /// Goes on when it is known what is in a directory that is to go, or when that can't be found out soon.
+    private consuming func whenListed(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ body: @escaping @Sendable (consuming Request) -> Void
+    ) {
+        guard let listing = connection.engine.listingBeforeRemoval(parent, name, caller) else { return body(self) }
+        park(on: listing) { request, result in
+            if case .failure(.interrupted) = result { return request.fail(.interrupted) }
+            body(request)
         }
     }
 
@@ -90,8 +105,11 @@ extension Request {
         _ newName: [UInt8],
         flags: UInt32
     ) {
-        perform(.rename(parent, name, to: newParent, newName, flags: flags)) { engine, caller throws(Errno) in
-            try engine.rename(parent, name, newParent, newName, flags: flags, caller)
+        whenListed(newParent, newName) { request in
+            let use = Engine.PlainUse.rename(parent, name, to: newParent, newName, flags: flags)
+            request.perform(use) { engine, caller throws(Errno) in
+                try engine.rename(parent, name, newParent, newName, flags: flags, caller)
+            }
         }
     }
 
