@@ -160,6 +160,14 @@ extension Engine {
         return pending
     }
 
+    /// True for a name that is known to be a directory's.
+    public func isDirectory(_ parent: ItemID, _ name: [UInt8]) -> Bool {
+        let kind = try? catalog.glance { database throws(Errno) in
+            try database.entry(parent, name).flatMap { entry throws(Errno) in try database.item(entry.item)?.kind }
+        }
+        return kind == .directory
+    }
+
     /// Refuses a directory that holds something, or whose names are not known here yet.
     func requireEmpty(_ row: ItemRow, _ database: Database) throws(Errno) {
         if try database.hasEntries(row.id) { throw .notEmpty }

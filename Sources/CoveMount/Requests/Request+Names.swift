@@ -40,7 +40,10 @@ extension Request {
         let engine = connection.engine
         park(on: pending) { request, result in
             // A look-up that failed would be sent again: the call itself is told of the end of its wait.
-            if case .failure(.interrupted) = result { return request.fail(.interrupted) }
+            if case .failure(.interrupted) = result {
+                engine.forgetTruncation(caller)
+                return request.fail(.interrupted)
+            }
             var attributes = attributes
             // A save may have put another file in its place meanwhile.
             if case .now(let found?) = try? engine.lookup(parent, name, caller) { attributes = found }
@@ -105,7 +108,9 @@ extension Request {
         _ newName: [UInt8],
         flags: UInt32
     ) {
-        whenListed(newParent, newName) { request in
+        // Only what replaces a directory asks what is in it.
+        let isPlain = flags == 0 && connection.engine.isDirectory(parent, name)
+        whenListed(newParent, isPlain ? newName : []) { request in
             let use = Engine.PlainUse.rename(parent, name, to: newParent, newName, flags: flags)
             request.perform(use) { engine, caller throws(Errno) in
                 try engine.rename(parent, name, newParent, newName, flags: flags, caller)

@@ -118,6 +118,7 @@ extension S3Provider {
                 found[move.note] = nil
             } catch {
                 log("\(move.from): that its move to \(move.to) is over can't be told: \(error)")
+                leaveAlone(move)
             }
         }
         return found.values.filter { now - $0.since < patience }.map(\.move)

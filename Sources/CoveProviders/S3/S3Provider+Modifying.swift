@@ -149,7 +149,7 @@ extension S3Provider {
             // New metadata may have brought it back.
             try await outlastCopies(onto: object.key)
             guard let again = try await client.head(object.key), again.version == object.version,
-                again.isDescribed(since: object)
+                again.isDescribed(since: object), isSame(again, as: object)
             else { return true }
         }
         throw .busy
@@ -158,8 +158,7 @@ extension S3Provider {
     /// True for an object that has not gone since another look at it, though it may have got new metadata.
     func isSame(_ object: S3Object, as other: S3Object) -> Bool {
         // A listing tells nothing of marks.
-        let hasMark = other.headers == nil || object.token == other.token || object.isDescribed(since: other)
-        return object.version == other.version && hasMark
+        object.version == other.version && (other.headers == nil || object.origin == other.origin)
     }
 
     /// Deletes an object that nobody else changes, or that has a condition against it; false when it has changed.
@@ -172,19 +171,33 @@ extension S3Provider {
     /// The same where no file has the folder's name for as long.
     func deleteAlone(_ object: S3Object) async throws(ProviderError) -> Bool {
         var call = S3Call("DELETE", object.key)
+        call.isRepeatable = false
         let isConditional = features.deletesConditionally && !object.version.isMadeUp
-        if !isConditional, !isClaimYoung(object.key) { throw .busy }
         if isConditional { call.headers.append(("If-Match", features.tag(object.version))) }
-        let answer: Result<HTTPResponse, S3Failure>
-        do throws(ProviderError) {
-            answer = try await client.ask(call)
-        } catch {
-            guard isConditional, error.isUnanswered else { throw error }
+        for attempt in 1... {
+            // The machine may have slept.
+            if !isClaimYoung(object.key) { throw .busy }
+            do throws(ProviderError) {
+                let answer = try await client.ask(call)
+                guard isConditional, attempt < 3, case .failure(let failure) = answer, failure.passes else {
+                    return try await isDeleted(object, answer, isFirst: attempt == 1)
+                }
+            } catch {
+                guard isConditional, attempt < 3, error.isUnanswered, error != .cancelled else { throw error }
+            }
             // It may be gone, and another with the same bytes have come since: the condition would not tell.
-            guard let again = try await client.head(object.key) else { return true }
-            guard isSame(again, as: object) else { return false }
-            answer = try await client.ask(call)
+            guard let again = try await client.head(object.key), isSame(again, as: object) else { return true }
+            try await rest(.milliseconds(100).doubled(attempt))
         }
+        throw .busy
+    }
+
+    /// What an answer says of a deletion; after an attempt without one, another object in its place does not say that it stayed.
+    private func isDeleted(
+        _ object: S3Object,
+        _ answer: Result<HTTPResponse, S3Failure>,
+        isFirst: Bool
+    ) async throws(ProviderError) -> Bool {
         switch answer {
         case .success(let response):
             // The login page of a network answers otherwise.
@@ -195,6 +208,7 @@ extension S3Provider {
         case .failure(let failure):
             if failure.status == 404, failure.code != .noSuchBucket { return true }
             guard failure.isPrecondition else { throw failure.error }
+            if !isFirst { return true }
             return try await client.head(object.key) == nil
         }
     }

@@ -88,9 +88,9 @@ extension S3Provider {
             }
             if let other = isHidden ? try await find(target) : try await occupant(target) {
                 // An earlier attempt may have come so far.
-                guard other.kind == .file, let copy = try await client.head(key), copy.token == token else {
-                    throw .filenameCollision(other)
-                }
+                guard other.kind == .file, let copy = try await client.head(key),
+                    copy.token == token || isHidden && copy.version == known.version
+                else { throw .filenameCollision(other) }
                 return try await removeMoved(known, at: source, copy, at: target, isAlone)
             }
             let copy = try await duplicate(known, at: source, to: target, token)
@@ -140,10 +140,10 @@ extension S3Provider {
 
     /// What a copy that is a step of a move is marked with: the same for every attempt.
     ///
-    /// It depends on what the object itself is marked with: one that came back by another move is not the same, though its
-    /// key and its bytes are.
+    /// It depends on what the object itself is marked with, whatever metadata it got since: one that came back by another move
+    /// is not the same, though its key and its bytes are.
     static func moveToken(_ object: S3Object, to key: [UInt8]) -> String {
-        let text = object.key + [0] + object.version.bytes + [0] + key + [0] + Array((object.token ?? "").utf8)
+        let text = object.key + [0] + object.version.bytes + [0] + key + [0] + Array((object.origin ?? "").utf8)
         return String(Digest.hash(text, .sha256).hexadecimal.prefix(32))
     }
 

@@ -276,6 +276,14 @@ public final class S3Provider: Provider {
         }
     }
 
+    /// One that could not be ended is ended another time, unless it was asked for again.
+    func leaveAlone(_ move: S3Move) {
+        state.withLock { state in
+            guard !state.unfinished.contains(where: { $0.note == move.note }) else { return }
+            state.givenUp[move.note] = (move, .distantPast)
+        }
+    }
+
     /// Counts a failure; true when there were so many that the move is left as it is, unless it is asked for again.
     func giveUp(_ move: S3Move) -> Bool {
         state.withLock { state in

@@ -139,6 +139,7 @@ extension Engine {
         abandon(former.pending)
         guard former.item == item else { return true }
         if let again = truncations.takeWaiting(caller.thread, item) { abandon(again) }
+        dropWait(of: caller.thread)
         throw .busy
     }
 
@@ -163,8 +164,14 @@ extension Engine {
     public func deferredTruncation(_ item: ItemID, _ caller: Caller) -> Pending<PlainClaim>? {
         if truncations.isEmpty { return nil }
         if let pending = truncations.takeWaiting(caller.thread, item) { return pending }
-        return truncations.takeInherited(caller.thread, item).flatMap { try? plainClaim($0, caller) }
+        guard let use = truncations.takeInherited(caller.thread, item) else { return nil }
+        let pending = try? plainClaim(use, caller)
+        if pending == nil { dropWait(of: caller.thread) }
+        return pending
     }
+
+    /// A look-up ended before its wait did: its program was killed, or does without.
+    public func forgetTruncation(_ caller: Caller) { dropWait(of: caller.thread) }
 
     /// The next daemon is to know of a thread that comes by a look-up, if this one ends before that has.
     private func keepWait(_ use: PlainUse, _ thread: Int32) {

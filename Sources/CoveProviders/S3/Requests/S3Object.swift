@@ -19,6 +19,8 @@ struct S3Object: Sendable, Equatable {
 
     /// The header in which Cove marks what one upload or copy made.
     static let tokenHeader = "x-amz-meta-cove-token"
+    /// The mark that new metadata has taken the place of.
+    static let originHeader = "x-amz-meta-cove-origin"
     static let timeHeader = "x-amz-meta-mtime"
     static let modeHeader = "x-amz-meta-mode"
 
@@ -74,6 +76,12 @@ struct S3Object: Sendable, Equatable {
     /// What the token of a copy onto itself, for new metadata, begins with.
     static let describing = "described-"
 
+    /// What it was left with before it got new metadata, which makes no other object of it.
+    var origin: String? {
+        guard let token, token.hasPrefix(Self.describing) else { return token }
+        return headers?[Self.originHeader]
+    }
+
     /// True for an object that got new metadata since another look at the same version: nobody has made it anew.
     func isDescribed(since other: S3Object?) -> Bool {
         token?.hasPrefix(Self.describing) == true && token != other?.token
@@ -120,6 +128,8 @@ struct S3Object: Sendable, Equatable {
         token: String?
     ) -> [(name: String, value: String)] {
         var headers = known ?? ["content-type": "application/octet-stream"]
+        if let former = headers[tokenHeader], !former.hasPrefix(describing) { headers[originHeader] = former }
+        if token?.hasPrefix(describing) != true { headers[originHeader] = nil }
         headers[tokenHeader] = token
         if let time = metadata.modificationTime { headers[timeHeader] = text(time) }
         if let permissions = metadata.permissions {
