@@ -36,6 +36,19 @@ public struct MonotonicTime: Hashable, Sendable, Comparable {
     }
 }
 
+extension MonotonicTime: Codable {
+    /// Reads what `encode` wrote; it means something until the machine starts again.
+    public init(from decoder: any Decoder) throws {
+        self.init(try decoder.singleValueContainer().decode(Int64.self))
+    }
+
+    /// Writes the nanoseconds of the clock.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(nanoseconds)
+    }
+}
+
 extension MonotonicTime: AtomicRepresentable {
     /// What an atomic holds.
     public typealias AtomicRepresentation = Int64.AtomicRepresentation

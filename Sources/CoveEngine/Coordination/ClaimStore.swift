@@ -25,16 +25,14 @@ final class ClaimStore {
         var index: Int
         var left: PathParameter
         var path: PathParameter
-        var untilNanoseconds: Int64
+        var until: MonotonicTime
 
         init(_ home: Home) {
             index = home.index
             left = PathParameter(home.left)
             path = PathParameter(home.path)
-            untilNanoseconds = (home.until - MonotonicTime(0)).nanoseconds
+            until = home.until
         }
-
-        var until: MonotonicTime { MonotonicTime(untilNanoseconds) }
     }
 
     /// A thread whose call cuts a file, and which was told to look the file up again: there it waits for a claim.
