@@ -108,14 +108,15 @@ extension Request {
         _ newName: [UInt8],
         flags: UInt32
     ) {
-        // Only what replaces a directory asks what is in it.
-        let isPlain = flags == 0 && connection.engine.isDirectory(parent, name)
-        whenListed(newParent, isPlain ? newName : []) { request in
-            let use = Engine.PlainUse.rename(parent, name, to: newParent, newName, flags: flags)
+        let use = Engine.PlainUse.rename(parent, name, to: newParent, newName, flags: flags)
+        let body: @Sendable (consuming Request) -> Void = { request in
             request.perform(use) { engine, caller throws(Errno) in
                 try engine.rename(parent, name, newParent, newName, flags: flags, caller)
             }
         }
+        // Only a directory that replaces another one has to do with what is in that.
+        guard flags == 0, connection.engine.isDirectory(parent, name) else { return body(self) }
+        whenListed(newParent, newName, body)
     }
 
     consuming func readlink(_ id: ItemID) {

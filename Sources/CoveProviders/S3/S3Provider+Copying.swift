@@ -1,6 +1,6 @@
 internal import CoveCore
 
-/// Copying at the server what is too large for one request.
+/// Copying at the server: what is too large for one request, and what is below a directory that moves.
 extension S3Provider {
     /// What a part of a copy has at most; several are made at a time.
     private static var copiedPiece: Int64 { 512 << 20 }
@@ -94,5 +94,72 @@ extension S3Provider {
             default: throw failure.error
             }
         }
+    }
+
+    // MARK: for a directory that moves
+
+    /// Makes sure that a copy of an object is there; what was copied, nil when something else is there, or keeps it out.
+    func copyBelow(
+        _ object: S3Object,
+        to key: [UInt8],
+        _ move: S3Move
+    ) async throws(ProviderError) -> S3Object? {
+        do throws(ProviderError) {
+            return try await place(object, at: key, move)
+        } catch {
+            if error == .cancelled || error.isUnanswered || error.parksAccount { throw error }
+            // Some keep no file beside a directory of its name, nor anything below a file.
+            guard try await isTaken(key, below: directoryKey(move.to)) else { throw error }
+            return nil
+        }
+    }
+
+    private func place(
+        _ object: S3Object,
+        at key: [UInt8],
+        _ move: S3Move
+    ) async throws(ProviderError) -> S3Object? {
+        let isMarker = object.size == 0 && S3Names.isMarker(key)
+        if let there = try await client.head(key) {
+            // The object that stands for a directory is like any other of its kind.
+            if isMarker, there.size == 0 { return object }
+            guard let known = try await client.head(object.key), known.version == object.version else { return nil }
+            return there.token == Self.moveToken(known, to: key) ? known : nil
+        }
+        if isMarker {
+            var isMade = false
+            let isDone = try await besideNoFile(S3Names.directory(of: key), .byMakingFolder, for: "keep") {
+                () throws(ProviderError) in
+                isMade = try await writeMarker(key, isNew: false)
+            }
+            return isDone && isMade ? object : nil
+        }
+        // Nobody wants both. Where rclone is asked to put a file in a directory's place, it refuses, but then shows everybody
+        // a file there for a while, and nothing of what is in the directory.
+        if try await look(around: key).directories.contains(key) { return nil }
+        // Whoever finishes a move that was cut off goes on with its claims.
+        let task = String(decoding: move.note.suffix(32), as: UTF8.self)
+        return try await exclusively([key], for: task) { () throws(ProviderError) -> S3Object? in
+            guard let known = try await client.head(object.key), known.version == object.version else { return nil }
+            let token = Self.moveToken(known, to: key)
+            if let there = try await client.head(key) { return there.token == token ? known : nil }
+            let headers = S3Object.headers(ItemMetadata(), over: known.headers, token: token)
+            do throws(ProviderError) {
+                guard try await copyObject(known, to: key, headers, condition: .absent) else { return nil }
+            } catch .noSuchItem {
+                return nil
+            }
+            guard let there = try await client.head(key) else { return nil }
+            return there.token == token && there.size == known.size ? known : nil
+        }
+    }
+
+    /// True where a directory has a file's name, or a file that of a directory on the way to it.
+    private func isTaken(_ key: [UInt8], below directory: [UInt8]) async throws(ProviderError) -> Bool {
+        // From the top, as others can't even be asked for what is below a file.
+        for index in key.indices.dropFirst(directory.count - 1) where key[index] == 0x2F {
+            if try await client.head(Array(key[..<index])) != nil { return true }
+        }
+        return try await look(around: key).directories.contains(key)
     }
 }

@@ -11,7 +11,7 @@ struct S3MoveTests {
     private static let kinds = S3ServerKind.allCases
 
     /// A started device that has made the directory which is moved.
-    private func filled(_ source: S3Source) async throws -> S3Provider {
+    static func filled(_ source: S3Source) async throws -> S3Provider {
         let provider = try source.provider()
         try await provider.start()
         for directory in ["from", "from/empty", "from/inner"] { try await provider.makeDirectory(directory) }
@@ -41,7 +41,7 @@ struct S3MoveTests {
     }
 
     /// Counts from 1.
-    private final class Counter: Sendable {
+    final class Counter: Sendable {
         private let count = Mutex(0)
 
         func next() -> Int {
@@ -52,7 +52,7 @@ struct S3MoveTests {
         }
     }
 
-    private final class Line: Sendable {
+    final class Line: Sendable {
         private let state = Mutex(false)
 
         var isMended: Bool { state.withLock { $0 } }
@@ -77,7 +77,7 @@ struct S3MoveTests {
     ) async throws {
         let server = try kind.server()
         let source = try S3Source(server)
-        let good = try await filled(source)
+        let good = try await Self.filled(source)
         let cut = try self.front(server, changes: changes)
         let broken = try S3Provider(source.address(through: cut))
         try await broken.start()
@@ -119,7 +119,7 @@ struct S3MoveTests {
     ) async throws {
         let server = try kind.server()
         let source = try S3Source(server)
-        let good = try await filled(source)
+        let good = try await Self.filled(source)
         let (port, listings) = (server.port, Counter())
         let empty = "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
         let front = try ScriptedServer { request in
@@ -146,7 +146,7 @@ struct S3MoveTests {
     ) async throws {
         let server = try kind.server()
         let source = try S3Source(server)
-        _ = try await filled(source)
+        _ = try await Self.filled(source)
         let (port, counter, line) = (server.port, Counter(), Line())
         let front = try ScriptedServer { request in
             guard ["PUT", "DELETE", "POST"].contains(request.method), !request.target.contains("/.cove/probe/"),
@@ -175,226 +175,11 @@ struct S3MoveTests {
         try await expectMoved(provider, kind)
     }
 
-    /// A device that has begun to move the directory, and has come no further than to the note of it.
-    private func noted(
-        _ source: S3Source,
-        _ server: TestServer
-    ) async throws -> (provider: S3Provider, front: ScriptedServer, line: Line) {
-        let (port, line) = (server.port, Line())
-        let front = try ScriptedServer { request in
-            guard ["PUT", "DELETE", "POST"].contains(request.method), !line.isMended else { return .handOn(port) }
-            let isNote = request.target.contains("/.cove/moves/")
-            return isNote || request.target.contains("/.cove/probe/") ? .handOn(port) : .hangUp
-        }
-        let provider = try S3Provider(source.address(through: front))
-        try await provider.start()
-        let to = try #require(FileName("to"))
-        await #expect(throws: ProviderError.self) {
-            _ = try await provider.move(provider.reference("from"), base: nil, to: .root, name: to)
-        }
-        #expect(try await provider.movesUnderway() != [])
-        return (provider, front, line)
-    }
-
-    @Test(arguments: kinds)
-    func `names that are taken where a directory goes keep nothing but their own files from going`(
-        kind: S3ServerKind
-    ) async throws {
-        let server = try kind.server()
-        let source = try S3Source(server)
-        let good = try await filled(source)
-        let (provider, front, line) = try await noted(source, server)
-        // A directory has a file's name, one with nothing in it another's, and a file that of a directory.
-        for directory in ["to", "to/file 3", "to/file 5"] { try await good.makeDirectory(directory) }
-        _ = try await good.make("to/file 3/other", "other")
-        _ = try await good.make("to/inner", "a file")
-        line.mend()
-        // What may land of the requests that were cut off is waited for.
-        let deadline = ContinuousClock.now + .seconds(60)
-        var failure: (any Error)?
-        repeat {
-            do {
-                _ = try await provider.names("to")
-                failure = nil
-            } catch {
-                failure = error
-            }
-        } while failure != nil && ContinuousClock.now < deadline
-        #expect(failure == nil)
-        #expect(try await good.movesUnderway() == [])
-        for number in 0..<12 {
-            let here = try? await good.text("from/file \(number)")
-            let there = try? await good.text("to/file \(number)")
-            #expect([here, there].contains("text \(number)"), "\(number)")
-            if ![3, 5].contains(number) { #expect(here == nil) }
-        }
-        let deep = [try? await good.text("from/inner/deep"), try? await good.text("to/inner/deep")]
-        #expect(deep.contains("deep"))
-        #expect(try await good.text("to/file 3/other") == "other")
-        #expect(try await good.text("to/inner") == "a file")
-        #expect(try await good.names("to").contains("file 4"))
-        withExtendedLifetime(front) {}
-    }
-
-    @Test(arguments: kinds)
-    func `a move that can't be finished keeps nobody from reading, and ends`(kind: S3ServerKind) async throws {
-        let server = try kind.server()
-        let source = try S3Source(server)
-        let good = try await filled(source)
-        let item = try await good.find("from/file 5")
-        let port = server.port
-        // It can't copy one of the files.
-        let front = try ScriptedServer { request in
-            request.method == "PUT" && request.target.contains("to/file%203")
-                ? ScriptedServer.answer(500, [], "<Error><Code>InternalError</Code></Error>") : .handOn(port)
-        }
-        let provider = try S3Provider(source.address(through: front), patience: .zero)
-        try await provider.start()
-        let to = try #require(FileName("to"))
-        await #expect(throws: ProviderError.self) {
-            _ = try await provider.move(provider.reference("from"), base: nil, to: .root, name: to)
-        }
-        // Nothing is deleted before all is copied.
-        let sink = MemorySink()
-        let reference = provider.reference("from/file 5", item)
-        try await provider.fetch(reference, version: item.contentVersion, range: 0..<item.size, into: sink)
-        #expect(sink.bytes == Array("text 5".utf8))
-        var refusals = 0
-        while refusals < 100, (try? await provider.names("from")) == nil { refusals += 1 }
-        #expect(refusals > 0 && refusals < 100)
-        // It is left alone then, and told of no more once that is so for long.
-        #expect(try await provider.movesUnderway() == [])
-        #expect(try await good.movesUnderway() == [])
-        await provider.finishMoves()
-        for number in 0..<12 { #expect(try await good.text("from/file \(number)") == "text \(number)") }
-    }
-
-    @Test(arguments: kinds, [false, true])
-    func `a move that is finished late takes nothing that has come back since`(
-        kind: S3ServerKind,
-        movesDirectory: Bool
-    ) async throws {
-        let server = try kind.server()
-        let source = try S3Source(server)
-        let late = try source.provider()
-        try await late.start()
-        let good = try await filled(source)
-        let port = server.port
-        let deletions = Counter()
-        let front = try ScriptedServer { request in
-            let isOriginal = request.method == "DELETE" && request.target.contains("/to/file")
-            if isOriginal, deletions.next() == 1 { BlockingThread.wait { await late.finishMoves() } }
-            return .handOn(port)
-        }
-        let other = try S3Provider(source.address(through: front))
-        // Whoever starts later would finish it by itself.
-        try await other.start()
-        // All has moved, and that this is so is not known: the note of it stays.
-        let cut = try ScriptedServer { request in
-            request.method == "DELETE" && request.target.contains("/.cove/moves/") ? .hangUp : .handOn(port)
-        }
-        let mover = try S3Provider(source.address(through: cut))
-        try await mover.start()
-        let (to, from) = (try #require(FileName("to")), try #require(FileName("from")))
-        await #expect(throws: ProviderError.self) {
-            _ = try await mover.move(mover.reference("from"), base: nil, to: .root, name: to)
-        }
-        #expect(try await good.names("to").count == 14)
-        // Another device brings it back, and right before the originals go, the first move is finished once more.
-        if movesDirectory {
-            _ = try? await other.move(other.reference("to"), base: nil, to: .root, name: from)
-        } else {
-            try await other.makeDirectory("from")
-            for number in 0..<12 {
-                let name = try #require(FileName("file \(number)"))
-                let item = try await good.find("to/file \(number)")
-                let reference = other.reference("to/file \(number)", item)
-                let directory = RemoteReference(id: nil, path: RemotePath(unchecked: Array("from".utf8)))
-                _ = try? await other.move(reference, base: item.contentVersion, to: directory, name: name)
-            }
-        }
-        #expect(deletions.next() > 1)
-        for number in 0..<12 {
-            let texts = [try? await good.text("from/file \(number)"), try? await good.text("to/file \(number)")]
-            #expect(texts.contains("text \(number)"), "\(number)")
-        }
-    }
-
-    @Test(arguments: kinds, [false, true])
-    func `a deletion whose answer is lost takes nothing that has come to its place since`(
-        kind: S3ServerKind,
-        comesBack: Bool
-    ) async throws {
-        let server = try kind.server()
-        let source = try S3Source(server)
-        let good = try source.provider()
-        try await good.start()
-        let (to, from) = (try #require(FileName("to")), try #require(FileName("from")))
-        let (port, deletions) = (server.port, Counter())
-        let front = try ScriptedServer { request in
-            guard request.method == "DELETE", request.target.hasSuffix("/from"), deletions.next() == 1 else {
-                return .handOn(port)
-            }
-            BlockingThread.wait {
-                // It arrives, and before its answer would have, another device puts something there.
-                let key = source.client.address.prefix + Array("from".utf8)
-                _ = try? await source.client.send(S3Call("DELETE", key))
-                if comesBack {
-                    let item = try? await good.find("to")
-                    guard let item else { return }
-                    let reference = good.reference("to", item)
-                    _ = try? await good.move(reference, base: item.contentVersion, to: .root, name: from)
-                } else {
-                    _ = try? await good.make("from", "another")
-                }
-            }
-            return .hangUp
-        }
-        let provider = try S3Provider(source.address(through: front))
-        try await provider.start()
-        let item = try await provider.make("from", "text")
-        _ = try? await provider.move(provider.reference("from", item), base: item.contentVersion, to: .root, name: to)
-        #expect(deletions.next() > 1)
-        let texts = [try? await good.text("from"), try? await good.text("to")]
-        #expect(texts.contains("text"), "\(texts)")
-    }
-
-    @Test(arguments: kinds)
-    func `a move that was cut off is finished though its file has got new metadata since`(
-        kind: S3ServerKind
-    ) async throws {
-        let server = try kind.server()
-        let source = try S3Source(server)
-        let good = try source.provider()
-        try await good.start()
-        let (port, line) = (server.port, Line())
-        let front = try ScriptedServer { request in
-            request.method == "DELETE" && request.target.hasSuffix("/from") && !line.isMended ? .hangUp : .handOn(port)
-        }
-        let provider = try S3Provider(source.address(through: front))
-        try await provider.start()
-        let item = try await provider.make("from", "text")
-        await #expect(throws: ProviderError.self) {
-            _ = try await provider.trash(provider.reference("from", item), base: item.contentVersion, as: "token")
-        }
-        let described = try? await good.modify(
-            good.reference("from", item),
-            base: item.contentVersion,
-            metadata: ItemMetadata(modificationTime: Timestamp(5)),
-            content: nil
-        )
-        #expect(described != nil || kind != .seaweedFS)
-        line.mend()
-        let now = try await good.find("from")
-        _ = try await provider.trash(provider.reference("from", now), base: now.contentVersion, as: "token")
-        await #expect(throws: ProviderError.noSuchItem) { try await good.find("from") }
-    }
-
     @Test(arguments: kinds)
     func `what changes while its directory moves stays`(kind: S3ServerKind) async throws {
         let server = try kind.server()
         let source = try S3Source(server)
-        let good = try await filled(source)
+        let good = try await Self.filled(source)
         let port = server.port
         // Right before the first deletion another device changes a file.
         let deletions = Counter()
