@@ -133,6 +133,7 @@ extension S3Provider {
                 log("\(move.from): its move to \(move.to) was cut off and is finished now")
             } catch {
                 if Task.isCancelled { return }
+                if !error.parksAccount { _ = giveUp(move) }
                 log("\(move.from): its move to \(move.to) was cut off and can't be finished: \(error)")
             }
         }
@@ -155,7 +156,7 @@ extension S3Provider {
     /// Carries out a move that has a note; unless it is new it may be finished already, and then the note is gone.
     private func finish(_ move: S3Move, isNew: Bool = false) async throws(ProviderError) {
         // A server may tell for a moment that there is no note where one was just put.
-        if !isNew, try await client.head(move.note) == nil { return forget(move) }
+        if !isNew, try await client.head(move.note) == nil { return forgetCutOff(move) }
         do throws(ProviderError) {
             try await relocate(move)
             if features.cleansLate { try await forget(move.from) }

@@ -139,7 +139,9 @@ extension S3Provider {
     /// What has gone and come back with the same bytes only who does so alone can tell: a condition is about the bytes.
     func deleteObject(_ object: S3Object, alone: Bool = false) async throws(ProviderError) -> Bool {
         if alone || !features.deletesConditionally {
-            return try await exclusively([object.key]) { () throws(ProviderError) in
+            let text = "delete \(object.version) \(object.origin ?? "") "
+            let task = taskName(text + String(decoding: object.key, as: UTF8.self))
+            return try await exclusively([object.key], for: task) { () throws(ProviderError) in
                 guard let known = try await client.head(object.key) else { return true }
                 return isSame(known, as: object) ? try await deleteClaimed(object) : false
             }
@@ -183,6 +185,8 @@ extension S3Provider {
                     return try await isDeleted(object, answer, isFirst: attempt == 1)
                 }
             } catch {
+                // It may arrive late, also after another attempt was answered.
+                if error.isUnanswered { doubt(object.key, 0) }
                 guard isConditional, attempt < 3, error.isUnanswered, error != .cancelled else { throw error }
             }
             // It may be gone, and another with the same bytes have come since: the condition would not tell.

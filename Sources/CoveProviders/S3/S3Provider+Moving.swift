@@ -78,11 +78,11 @@ extension S3Provider {
         let key = key(target)
         let token = Self.moveToken(known, to: key)
         let isHidden = target.names.first?.isReserved == true && target.names.first?.isPassing == false
-        // Nobody else makes hidden names, and a source that changes meanwhile is not deleted where that has a condition.
-        let isAlone = !features.deletesConditionally
-        let keys = (isHidden ? [] : [key]) + (isAlone ? [known.key] : [])
+        // Nobody else makes hidden names. A condition on the deletion of the source is about its bytes: it would not tell what
+        // another device has moved back meanwhile.
+        let keys = (isHidden ? [] : [key]) + [known.key]
         return try await exclusively(keys, for: taskName(token)) { () throws(ProviderError) in
-            if isAlone, try await client.head(known.key).map({ isSame($0, as: known) }) != true {
+            if try await client.head(known.key).map({ isSame($0, as: known) }) != true {
                 guard let other = try await find(source) else { throw .noSuchItem }
                 throw .conflict(other)
             }
@@ -91,10 +91,10 @@ extension S3Provider {
                 guard other.kind == .file, let copy = try await client.head(key),
                     copy.token == token || isHidden && copy.version == known.version
                 else { throw .filenameCollision(other) }
-                return try await removeMoved(known, at: source, copy, at: target, isAlone)
+                return try await removeMoved(known, at: source, copy, at: target)
             }
             let copy = try await duplicate(known, at: source, to: target, token)
-            return try await removeMoved(known, at: source, copy, at: target, isAlone)
+            return try await removeMoved(known, at: source, copy, at: target)
         }
     }
 
@@ -102,12 +102,10 @@ extension S3Provider {
         _ known: S3Object,
         at source: RemotePath,
         _ copy: S3Object,
-        at target: RemotePath,
-        _ isAlone: Bool
+        at target: RemotePath
     ) async throws(ProviderError) -> RemoteItem {
         try await keepStanding(source.parent)
-        let isGone = isAlone ? try await deleteClaimed(known) : try await deleteObject(known)
-        if isGone { return copy.item(at: target) }
+        if try await deleteClaimed(known) { return copy.item(at: target) }
         _ = try await deleteClaimed(copy)
         guard let other = try await find(source) else { throw .noSuchItem }
         throw .conflict(other)

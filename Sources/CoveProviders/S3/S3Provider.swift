@@ -239,25 +239,32 @@ public final class S3Provider: Provider {
         set { state.withLock { $0.foreignMoves = newValue } }
     }
 
-    func begin(_ move: S3Move) {
-        note(move)
-        setActive(move, true)
-    }
+    /// Remembers a move that is under way; in one step, for whoever finishes what was cut off would take it for that.
+    func begin(_ move: S3Move) { note(move, isActive: true) }
 
-    func pause(_ move: S3Move) { setActive(move, false) }
-
-    private func setActive(_ move: S3Move, _ isActive: Bool) {
+    func pause(_ move: S3Move) {
         state.withLock { state in
             guard let index = state.unfinished.firstIndex(where: { $0.note == move.note }) else { return }
-            state.unfinished[index].isActive = isActive
+            state.unfinished[index].isActive = false
         }
     }
 
-    func note(_ move: S3Move) {
+    /// Remembers a move; one that is known stays as it is, unless it is begun.
+    func note(_ move: S3Move, isActive: Bool = false) {
         state.withLock { state in
             state.givenUp[move.note] = nil
-            if !state.unfinished.contains(where: { $0.note == move.note }) { state.unfinished.append(move) }
+            if let index = state.unfinished.firstIndex(where: { $0.note == move.note }) {
+                if isActive { state.unfinished[index].isActive = true }
+            } else {
+                state.unfinished.append(move)
+                state.unfinished[state.unfinished.count - 1].isActive = isActive
+            }
         }
+    }
+
+    /// Forgets a move whose note is gone, unless it was begun anew and its note is yet to come.
+    func forgetCutOff(_ move: S3Move) {
+        state.withLock { $0.unfinished.removeAll { $0.note == move.note && !$0.isActive } }
     }
 
     func forget(_ move: S3Move) {

@@ -41,9 +41,9 @@ struct RequestCountTests {
             folder: 225,
             replacement: 5,
             deletion: 4,
-            rename: 12,
-            move: 11,
-            trash: 8,
+            rename: 14,
+            move: 13,
+            trash: 10,
             directory: 3
         )
 
