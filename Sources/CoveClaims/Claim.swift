@@ -68,6 +68,9 @@ package final class Claim {
     /// Where it moved items, of which presenters have heard.
     @exclusivity(unchecked) var targets: Set<RemotePath> = []
 
+    /// What the presenters that let it in know it by; they hear of its end.
+    package var letIn: [LetIn] { relinquished.map { LetIn(presenter: $0, claim: askedAs[$0] ?? number) } }
+
     /// Names that its items left a moment ago.
     @exclusivity(unchecked) var shades: [Shade] = []
     /// True where programs had one of its files open for writing when it was made ready.
@@ -133,6 +136,8 @@ package final class Presenter {
     var probes: (count: Int64, next: MonotonicTime) = (0, .distantPast)
     /// A move that it has not heard of yet.
     var pendingMove: PendingMove?
+    /// Where its program knows its item to be.
+    package var knownPath: RemotePath? { pendingMove?.from ?? node?.path }
     /// Numbers of the messages that wait for its reply.
     package internal(set) var questions: Set<Int> = []
     /// The last claim before it was asked to save: what it asks for later may be for its answer.
@@ -150,6 +155,17 @@ package final class Presenter {
         self.session = session
         self.implements = implements
         self.observes = observes
+    }
+}
+
+/// A presenter that let a claim in, and the number that it knows the claim by.
+package struct LetIn: Codable, Sendable {
+    package var presenter: Int
+    package var claim: Int
+
+    package init(presenter: Int, claim: Int) {
+        self.presenter = presenter
+        self.claim = claim
     }
 }
 
@@ -183,7 +199,8 @@ package final class ClaimSession {
     var isSlow = false
     /// When a call that could not wait for one of its presenters ended last.
     var lastStanding: MonotonicTime?
-    var nextMessage = 0
+    /// The number of the last message.
+    var lastMessage: Int
 
     /// Notes that a coordinator has a claim of a purpose; false where it has another purpose.
     func begin(_ purpose: String, of coordinator: String) -> Bool {
@@ -197,9 +214,10 @@ package final class ClaimSession {
         purposes[coordinator] = known.claims > 1 ? (purpose: purpose, claims: known.claims - 1) : nil
     }
 
-    init(number: Int, liveness: Liveness) {
+    init(number: Int, liveness: Liveness, messagesAfter message: Int) {
         self.number = number
         self.liveness = liveness
+        lastMessage = message
     }
 }
 

@@ -78,8 +78,8 @@ extension ClaimTable {
         if session.liveness == .answers {
             message = tell(session, .ping)
         } else {
-            session.nextMessage += 1
-            message = session.nextMessage
+            session.lastMessage += 1
+            message = session.lastMessage
             effects.append(.probe(session: number))
         }
         session.ping = message

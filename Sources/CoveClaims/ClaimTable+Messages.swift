@@ -26,9 +26,9 @@ extension ClaimTable {
             kind = .didChange
             path = node.path
         }
-        session.nextMessage += 1
+        session.lastMessage += 1
         let message = CoordinationInterface.Message(
-            number: session.nextMessage,
+            number: session.lastMessage,
             presenter: Token.presenter(presenter.number),
             kind: kind,
             path: PathParameter(path),
@@ -48,9 +48,9 @@ extension ClaimTable {
         _ kind: CoordinationInterface.MessageKind,
         claim: Int? = nil
     ) -> Int {
-        session.nextMessage += 1
+        session.lastMessage += 1
         let message = CoordinationInterface.Message(
-            number: session.nextMessage,
+            number: session.lastMessage,
             presenter: nil,
             kind: kind,
             claim: claim.map { Token.claim($0) }
@@ -60,9 +60,7 @@ extension ClaimTable {
     }
 
     mutating func tellReacquire(_ number: Int, _ claim: Claim) {
-        guard let presenter = presenters[number], let path = presenter.pendingMove?.from ?? presenter.node?.path else {
-            return
-        }
+        guard let presenter = presenters[number], let path = presenter.knownPath else { return }
         tell(presenter, .reacquire, path, claim: claim.askedAs[number] ?? claim.number)
     }
 

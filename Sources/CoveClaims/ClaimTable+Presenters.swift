@@ -25,7 +25,7 @@ extension ClaimTable {
         purpose: String? = nil,
         now: MonotonicTime
     ) -> Int? {
-        guard let session = sessions[number] else { return nil }
+        guard sessions[number] != nil else { return nil }
         let presenter = Presenter(
             number: nextNumber(),
             session: number,
@@ -33,11 +33,36 @@ extension ClaimTable {
             observes: observes,
             purpose: purpose
         )
+        add(presenter, at: path, now: now)
+        return presenter.number
+    }
+
+    /// A presenter that was there when the daemon before this one died is there again; what it is asked waits for it.
+    package mutating func restorePresenter(
+        _ number: Int,
+        session: Int,
+        at path: [PathStep]?,
+        implements: Set<CoordinationInterface.MessageKind>,
+        observes: Set<String>,
+        purpose: String?,
+        now: MonotonicTime
+    ) {
+        use(number)
+        let presenter = Presenter(
+            number: number,
+            session: session,
+            implements: implements,
+            observes: observes,
+            purpose: purpose
+        )
+        add(presenter, at: path, now: now)
+    }
+
+    private mutating func add(_ presenter: Presenter, at path: [PathStep]?, now: MonotonicTime) {
         presenters[presenter.number] = presenter
-        session.presenters.insert(presenter.number)
+        sessions[presenter.session]?.presenters.insert(presenter.number)
         if let path { put(presenter, at: path) }
         heedPackages(now: now)
-        return presenter.number
     }
 
     /// A presenter presents another item, or none.

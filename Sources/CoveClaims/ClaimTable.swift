@@ -48,9 +48,13 @@ package struct ClaimTable: ~Copyable {
     var widePresenters = 0
     private(set) var lastNumber = 0
 
-    package init(limits: Limits = Limits(), after number: Int = 0) {
+    /// The first message of each session follows this: an answer to one of an earlier table's must be none to this one's.
+    private let firstMessage: Int
+
+    package init(limits: Limits = Limits(), after number: Int = 0, messagesAfter message: Int = 0) {
         self.limits = limits
         lastNumber = number
+        firstMessage = message
     }
 
     /// The items of all claims, also those that wait.
@@ -67,6 +71,9 @@ package struct ClaimTable: ~Copyable {
         return lastNumber
     }
 
+    /// A number is taken: new ones are greater.
+    mutating func use(_ number: Int) { lastNumber = max(lastNumber, number) }
+
     /// Takes what is to be done; after each input.
     package mutating func takeEffects() -> [Effect] {
         if idle.count > Self.idleNodes { sweep() }
@@ -79,7 +86,7 @@ package struct ClaimTable: ~Copyable {
 
     package mutating func beginSession(_ liveness: ClaimSession.Liveness) -> Int {
         let number = nextNumber()
-        sessions[number] = ClaimSession(number: number, liveness: liveness)
+        sessions[number] = ClaimSession(number: number, liveness: liveness, messagesAfter: firstMessage)
         return number
     }
 
@@ -147,13 +154,20 @@ package struct ClaimTable: ~Copyable {
 
     /// A session of before, numbered after its claims.
     package mutating func restoreSession(after number: Int) -> Int {
-        lastNumber = max(lastNumber, number)
+        use(number)
         return beginSession(.answers)
     }
 
     /// A claim that was held when the daemon before this one died is held again.
-    package mutating func restore(_ request: ClaimRequest, number: Int, now: MonotonicTime) {
-        lastNumber = max(lastNumber, number)
+    ///
+    /// Those who let it in hear of its end.
+    package mutating func restore(
+        _ request: ClaimRequest,
+        number: Int,
+        letIn: [LetIn] = [],
+        now: MonotonicTime
+    ) {
+        use(number)
         let claim = Claim(number: number, request: request, since: now)
         claims[number] = claim
         itemCount += request.items.count
@@ -161,6 +175,10 @@ package struct ClaimTable: ~Copyable {
         for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
         // What was read for a snapshot has been free since that was made.
         for intent in claim.intents where !intent.use.isForUploading { place(intent) }
+        for presenter in letIn {
+            claim.relinquished.append(presenter.presenter)
+            claim.askedAs[presenter.presenter] = presenter.claim
+        }
         claim.state = .granted
     }
 

@@ -21,8 +21,8 @@ public final class Engine: Sendable {
     let counters = Counters()
     let tombstones = Tombstones()
     let departing = Departing()
-    /// Threads that walk a path again because what they opened was just replaced, and since when.
-    let walkers = RareTable<Int32, MonotonicTime>()
+    /// Threads that walk a path again because what they opened was just replaced.
+    let walkers = RareTable<Int32, Walker>()
     let conflictSearch = ConflictSearch()
     let freshVersions = FreshVersions()
     /// Items whose last bytes came in a moment ago, and their sizes: the catalog doesn't say yet that they are whole.

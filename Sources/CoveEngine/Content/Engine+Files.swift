@@ -75,38 +75,55 @@ extension Engine {
     /// lest what it comes to later counts as the same walk.
     static let walkMemory = TimeSpan.seconds(5)
 
+    /// A thread that was answered `ESTALE`, and walks the path again.
+    struct Walker: Sendable {
+        /// When it was answered last.
+        var told: MonotonicTime
+        /// True where its walk ends with the attributes of what it comes to.
+        var isStat = false
+    }
+
     /// A thread is about to be answered `ESTALE`.
-    func noteWalker(_ thread: Int32) {
+    func noteWalker(_ thread: Int32, isStat: Bool = false) {
         forgetWalkers()
-        walkers.insert(System.monotonic(), for: thread)
+        walkers.insert(Walker(told: System.monotonic(), isStat: isStat), for: thread)
+    }
+
+    /// A thread was told attributes: that is the end of stat(2), and what it comes to next is another walk.
+    ///
+    /// On its way the kernel asks for those of directories too, to see whether it may pass: always for the root, which it does
+    /// not look up again.
+    func noteAttributes(of id: ItemID, _ kind: ItemKind, _ thread: Int32) {
+        guard let walker = walkers[thread], id != .root, kind != .directory || walker.isStat else { return }
+        walkers.remove(thread)
     }
 
     /// Those that have not come back are known no more.
     private func forgetWalkers() {
         let oldest = System.monotonic() - Self.walkMemory
-        guard walkers.contains(where: { $1 <= oldest }) else { return }
-        walkers.update { walkers in walkers = walkers.filter { $0.value > oldest } }
+        guard walkers.contains(where: { $1.told <= oldest }) else { return }
+        walkers.update { walkers in walkers = walkers.filter { $0.value.told > oldest } }
     }
 
     /// True for a thread that was answered `ESTALE` a moment ago, and comes again.
     func isWalking(_ thread: Int32) -> Bool {
-        walkers.remove(thread).map { System.monotonic() - $0 < Self.walkMemory } ?? false
+        walkers.remove(thread).map { System.monotonic() - $0.told < Self.walkMemory } ?? false
     }
 
     /// A walk had to ask the source on its way: that time does not count.
     func prolongWalk(_ thread: Int32, since start: MonotonicTime) {
         guard !walkers.isEmpty else { return }
         walkers.update { walkers in
-            guard let told = walkers[thread], start - told < Self.walkMemory else { return }
-            walkers[thread] = System.monotonic()
+            guard let walker = walkers[thread], start - walker.told < Self.walkMemory else { return }
+            walkers[thread]?.told = System.monotonic()
         }
     }
 
     /// What a thread is told that comes to a directory which is gone: to walk the path again, and the second time that there
     /// is none.
-    func whenGone(_ thread: Int32, isWalking: Bool) -> Errno {
+    func whenGone(_ thread: Int32, isWalking: Bool, isStat: Bool = false) -> Errno {
         if isWalking || thread <= 0 { return .noSuchEntry }
-        noteWalker(thread)
+        noteWalker(thread, isStat: isStat)
         return .stale
     }
 
@@ -118,7 +135,7 @@ extension Engine {
         let end = System.monotonic() + Self.walkLimit
         while System.monotonic() < end {
             let recent = System.monotonic() - Self.walkLimit
-            guard walkers.contains(where: { $1 > recent }) else { return }
+            guard walkers.contains(where: { $1.told > recent }) else { return }
             _ = poll(nil, 0, 1)
         }
     }

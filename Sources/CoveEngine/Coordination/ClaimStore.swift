@@ -3,7 +3,7 @@ internal import CoveCore
 internal import FoundationEssentials
 internal import Glibc
 
-/// Granted claims where they outlive the daemon: a file of lines, one for each grant and each end.
+/// Granted claims and presenters where they outlive the daemon: a file of lines, one for each that came, moved or ended.
 ///
 /// It is not synced: what ends the machine ends the holders too.
 final class ClaimStore {
@@ -18,6 +18,21 @@ final class ClaimStore {
         var intents: [CoordinationInterface.Intent]
         /// The names that items have left a moment ago, and may come back to.
         var homes: [KeptHome]?
+        /// The presenters that let it in, who hear of its end.
+        var letIn: [LetIn]?
+    }
+
+    /// A presenter as it was when the daemon before this one died.
+    struct KeptPresenter: Codable, Sendable {
+        var number: Int
+        var session: String
+        var process: Int32
+        var began: UInt64
+        /// Where its program knows its item to be.
+        var path: PathParameter?
+        var messages: [String]
+        var observes: [String]
+        var purpose: String?
     }
 
     /// A name that an item has left, until a time of the clock that never steps.
@@ -48,6 +63,8 @@ final class ClaimStore {
         var ended: Int?
         var waits: KeptWait?
         var waitEnded: Int32?
+        var presents: KeptPresenter?
+        var presenterEnded: Int?
     }
 
     private static let least = 1 << 20
@@ -60,6 +77,7 @@ final class ClaimStore {
     private static let most = 1 << 30
     private var kept: [Int: Kept] = [:]
     private var waits: [Int32: KeptWait] = [:]
+    private var presents: [Int: KeptPresenter] = [:]
 
     /// Reads what an earlier daemon of the mount left, or begins anew.
     init(path: String, goesOn: Bool) throws(Errno) {
@@ -79,6 +97,8 @@ final class ClaimStore {
             if let ended = line.ended { kept[ended] = nil }
             if let wait = line.waits { waits[wait.thread] = wait }
             if let thread = line.waitEnded { waits[thread] = nil }
+            if let presenter = line.presents { presents[presenter.number] = presenter }
+            if let number = line.presenterEnded { presents[number] = nil }
         }
     }
 
@@ -86,6 +106,9 @@ final class ClaimStore {
 
     /// What is held, in the order of the grants.
     var claims: [Kept] { kept.values.sorted { $0.number < $1.number } }
+
+    /// The presenters, in the order they came.
+    var presenters: [KeptPresenter] { presents.values.sorted { $0.number < $1.number } }
 
     /// The threads that wait in a look-up.
     var lookups: [KeptWait] { Array(waits.values) }
@@ -99,7 +122,26 @@ final class ClaimStore {
         if waits.removeValue(forKey: thread) != nil { append(end: Line(waitEnded: thread)) }
     }
 
-    func keep(_ claim: Claim, homes: [Home] = [], token: String, process: Int32, began: UInt64) {
+    func keep(_ presenter: Presenter, token: String, process: Int32, began: UInt64) {
+        let entry = KeptPresenter(
+            number: presenter.number,
+            session: token,
+            process: process,
+            began: began,
+            path: presenter.knownPath.map { PathParameter($0) },
+            messages: presenter.implements.map(\.rawValue).sorted(),
+            observes: presenter.observes.sorted(),
+            purpose: presenter.purpose
+        )
+        presents[presenter.number] = entry
+        append(Line(presents: entry))
+    }
+
+    func dropPresenter(_ number: Int) {
+        if presents.removeValue(forKey: number) != nil { append(end: Line(presenterEnded: number)) }
+    }
+
+    func keep(_ claim: Claim, homes: [Home] = [], letIn: [LetIn], token: String, process: Int32, began: UInt64) {
         let intents = claim.intents.map { intent in
             let path = PathParameter(intent.node.path)
             switch intent.use {
@@ -117,7 +159,8 @@ final class ClaimStore {
             coordinator: claim.request.coordinator,
             purpose: claim.request.purpose,
             intents: intents,
-            homes: homes.isEmpty ? nil : homes.map { KeptHome($0) }
+            homes: homes.isEmpty ? nil : homes.map { KeptHome($0) },
+            letIn: letIn.isEmpty ? nil : letIn
         )
         kept[claim.number] = entry
         append(Line(granted: entry))
@@ -128,7 +171,7 @@ final class ClaimStore {
     }
 
     private func append(end line: Line) {
-        if kept.isEmpty, waits.isEmpty {
+        if kept.isEmpty, waits.isEmpty, presents.isEmpty {
             try? System.ftruncate(descriptor, 0)
             length = 0
         } else {
@@ -146,7 +189,8 @@ final class ClaimStore {
     }
 
     private func compact() {
-        let all = kept.values.map { Line(granted: $0) } + waits.values.map { Line(waits: $0) }
+        var all = kept.values.map { Line(granted: $0) } + waits.values.map { Line(waits: $0) }
+        all += presents.values.map { Line(presents: $0) }
         let lines = all.compactMap { try? JSONEncoder().encode($0) }
         let bytes = lines.reduce(into: [UInt8]()) { $0 += [UInt8]($1) + [0x0A] }
         longest = 2 * length

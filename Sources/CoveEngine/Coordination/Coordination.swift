@@ -20,6 +20,8 @@ final class Coordination: Sendable {
         var intentsPerClaim = 1000
         /// Of programs' claims, in all.
         var intents = 200_000
+        /// Messages for a session that is to come back.
+        var untold = 1000
     }
 
     /// Who a session belongs to.
@@ -35,6 +37,8 @@ final class Coordination: Sendable {
         var deliver: (@Sendable (Interface.Message) -> Bool)?
         /// Until when a session of before this daemon may come back.
         var grace: MonotonicTime?
+        /// What it is told until then.
+        var untold: [Interface.Message] = []
     }
 
     /// What the engine does for the table; see `CatalogFollower`.
@@ -90,7 +94,8 @@ final class Coordination: Sendable {
         // Whoever kept a token of an earlier mount ends nobody's claim of this one by it.
         let first = Int.random(in: 0..<1 << 32)
         let limits = ClaimTable.Limits(presenter: presenterTimeout)
-        state = EngineMutex(.coordination, State(table: ClaimTable(limits: limits, after: first)))
+        let table = ClaimTable(limits: limits, after: first, messagesAfter: .random(in: 0..<1 << 40))
+        state = EngineMutex(.coordination, State(table: table))
         state.withLock { state in
             state.programSession = state.table.beginSession(.isTrusted)
             state.syncSession = state.table.beginSession(.isTrusted)
@@ -132,8 +137,18 @@ final class Coordination: Sendable {
         for effect in state.table.takeEffects() {
             switch effect {
             case .tell(let session, let message):
-                guard let deliver = state.holders[session]?.deliver else { continue }
-                if !deliver(message) { later.broken.append(session) }
+                // From here on its program knows where its item is.
+                if message.kind == Interface.MessageKind.didMove.rawValue,
+                    let presenter = message.presenter.flatMap({ Token.number($0, "p") })
+                {
+                    keepPresenter(presenter, &state)
+                }
+                if let deliver = state.holders[session]?.deliver {
+                    if !deliver(message) { later.broken.append(session) }
+                } else if let holder = state.holders[session], holder.grace != nil {
+                    if holder.untold.count >= limits.untold { later.broken.append(session) }
+                    state.holders[session]?.untold.append(message)
+                }
             case .settle(let claim): later.settling.append(claim)
             case .granted(let claim):
                 keep(claim, &state)
@@ -198,23 +213,26 @@ final class Coordination: Sendable {
         return number
     }
 
-    /// A session of before this daemon goes on; throws `ESTALE` when its time is over.
+    /// A session of before this daemon goes on, with the presenters that it still has; throws `ESTALE` when its time is over.
     func resumeSession(
         _ token: String,
         process: Int32,
         deliver: @escaping @Sendable (Interface.Message) -> Bool
-    ) throws(ClaimFailure) -> Int {
-        let number: Int? = act { state, now in
+    ) throws(ClaimFailure) -> (session: Int, presenters: Set<Int>) {
+        let found: (session: Int, presenters: Set<Int>, isBroken: Bool)? = act { state, now in
             guard let number = state.tokens[token], let holder = state.holders[number], let grace = holder.grace,
                 now < grace
             else { return nil }
             state.holders[number]?.grace = nil
             state.holders[number]?.process = process
             state.holders[number]?.deliver = deliver
-            return number
+            state.holders[number]?.untold = []
+            let isBroken = !holder.untold.allSatisfy(deliver)
+            return (number, state.table.sessions[number]?.presenters ?? [], isBroken)
         }
-        guard let number else { throw ClaimFailure(.stale, "the session is over; begin a new one") }
-        return number
+        if let found, !found.isBroken { return (found.session, found.presenters) }
+        if let found { endSession(found.session) }
+        throw ClaimFailure(.stale, "the session is over; begin a new one")
     }
 
     /// From now on sessions belong to the next daemon: the ends of their connections here are none.
@@ -226,6 +244,7 @@ final class Coordination: Sendable {
             guard let holder = state.holders.removeValue(forKey: number) else { return }
             if let token = holder.token { state.tokens[token] = nil }
             for claim in state.table.sessions[number]?.claims ?? [] { forget(claim, &state) }
+            for presenter in state.table.sessions[number]?.presenters ?? [] { state.store?.dropPresenter(presenter) }
             state.table.endSession(number, now: now)
         }
     }
@@ -340,14 +359,23 @@ final class Coordination: Sendable {
 
     /// After a move: what is kept is kept where it is now.
     func keepMoved(to path: RemotePath, _ state: inout State) {
-        guard let node = state.table.existingNode(at: path), node.intentsBelow > 0 || !node.intents.isEmpty else {
-            return
-        }
+        guard let node = state.table.existingNode(at: path), node.isUsed else { return }
         var moved: Set<Int> = []
+        var presenters: [Int] = []
         node.eachNode { node in
             for intent in node.intents where intent.claim.isGranted { moved.insert(intent.claim.number) }
+            for presenter in node.presenters { presenters.append(presenter.number) }
         }
         for number in moved { keep(number, &state) }
+        for number in presenters { keepPresenter(number, &state) }
+    }
+
+    /// Presenters that came, or are elsewhere, outlive the daemon.
+    func keepPresenter(_ number: Int, _ state: inout State) {
+        guard let presenter = state.table.presenters[number], let holder = state.holders[presenter.session],
+            let token = holder.token
+        else { return }
+        state.store?.keep(presenter, token: token, process: holder.process, began: holder.began)
     }
 
     private func keep(_ number: Int, _ state: inout State) {
@@ -355,7 +383,14 @@ final class Coordination: Sendable {
             let holder = state.holders[claim.session], let token = holder.token
         else { return }
         let homes = state.table.homes(of: number)
-        state.store?.keep(claim, homes: homes, token: token, process: holder.process, began: holder.began)
+        state.store?.keep(
+            claim,
+            homes: homes,
+            letIn: claim.letIn,
+            token: token,
+            process: holder.process,
+            began: holder.began
+        )
     }
 
     private func forget(_ number: Int, _ state: inout State) {

@@ -5,23 +5,22 @@ internal import Synchronization
 
 /// Claims, as programs ask for them over the control socket.
 extension Engine {
-    /// Begins a session, or goes on with one of before this daemon; its number and token.
+    /// Begins a session, or goes on with one of before this daemon; its number and token, and the presenters it still has.
     ///
     /// `deliver` puts a message into a queue, and is false when that is full.
     public func attend(
         process: Int32,
         resuming token: String?,
         deliver: @escaping @Sendable (CoordinationInterface.Message) -> Bool
-    ) throws(ClaimFailure) -> (session: Int, token: String) {
+    ) throws(ClaimFailure) -> (session: Int, token: String, presenters: [String]) {
         if let token,
-            let number = try? coordination.resumeSession(token, process: process, deliver: deliver)
+            let (number, presenters) = try? coordination.resumeSession(token, process: process, deliver: deliver)
         {
-            return (number, token)
+            return (number, token, presenters.sorted().map { Token.presenter($0) })
         }
         let fresh = DocumentID.random().description
-        return (
-            try coordination.beginSession(process: process, kind: "session", token: fresh, deliver: deliver), fresh
-        )
+        let number = try coordination.beginSession(process: process, kind: "session", token: fresh, deliver: deliver)
+        return (number, fresh, [])
     }
 
     /// Begins a session for what one connection asks without having one.

@@ -38,6 +38,7 @@ extension Engine {
             if let found, let node = number.flatMap({ state.table.presenters[$0]?.node }) {
                 coordination.watch(node, found, &state)
             }
+            if let number { coordination.keepPresenter(number, &state) }
             return (number, found)
         }
         guard let number else {
@@ -65,6 +66,7 @@ extension Engine {
         try changePresenter(token, session) { state, number, now in
             found = placeNow(place, since: count, state)
             state.table.movePresenter(number, to: found?.steps, now: now)
+            coordination.keepPresenter(number, &state)
             guard let presenter = state.table.presenters[number] else { return }
             if let found, let node = presenter.node { coordination.watch(node, found, &state) }
             observes = Array(presenter.observes)
@@ -90,7 +92,10 @@ extension Engine {
 
     /// A presenter is gone.
     public func removePresenter(_ token: String, session: Int) throws(ClaimFailure) {
-        try changePresenter(token, session) { state, number, now in state.table.removePresenter(number, now: now) }
+        try changePresenter(token, session) { state, number, now in
+            state.store?.dropPresenter(number)
+            state.table.removePresenter(number, now: now)
+        }
     }
 
     private func changePresenter(

@@ -27,6 +27,8 @@ extension Engine {
         if let row = found.0 { return .now(overlay(row)) }
         // A name that would stay here may stand there all the same.
         guard !found.1, FileName.problem(with: name) == nil, !FileName(unchecked: name).isReserved else {
+            // Nothing is walked to beyond that.
+            walkers.remove(thread)
             return .now(nil)
         }
         return .later(lookUpRemotely(parent, name, thread))
@@ -46,11 +48,10 @@ extension Engine {
     public func attributes(of id: ItemID, _ caller: Caller) throws(Errno) -> ItemAttributes {
         do throws(Errno) {
             let found = try attributes(of: id)
-            // stat(2) has come to its end: what the thread comes to next is another walk.
-            walkers.remove(caller.thread)
+            noteAttributes(of: id, found.kind, caller.thread)
             return found
         } catch .stale {
-            throw whenGone(caller.thread, isWalking: isWalking(caller.thread))
+            throw whenGone(caller.thread, isWalking: isWalking(caller.thread), isStat: true)
         }
     }
 

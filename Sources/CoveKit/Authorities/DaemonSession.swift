@@ -236,7 +236,7 @@ final class DaemonSession: Sendable {
                 "\(CoordinationInterface.name).Attend",
                 CoordinationInterface.AttendRequest(resume: known)
             ) { (reply: CoordinationInterface.AttendReply) in
-                if let token = reply.session { begin(token, isResumed: token == known) }
+                if let token = reply.session { begin(token, isResumed: token == known, Set(reply.presenters ?? [])) }
                 if let message = reply.message { receive(message) }
             }
         } catch .error(let error) where error.errno == .stale {
@@ -258,7 +258,8 @@ final class DaemonSession: Sendable {
         }
     }
 
-    private func begin(_ token: String, isResumed: Bool) {
+    /// A daemon is there; `kept` are the presenters that it has of the daemon before it.
+    private func begin(_ token: String, isResumed: Bool, _ kept: Set<String>) {
         // Before this process asks the new daemon for anything.
         let held = isResumed ? heldClaims() : []
         let (presenters, unknown, isFirst) = state.withLock { state in
@@ -271,18 +272,25 @@ final class DaemonSession: Sendable {
             if !isResumed {
                 for claim in state.claims.keys { state.claims[claim] = true }
             }
-            for key in state.presenters.keys { state.presenters[key]?.token = nil }
+            for (key, presenter) in state.presenters where presenter.token.map(kept.contains) != true {
+                state.presenters[key]?.token = nil
+            }
             let unknown = held.filter { state.claims[$0] == nil }
             return (state.presenters.values.map(\.mailbox), unknown, state.generation == 1)
         }
         if !unknown.isEmpty { FileThreads.start { [self] in releaseUnknown(unknown) } }
         guard !presenters.isEmpty else { return }
+        // Of these claims nobody tells a presenter the end, unless the new daemon has them.
+        let letIn = isFirst ? [] : presenters.map { ($0, $0.letIn) }
         FileThreads.start { [self] in
             for mailbox in presenters {
-                try? announce(mailbox)
+                if state.withLock({ $0.presenters[ObjectIdentifier(mailbox)]?.token == nil }) { try? announce(mailbox) }
                 // What happened while no daemon knew of the presenter nobody tells it.
                 if !isFirst, let place = mailbox.location { mailbox.post(.init(kind: .didChange, location: place)) }
             }
+            guard letIn.contains(where: { !$0.1.isEmpty }), let claims = allClaims() else { return }
+            let live = Set(claims.map(\.claim))
+            for (mailbox, letIn) in letIn { mailbox.reacquire(letIn.subtracting(live)) }
         }
     }
 
@@ -292,16 +300,18 @@ final class DaemonSession: Sendable {
     }
 
     /// All claims that the daemon has; none where it can't be asked.
-    func listedClaims() -> [CoordinationInterface.ClaimStatus] {
+    func listedClaims() -> [CoordinationInterface.ClaimStatus] { allClaims() ?? [] }
+
+    private func allClaims() -> [CoordinationInterface.ClaimStatus]? {
         typealias Reply = CoordinationInterface.ListReply
-        guard let client = try? VarlinkClient(connections.address) else { return [] }
+        guard let client = try? VarlinkClient(connections.address) else { return nil }
         var claims: [CoordinationInterface.ClaimStatus] = []
         let last: Reply? = try? client.stream(
             "\(CoordinationInterface.name).List",
             VarlinkNothing(),
             timeout: .seconds(10)
         ) { (reply: Reply) in claims += reply.claims }
-        return claims + (last?.claims ?? [])
+        return last.map { claims + $0.claims }
     }
 
     /// Ends claims whose grant was lost with the old daemon.

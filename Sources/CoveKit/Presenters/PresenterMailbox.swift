@@ -103,13 +103,7 @@ final class PresenterMailbox: Sendable {
 
     private func handle(_ delivery: Delivery) async -> CoveError? {
         if delivery.kind == .reacquire {
-            let reacquirers = state.withLock { state in
-                guard let claim = delivery.claim else { return [FilePresenter.Reacquirer]() }
-                // The claim may end before the presenter has answered: then the answer's reacquirer runs at once.
-                if state.relinquishing[claim] != nil { state.ended.insert(claim) }
-                return state.reacquirers.removeValue(forKey: claim) ?? []
-            }
-            for reacquirer in reacquirers { await reacquirer() }
+            for reacquirer in delivery.claim.map(end) ?? [] { await reacquirer() }
             return nil
         }
         guard let message = FilePresenterMessage(rawValue: delivery.kind.rawValue), messages.contains(message) else {
@@ -127,6 +121,26 @@ final class PresenterMailbox: Sendable {
         } catch {
             return CoveError(error, url: delivery.location.url)
         }
+    }
+
+    /// A claim has ended: what is to run then.
+    private func end(_ claim: String) -> [FilePresenter.Reacquirer] {
+        state.withLock { state in
+            // It may end before the presenter has answered: then the answer's reacquirer runs at once.
+            if state.relinquishing[claim] != nil { state.ended.insert(claim) }
+            return state.reacquirers.removeValue(forKey: claim) ?? []
+        }
+    }
+
+    /// The claims that the presenter has let in, or is letting in, and of whose end it has not heard.
+    var letIn: Set<String> {
+        state.withLock { Set($0.reacquirers.keys).union($0.relinquishing.keys) }
+    }
+
+    /// Nobody tells of the end of these claims.
+    func reacquire(_ claims: Set<String>) {
+        let reacquirers = claims.flatMap { end($0) }
+        if !reacquirers.isEmpty { Task { for reacquirer in reacquirers { await reacquirer() } } }
     }
 
     /// Nobody tells the presenter of the item that it had any more: whoever it let in keeps it from nothing.

@@ -19,7 +19,7 @@ import Testing
             for number in 0..<100 { try source.save("d/\(number)", text("x")) }
             let engine = account.engine
             let told = Mutex<[String]>([])
-            let (session, _) = try engine.attend(process: getpid(), resuming: nil) { message in
+            let (session, _, _) = try engine.attend(process: getpid(), resuming: nil) { message in
                 told.withLock { $0.append("\(message.kind) \((try? message.path.remotePath())?.description ?? "")") }
                 return true
             }

@@ -29,7 +29,7 @@ import Testing
             account.engine.awaitWalkers()
             #expect(!account.engine.walkers.isEmpty)
             // Nor for ever when others keep coming.
-            account.engine.walkers.insert(.distantFuture, for: 1)
+            account.engine.walkers.insert(Engine.Walker(told: .distantFuture), for: 1)
             account.engine.awaitWalkers()
             #expect(!account.engine.walkers.isEmpty)
             await account.stop()

@@ -13,15 +13,15 @@ extension MountedAccount {
     /// Makes a fifo that a driver waits at.
     func gate(_ name: String) throws -> Gate { try Gate(scratch.appending(name)) }
 
-    /// The claims that wait for others.
-    func waitingClaims() throws -> Int {
+    /// The claims that wait for others, or are in another state.
+    func waitingClaims(_ state: String = "waiting") throws -> Int {
         let client = try VarlinkClient(DaemonAddress(socket: scratch.appending("state/coordination/socket")))
         let list: CoordinationInterface.ListReply = try client.call("\(CoordinationInterface.name).List")
-        return list.claims.filter { $0.state == "waiting" }.count
+        return list.claims.filter { $0.state == state }.count
     }
 
-    /// Waits until so many claims wait.
-    func waitForClaims(_ count: Int) throws {
-        try waitUntil("\(count) claims wait") { try waitingClaims() == count }
+    /// Waits until so many claims wait, or are in another state.
+    func waitForClaims(_ count: Int, _ state: String = "waiting") throws {
+        try waitUntil("\(count) claims are \(state)") { try waitingClaims(state) == count }
     }
 }

@@ -1,5 +1,6 @@
 import CoveTestSupport
 import Foundation
+import Glibc
 import Testing
 
 extension Mounted {
@@ -48,6 +49,67 @@ extension Mounted {
                 try gates[0].open(for: presenter)
                 #expect(try presenter.finish().last == "removed")
                 #expect(try account.shell("cat f") == "new")
+                try account.expectSame()
+            }
+        }
+
+        @Test func `a reader waits for a presenter that has not come back to a new daemon yet`() async throws {
+            try await mounted { source in
+                try source.save("f", Array("old".utf8))
+            } _: { account in
+                let (file, gate) = (account.path("f"), try account.gate("gate"))
+                let presenter = try account.driver("present \(file)", "unsaved saved", "gate \(gate)", "unpresent")
+                try presenter.says("presenting")
+                // It is not there when the daemon comes, and is when the file is asked for.
+                presenter.signal(SIGSTOP)
+                try account.killDaemon()
+                let reader = try account.driver("read \(file)")
+                try account.waitForClaims(1, "presenters")
+                #expect(reader.lines.isEmpty)
+                presenter.signal(SIGCONT)
+                #expect(try reader.finish() == ["read: saved"])
+                try gate.open(for: presenter)
+                let lines = try presenter.finish()
+                #expect(lines.contains("> save") && lines.last == "removed", "\(lines)")
+                #expect(try account.shell("$COVE claims --json").contains("\"presenters\":[]"))
+                try account.expectSame()
+            }
+        }
+
+        @Test func `a presenter hears of the end of claims that a former daemon granted, or asked for`() async throws {
+            try await mounted { source in
+                for name in ["f", "g"] { try source.save(name, Array("old".utf8)) }
+            } _: { account in
+                let gates = try ["one", "two", "three"].map { try account.gate($0) }
+                let (f, h) = (account.path("f"), account.path("h"))
+                let messages = "relinquishToWriter didMove"
+                let presenters = try [f, account.path("g")].map { file in
+                    try account.driver("present \(file) \(messages)", "gate \(gates[0])", "presented", "unpresent")
+                }
+                for presenter in presenters { try presenter.says("presenting") }
+                // What moves is presented where it is.
+                try account.shell("mv g h")
+                try presenters[1].says("> moved \(h)")
+                let holder = try account.driver("hold \(f) \(gates[1])")
+                try holder.says("holding \(f)")
+                // One that dies with the daemon has nobody who tells of its end.
+                let other = try account.driver("hold \(h) \(gates[2])")
+                try other.says("holding \(h)")
+                for presenter in presenters { try presenter.says("> writer") }
+                other.signal(SIGSTOP)
+                try account.killDaemon()
+                other.signal(SIGKILL)
+                try presenters[1].says("> reacquired")
+                #expect(!presenters[0].lines.contains("> reacquired"))
+                try gates[1].open(for: holder)
+                #expect(try holder.finish().last == "released")
+                try presenters[0].says("> reacquired")
+                try account.shell("mv h i")
+                try presenters[1].says("> moved \(account.path("i"))")
+                for presenter in presenters { try gates[0].open(for: presenter) }
+                for (presenter, place) in zip(presenters, [f, account.path("i")]) {
+                    #expect(try presenter.finish().suffix(2) == ["at \(place)", "removed"])
+                }
                 try account.expectSame()
             }
         }

@@ -11,11 +11,14 @@ extension CoordinationInterface {
     public struct AttendReply: Codable, Sendable {
         /// The session's token.
         public var session: String?
+        /// The presenters that a session of before still has.
+        public var presenters: [String]?
         /// The next message.
         public var message: Message?
         /// Makes a reply.
-        public init(session: String? = nil, message: Message? = nil) {
+        public init(session: String? = nil, presenters: [String]? = nil, message: Message? = nil) {
             self.session = session
+            self.presenters = presenters
             self.message = message
         }
     }

@@ -130,7 +130,7 @@ enum CoordinationService {
             of: Interface.Message.self,
             bufferingPolicy: .bufferingOldest(waitingMessages)
         )
-        let (session, token) = try failing { () throws(ClaimFailure) in
+        let (session, token, presenters) = try failing { () throws(ClaimFailure) in
             try engine.attend(process: invocation.peer.process, resuming: request.resume) { message in
                 switch continuation.yield(message) {
                 case .enqueued: return true
@@ -143,7 +143,7 @@ enum CoordinationService {
             engine.endSession(session)
             continuation.finish()
         }
-        try await invocation.send(Interface.AttendReply(session: token))
+        try await invocation.send(Interface.AttendReply(session: token, presenters: presenters))
         for await message in messages { try await invocation.send(Interface.AttendReply(message: message)) }
         return Interface.AttendReply()
     }
