@@ -199,8 +199,6 @@ package final class ClaimSession {
     var isSlow = false
     /// When a call that could not wait for one of its presenters ended last.
     var lastStanding: MonotonicTime?
-    /// The number of the last message.
-    var lastMessage: Int
 
     /// Notes that a coordinator has a claim of a purpose; false where it has another purpose.
     func begin(_ purpose: String, of coordinator: String) -> Bool {
@@ -214,10 +212,9 @@ package final class ClaimSession {
         purposes[coordinator] = known.claims > 1 ? (purpose: purpose, claims: known.claims - 1) : nil
     }
 
-    init(number: Int, liveness: Liveness, messagesAfter message: Int) {
+    init(number: Int, liveness: Liveness) {
         self.number = number
         self.liveness = liveness
-        lastMessage = message
     }
 }
 

@@ -78,8 +78,8 @@ extension ClaimTable {
         if session.liveness == .answers {
             message = tell(session, .ping)
         } else {
-            session.lastMessage += 1
-            message = session.lastMessage
+            lastMessage += 1
+            message = lastMessage
             effects.append(.probe(session: number))
         }
         session.ping = message

@@ -26,9 +26,9 @@ extension ClaimTable {
             kind = .didChange
             path = node.path
         }
-        session.lastMessage += 1
+        lastMessage += 1
         let message = CoordinationInterface.Message(
-            number: session.lastMessage,
+            number: lastMessage,
             presenter: Token.presenter(presenter.number),
             kind: kind,
             path: PathParameter(path),
@@ -48,9 +48,9 @@ extension ClaimTable {
         _ kind: CoordinationInterface.MessageKind,
         claim: Int? = nil
     ) -> Int {
-        session.lastMessage += 1
+        lastMessage += 1
         let message = CoordinationInterface.Message(
-            number: session.lastMessage,
+            number: lastMessage,
             presenter: nil,
             kind: kind,
             claim: claim.map { Token.claim($0) }

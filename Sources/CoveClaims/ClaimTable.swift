@@ -48,13 +48,13 @@ package struct ClaimTable: ~Copyable {
     var widePresenters = 0
     private(set) var lastNumber = 0
 
-    /// The first message of each session follows this: an answer to one of an earlier table's must be none to this one's.
-    private let firstMessage: Int
+    /// The number of the last message: an answer to one of another session, or of an earlier table, is none to another's.
+    var lastMessage: Int
 
     package init(limits: Limits = Limits(), after number: Int = 0, messagesAfter message: Int = 0) {
         self.limits = limits
         lastNumber = number
-        firstMessage = message
+        lastMessage = message
     }
 
     /// The items of all claims, also those that wait.
@@ -72,7 +72,7 @@ package struct ClaimTable: ~Copyable {
     }
 
     /// A number is taken: new ones are greater.
-    mutating func use(_ number: Int) { lastNumber = max(lastNumber, number) }
+    package mutating func use(_ number: Int) { lastNumber = max(lastNumber, number) }
 
     /// Takes what is to be done; after each input.
     package mutating func takeEffects() -> [Effect] {
@@ -86,7 +86,7 @@ package struct ClaimTable: ~Copyable {
 
     package mutating func beginSession(_ liveness: ClaimSession.Liveness) -> Int {
         let number = nextNumber()
-        sessions[number] = ClaimSession(number: number, liveness: liveness, messagesAfter: firstMessage)
+        sessions[number] = ClaimSession(number: number, liveness: liveness)
         return number
     }
 

@@ -56,6 +56,8 @@ public protocol Provider: Sendable {
     ) async throws(ProviderError) -> RemoteItem
 
     /// Renames or moves to a name that must be free, directories with all below, if a file's version is still the base.
+    ///
+    /// A directory that is where a file is meant stays, and the error is `noSuchItem` or `conflict`.
     func move(
         _ item: RemoteReference,
         base: ContentVersion?,
@@ -169,6 +171,8 @@ public struct RemoteReference: Sendable, Hashable {
     public var id: RemoteID?
     /// Where the item is, as far as the provider has acknowledged.
     public var path: RemotePath
+    /// True for what is known to be no directory: one that has its place by now is another item.
+    public var isFile = false
 
     /// Names an item.
     public init(id: RemoteID?, path: RemotePath) {

@@ -79,51 +79,60 @@ extension Engine {
     struct Walker: Sendable {
         /// When it was answered last.
         var told: MonotonicTime
-        /// True where its walk ends with the attributes of what it comes to.
-        var isStat = false
+        /// Until when what it comes to is of the same walk.
+        var until: MonotonicTime
+
+        init(told: MonotonicTime) {
+            self.told = told
+            until = told + Engine.walkMemory
+        }
     }
 
     /// A thread is about to be answered `ESTALE`.
-    func noteWalker(_ thread: Int32, isStat: Bool = false) {
+    func noteWalker(_ thread: Int32) {
         forgetWalkers()
-        walkers.insert(Walker(told: System.monotonic(), isStat: isStat), for: thread)
+        walkers.insert(Walker(told: System.monotonic()), for: thread)
     }
 
-    /// A thread was told attributes: that is the end of stat(2), and what it comes to next is another walk.
+    /// A thread was told attributes: where that is the end of stat(2), what it comes to next is another walk.
     ///
     /// On its way the kernel asks for those of directories too, to see whether it may pass: always for the root, which it does
-    /// not look up again.
+    /// not look up again. Whether one was the end nobody can tell: then the walk is over soon.
     func noteAttributes(of id: ItemID, _ kind: ItemKind, _ thread: Int32) {
-        guard let walker = walkers[thread], id != .root, kind != .directory || walker.isStat else { return }
-        walkers.remove(thread)
+        guard id != .root, walkers[thread] != nil else { return }
+        if kind != .directory { return _ = walkers.remove(thread) }
+        walkers.update { walkers in
+            guard let walker = walkers[thread] else { return }
+            walkers[thread]?.until = min(walker.until, System.monotonic() + Self.walkLimit)
+        }
     }
 
     /// Those that have not come back are known no more.
     private func forgetWalkers() {
-        let oldest = System.monotonic() - Self.walkMemory
-        guard walkers.contains(where: { $1.told <= oldest }) else { return }
-        walkers.update { walkers in walkers = walkers.filter { $0.value.told > oldest } }
+        let now = System.monotonic()
+        guard walkers.contains(where: { $1.until <= now }) else { return }
+        walkers.update { walkers in walkers = walkers.filter { $0.value.until > now } }
     }
 
     /// True for a thread that was answered `ESTALE` a moment ago, and comes again.
     func isWalking(_ thread: Int32) -> Bool {
-        walkers.remove(thread).map { System.monotonic() - $0.told < Self.walkMemory } ?? false
+        walkers.remove(thread).map { System.monotonic() < $0.until } ?? false
     }
 
     /// A walk had to ask the source on its way: that time does not count.
     func prolongWalk(_ thread: Int32, since start: MonotonicTime) {
         guard !walkers.isEmpty else { return }
         walkers.update { walkers in
-            guard let walker = walkers[thread], start - walker.told < Self.walkMemory else { return }
-            walkers[thread]?.told = System.monotonic()
+            guard let walker = walkers[thread], start < walker.until else { return }
+            walkers[thread] = Walker(told: System.monotonic())
         }
     }
 
     /// What a thread is told that comes to a directory which is gone: to walk the path again, and the second time that there
     /// is none.
-    func whenGone(_ thread: Int32, isWalking: Bool, isStat: Bool = false) -> Errno {
+    func whenGone(_ thread: Int32, isWalking: Bool) -> Errno {
         if isWalking || thread <= 0 { return .noSuchEntry }
-        noteWalker(thread, isStat: isStat)
+        noteWalker(thread)
         return .stale
     }
 

@@ -93,6 +93,8 @@ final class ClaimStore {
         try System.ftruncate(descriptor, Int64(length))
         for line in bytes[..<length].split(separator: 0x0A) {
             guard let line = try? JSONDecoder().decode(Line.self, from: Data(line)) else { continue }
+            let number = line.granted?.number ?? line.presents?.number ?? 0
+            guard Self.numbers.contains(number) else { continue }
             if let granted = line.granted { kept[granted.number] = granted }
             if let ended = line.ended { kept[ended] = nil }
             if let wait = line.waits { waits[wait.thread] = wait }
@@ -110,6 +112,18 @@ final class ClaimStore {
     /// The presenters, in the order they came.
     var presenters: [KeptPresenter] { presents.values.sorted { $0.number < $1.number } }
 
+    /// The greatest number in use.
+    var lastNumber: Int { max(kept.keys.max() ?? 0, presents.keys.max() ?? 0) }
+
+    /// Numbers are far below this; what names others is no line of this file.
+    private static let numbers = 0..<1 << 52
+
+    /// Forgets what did not come to be again.
+    func keepOnly(claims: Set<Int>, presenters: Set<Int>) {
+        for number in kept.keys where !claims.contains(number) { drop(number) }
+        for number in presents.keys where !presenters.contains(number) { dropPresenter(number) }
+    }
+
     /// The threads that wait in a look-up.
     var lookups: [KeptWait] { Array(waits.values) }
 
@@ -123,12 +137,13 @@ final class ClaimStore {
     }
 
     func keep(_ presenter: Presenter, token: String, process: Int32, began: UInt64) {
+        let tellsMoves = presenter.implements.contains(.didMove)
         let entry = KeptPresenter(
             number: presenter.number,
             session: token,
             process: process,
             began: began,
-            path: presenter.knownPath.map { PathParameter($0) },
+            path: (tellsMoves ? presenter.knownPath : presenter.node?.path).map { PathParameter($0) },
             messages: presenter.implements.map(\.rawValue).sorted(),
             observes: presenter.observes.sorted(),
             purpose: presenter.purpose

@@ -21,7 +21,7 @@ final class Coordination: Sendable {
         /// Of programs' claims, in all.
         var intents = 200_000
         /// Messages for a session that is to come back.
-        var untold = 1000
+        var untold = 20_000
     }
 
     /// Who a session belongs to.
@@ -217,6 +217,7 @@ final class Coordination: Sendable {
     func resumeSession(
         _ token: String,
         process: Int32,
+        keepsPresenters: Bool,
         deliver: @escaping @Sendable (Interface.Message) -> Bool
     ) throws(ClaimFailure) -> (session: Int, presenters: Set<Int>) {
         let found: (session: Int, presenters: Set<Int>, isBroken: Bool)? = act { state, now in
@@ -225,8 +226,16 @@ final class Coordination: Sendable {
             else { return nil }
             state.holders[number]?.grace = nil
             state.holders[number]?.process = process
+            state.holders[number]?.began = ProcessTree.start(of: process) ?? 0
             state.holders[number]?.deliver = deliver
             state.holders[number]?.untold = []
+            // It adds them again.
+            if !keepsPresenters {
+                for presenter in state.table.sessions[number]?.presenters ?? [] {
+                    state.store?.dropPresenter(presenter)
+                    state.table.removePresenter(presenter, now: now)
+                }
+            }
             let isBroken = !holder.untold.allSatisfy(deliver)
             return (number, state.table.sessions[number]?.presenters ?? [], isBroken)
         }

@@ -11,10 +11,16 @@ extension Engine {
     public func attend(
         process: Int32,
         resuming token: String?,
+        keepsPresenters: Bool = false,
         deliver: @escaping @Sendable (CoordinationInterface.Message) -> Bool
     ) throws(ClaimFailure) -> (session: Int, token: String, presenters: [String]) {
         if let token,
-            let (number, presenters) = try? coordination.resumeSession(token, process: process, deliver: deliver)
+            let (number, presenters) = try? coordination.resumeSession(
+                token,
+                process: process,
+                keepsPresenters: keepsPresenters,
+                deliver: deliver
+            )
         {
             return (number, token, presenters.sorted().map { Token.presenter($0) })
         }

@@ -28,6 +28,7 @@ extension Engine {
             let opened: Result<Void, Errno> = coordination.state.withLock { state in
                 do throws(Errno) {
                     state.store = try ClaimStore(path: path, goesOn: goesOn)
+                    state.store?.keepOnly(claims: held, presenters: Set(state.table.presenters.keys))
                     return .success(())
                 } catch {
                     return .failure(error)

@@ -18,6 +18,8 @@ extension Engine {
         // The presenters first: those that let a claim in are told of its end.
         goOn(with: presenters, &sessions)
         let held = goOn(with: claims, &sessions)
+        // What the daemon before this one had, and this one has not, keeps its number: programs tell them apart by those.
+        coordination.act { state, _ in state.table.use(Int.random(in: 1 << 33..<1 << 34) + former.lastNumber) }
         log.notice("\(held.count) claims of before are held again, for \(sessions.count) programs that may come back")
         coordination.endLater(sessions, after: Self.grace)
         return held
@@ -27,8 +29,15 @@ extension Engine {
     private func goOn(with kept: [ClaimStore.KeptPresenter], _ sessions: inout Set<Int>) {
         var found: [(ClaimStore.KeptPresenter, CatalogPlace?)] = []
         for presenter in kept where ProcessTree.isAlive(presenter.process, began: presenter.began) {
-            let path = presenter.path.flatMap { (try? $0.remotePath()) ?? nil }
-            found.append((presenter, path.flatMap { try? place(at: $0, following: true) }))
+            guard let path = presenter.path else {
+                found.append((presenter, nil))
+                continue
+            }
+            // Its program adds again what can't be found.
+            guard let known = try? path.remotePath(), let place = try? place(at: known, following: true) else {
+                continue
+            }
+            found.append((presenter, place))
         }
         let presenters = found
         sessions.formUnion(

@@ -51,7 +51,7 @@ extension Engine {
             noteAttributes(of: id, found.kind, caller.thread)
             return found
         } catch .stale {
-            throw whenGone(caller.thread, isWalking: isWalking(caller.thread), isStat: true)
+            throw whenGone(caller.thread, isWalking: isWalking(caller.thread))
         }
     }
 
@@ -104,7 +104,7 @@ extension Engine {
             var result: Result<ItemAttributes?, Errno>
             repeat { result = await askForName(parent, name) } while result == .failure(.wouldBlock)
             if result == .failure(.stale) { result = .failure(whenGone(thread, isWalking: isWalking(thread))) }
-            prolongWalk(thread, since: start)
+            if case .success(nil) = result { walkers.remove(thread) } else { prolongWalk(thread, since: start) }
             pending.fulfill(result)
             lookups.remove(pending)
         }

@@ -28,9 +28,13 @@ extension SyncEngine {
         for remote in items {
             if !isListed, try !isKnown(remote, in: directory, database) { continue }
             let entry = try database.entry(remoteParent: directory, remoteName: remote.name)
-            let isSame =
+            var isSame =
                 entry?.remoteID == remote.id && entry?.remoteVersion == remote.contentVersion
                 && entry?.remoteMetadata == remote.metadataVersion
+            // Where one was taken for the other, ids that are paths and the versions of directories tell nothing.
+            if isSame, remote.kind == .directory, let entry {
+                isSame = try database.item(entry.item)?.kind == .directory
+            }
             if !isSame { changed.append(remote) }
         }
         return changed

@@ -199,7 +199,9 @@ extension SyncEngine {
                 return (current, entry, hidden, isDirectory)
             }
         }
-        guard let (current, entry, name, isDirectory) = step, let parent = entry.remoteParent else { return }
+        guard let (known, entry, name, isDirectory) = step, let parent = entry.remoteParent else { return }
+        var current = known
+        current.isFile = !isDirectory
         let base: ContentVersion? = isDirectory ? .directory : nil
         let moved = try await move(current, base, RemoteReference(id: nil, path: current.path.parent), name)
         try await acknowledgeMove(of: entry, isDirectory: isDirectory, moved, to: parent, name, from: current.path)

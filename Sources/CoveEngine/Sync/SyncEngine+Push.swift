@@ -91,7 +91,7 @@ extension SyncEngine {
             "sending \(plan.entry.document) \(plan.directory.path)/\(FileName(unchecked: plan.entry.name)), "
                 + "at the provider \(plan.current.map { "\($0.path)" } ?? "new")"
         )
-        guard let current = plan.current else {
+        guard var current = plan.current else {
             // Where the directory is gone in which it was, only what is here can be made anew; what this device has hidden
             // there may be found with the directory.
             if plan.entry.isUploaded, plan.row.residency == .dataless || plan.entry.isHiddenThere {
@@ -102,8 +102,9 @@ extension SyncEngine {
         if plan.entry.isMoved {
             try await beginUnderway(UnderwayRow(plan.entry, to: plan.entry.place, plan.row))
             do throws(ProviderError) {
-                // Another device's file may have the directory's old name by now.
+                // Another device's file may have the directory's old name by now, or its directory that of the file.
                 let base: ContentVersion? = plan.row.kind == .directory ? .directory : nil
+                current.isFile = plan.row.kind != .directory
                 let moved = try await move(current, base, plan.directory, FileName(unchecked: plan.entry.name))
                 engine.counters.moves.add(1, ordering: .relaxed)
                 try await acknowledgeMove(

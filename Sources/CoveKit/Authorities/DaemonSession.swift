@@ -132,8 +132,10 @@ final class DaemonSession: Sendable {
     }
 
     private func announce(_ mailbox: PresenterMailbox) throws(CoveError) {
+        var generation = 0
         let reply: CoordinationInterface.PresenterReply = try call("AddPresenter") { session in
-            CoordinationInterface.PresenterRequest(
+            generation = state.withLock { $0.generation }
+            return CoordinationInterface.PresenterRequest(
                 session: session,
                 path: mailbox.location.map { PathParameter($0.remote) },
                 messages: mailbox.wireMessages,
@@ -143,7 +145,10 @@ final class DaemonSession: Sendable {
         }
         let isWanted = state.withLock { state in
             let key = ObjectIdentifier(mailbox)
-            guard let known = state.presenters[key], known.token == nil else { return false }
+            // A daemon that came meanwhile is told anew.
+            guard state.generation == generation, let known = state.presenters[key], known.token == nil else {
+                return false
+            }
             state.presenters[key] = (mailbox, reply.presenter)
             return true
         }
@@ -234,7 +239,7 @@ final class DaemonSession: Sendable {
             let client = try VarlinkClient(connections.address)
             let _: CoordinationInterface.AttendReply = try client.stream(
                 "\(CoordinationInterface.name).Attend",
-                CoordinationInterface.AttendRequest(resume: known)
+                CoordinationInterface.AttendRequest(resume: known, keepsPresenters: true)
             ) { (reply: CoordinationInterface.AttendReply) in
                 if let token = reply.session { begin(token, isResumed: token == known, Set(reply.presenters ?? [])) }
                 if let message = reply.message { receive(message) }
@@ -262,7 +267,7 @@ final class DaemonSession: Sendable {
     private func begin(_ token: String, isResumed: Bool, _ kept: Set<String>) {
         // Before this process asks the new daemon for anything.
         let held = isResumed ? heldClaims() : []
-        let (presenters, unknown, isFirst) = state.withLock { state in
+        let (presenters, former, unknown, isFirst) = state.withLock { state in
             state.generation += 1
             state.known = token
             state.token = token
@@ -272,15 +277,20 @@ final class DaemonSession: Sendable {
             if !isResumed {
                 for claim in state.claims.keys { state.claims[claim] = true }
             }
-            for (key, presenter) in state.presenters where presenter.token.map(kept.contains) != true {
-                state.presenters[key]?.token = nil
+            var former: Set<ObjectIdentifier> = []
+            for (key, presenter) in state.presenters {
+                if presenter.token.map(kept.contains) == true {
+                    former.insert(key)
+                } else {
+                    state.presenters[key]?.token = nil
+                }
             }
             let unknown = held.filter { state.claims[$0] == nil }
-            return (state.presenters.values.map(\.mailbox), unknown, state.generation == 1)
+            return (state.presenters.values.map(\.mailbox), former, unknown, state.generation == 1)
         }
         if !unknown.isEmpty { FileThreads.start { [self] in releaseUnknown(unknown) } }
         guard !presenters.isEmpty else { return }
-        // Of these claims nobody tells a presenter the end, unless the new daemon has them.
+        // Of these claims nobody tells a presenter the end, unless the new daemon has both.
         let letIn = isFirst ? [] : presenters.map { ($0, $0.letIn) }
         FileThreads.start { [self] in
             for mailbox in presenters {
@@ -290,7 +300,9 @@ final class DaemonSession: Sendable {
             }
             guard letIn.contains(where: { !$0.1.isEmpty }), let claims = allClaims() else { return }
             let live = Set(claims.map(\.claim))
-            for (mailbox, letIn) in letIn { mailbox.reacquire(letIn.subtracting(live)) }
+            for (mailbox, letIn) in letIn {
+                mailbox.reacquire(former.contains(ObjectIdentifier(mailbox)) ? letIn.subtracting(live) : letIn)
+            }
         }
     }
 

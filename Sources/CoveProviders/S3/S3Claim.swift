@@ -45,10 +45,9 @@ extension S3Provider {
         } catch {
             result = .failure(error)
         }
-        if let doubt = takeDoubt(keys) {
-            keep(claims, for: doubt)
-        } else {
-            for claim in claims { await takeBack(claim) }
+        for claim in claims {
+            let key = keys.first { claim.starts(with: claimFolder + Array(Self.claimName($0).utf8)) }
+            if let doubt = key.flatMap({ takeDoubt($0) }) { keep([claim], for: doubt) } else { await takeBack(claim) }
         }
         return try result.get()
     }
@@ -236,6 +235,19 @@ extension S3Provider {
                 _ = try await client.ask(S3Call("DELETE", claim.key))
             }
         }
+    }
+
+    /// A deletion may arrive late, also after another attempt was answered: the claim under which it was asked for stays, on the
+    /// key or on the name of the folder that it stands for.
+    func doubtDeletion(of key: [UInt8]) {
+        for claimed in [key, S3Names.directory(of: key).dropLast()] where isClaimed(Array(claimed)) {
+            doubt(Array(claimed), 0)
+        }
+    }
+
+    private func isClaimed(_ key: [UInt8]) -> Bool {
+        let name = claimFolder + Array(Self.claimName(key).utf8)
+        return !claims { $0.starts(with: name) }.isEmpty
     }
 
     /// False when what was claimed may be another's by now; true too for keys that nobody claims.

@@ -275,7 +275,12 @@ extension S3Provider {
     /// Deletes what stands for a directory, while the claim on its name is young: the machine may have slept.
     func deleteFolderObject(_ key: [UInt8], of directory: [UInt8]) async throws(ProviderError) {
         if !isClaimYoung(Array(directory.dropLast())) { throw .busy }
-        _ = try await client.ask(S3Call("DELETE", key)).get { $0.status == 404 }
+        do throws(ProviderError) {
+            _ = try await client.ask(S3Call("DELETE", key)).get { $0.status == 404 }
+        } catch {
+            if error.isUnanswered { doubtDeletion(of: key) }
+            throw error
+        }
     }
 
     /// Runs what deletes an object, unless a file has the name of the folder that it is in: then the object is gone.

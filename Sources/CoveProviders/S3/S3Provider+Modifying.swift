@@ -181,12 +181,13 @@ extension S3Provider {
             if !isClaimYoung(object.key) { throw .busy }
             do throws(ProviderError) {
                 let answer = try await client.ask(call)
+                // Something in front of the server has not waited for it.
+                if case .failure(let failure) = answer, failure.isGateway { doubtDeletion(of: object.key) }
                 guard isConditional, attempt < 3, case .failure(let failure) = answer, failure.passes else {
                     return try await isDeleted(object, answer, isFirst: attempt == 1)
                 }
             } catch {
-                // It may arrive late, also after another attempt was answered.
-                if error.isUnanswered { doubt(object.key, 0) }
+                if error.isUnanswered { doubtDeletion(of: object.key) }
                 guard isConditional, attempt < 3, error.isUnanswered, error != .cancelled else { throw error }
             }
             // It may be gone, and another with the same bytes have come since: the condition would not tell.

@@ -23,7 +23,7 @@ extension S3Provider {
         if target.isInside(source) { throw .notPermitted("a directory can't be moved into itself") }
         if let known { return try await relocate(known, at: source, to: target) }
         // The engine may know a file where a directory is by now.
-        if let base, !base.bytes.isEmpty { throw .noSuchItem }
+        if item.isFile || base?.bytes.isEmpty == false { throw .noSuchItem }
         return try await moveDirectory(source, to: target)
     }
 

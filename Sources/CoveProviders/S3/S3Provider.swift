@@ -220,9 +220,7 @@ public final class S3Provider: Provider {
     }
 
     /// For how long something may go on, if it may.
-    func takeDoubt(_ keys: [[UInt8]]) -> TimeSpan? {
-        state.withLock { state in keys.compactMap { state.doubts.removeValue(forKey: $0) }.max() }
-    }
+    func takeDoubt(_ key: [UInt8]) -> TimeSpan? { state.withLock { $0.doubts.removeValue(forKey: key) } }
 
     /// False when somebody does so already.
     func beginSweep(_ time: TimeSpan) -> Bool { state.withLock { $0.sweeps.insert(time).inserted } }
@@ -295,6 +293,7 @@ public final class S3Provider: Provider {
     func giveUp(_ move: S3Move) -> Bool {
         state.withLock { state in
             guard let index = state.unfinished.firstIndex(where: { $0.note == move.note }) else { return true }
+            if state.unfinished[index].isActive { return false }
             state.unfinished[index].failures += 1
             guard state.unfinished[index].failures > 10 else { return false }
             state.givenUp[move.note] = (state.unfinished.remove(at: index), System.monotonic())

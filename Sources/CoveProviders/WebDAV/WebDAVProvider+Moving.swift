@@ -76,7 +76,7 @@ extension WebDAVProvider {
         let current = try await look(item.path)
         let isSame = !capabilities.stableIDs || item.id == nil || item.id == current.id
         if current.kind == .directory {
-            guard isSame else { throw .noSuchItem }
+            guard isSame, !item.isFile else { throw .noSuchItem }
             if let base, !base.bytes.isEmpty { throw .conflict(current) }
         } else if base.map({ !current.contentVersion.isSame(as: $0) }) ?? !isSame {
             throw .conflict(current)

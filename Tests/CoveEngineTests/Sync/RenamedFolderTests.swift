@@ -82,6 +82,28 @@ import Testing
         }
     }
 
+    @Test(arguments: Cloud.allCases)
+    func `a file renamed here takes no folder along that has its name there by now`(_ cloud: Cloud) async throws {
+        try await account(cloud) { account in
+            try account.source.makeDirectory("docs")
+            try account.source.save("docs/name", [])
+            #expect(try account.tree.list("").count == 1)
+            #expect(try account.tree.list("docs").count == 1)
+            await account.engine.pause()
+            try account.tree.rename("docs/name", "docs/other")
+            try account.source.remove("docs/name")
+            try account.source.makeDirectory("docs/name")
+            try account.source.save("docs/name/inner", Array("theirs".utf8))
+            await account.engine.resume()
+            #expect(await account.sync() == "idle")
+            #expect(try account.source.snapshot()["docs/name/inner"] == Array("theirs".utf8))
+            // The file is gone there, and had nothing new here.
+            #expect(try account.source.snapshot()["docs/other"] == nil)
+            #expect(try account.tree.list("docs") == ["name": .directory])
+            #expect(try account.account.text("docs/name/inner") == "theirs")
+        }
+    }
+
     @Test(arguments: [Cloud.folder, .apache])
     func `a folder moved into another one asks nobody`(_ cloud: Cloud) async throws {
         try await account(cloud) { account in

@@ -185,6 +185,26 @@ extension ConformanceTests {
     }
 
     @Test(arguments: SourceKind.all)
+    func `a file's move moves no directory that has its place by now`(kind: SourceKind) async throws {
+        let devices = try await TwoDevices(kind)
+        let file = try await devices.here.make("file", "bytes")
+        let other = try await devices.there.find("file")
+        try await devices.there.delete(devices.there.reference("file", other), base: other.contentVersion)
+        try await devices.there.makeDirectory("file")
+        _ = try await devices.there.make("file/inner", "inner")
+        var reference = devices.here.reference("file", file)
+        reference.isFile = true
+        let name = try #require(FileName("moved"))
+        for base in [nil, file.contentVersion] {
+            await #expect(throws: ProviderError.self) {
+                try await devices.here.move(reference, base: base, to: .root, name: name)
+            }
+        }
+        #expect(try await devices.there.names() == ["file"])
+        #expect(try await devices.there.text("file/inner") == "inner")
+    }
+
+    @Test(arguments: SourceKind.all)
     func `a directory does not go into itself`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         let directory = try await devices.here.makeDirectory("directory")

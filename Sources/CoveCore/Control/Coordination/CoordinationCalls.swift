@@ -3,8 +3,13 @@ extension CoordinationInterface {
     public struct AttendRequest: Codable, Sendable {
         /// The session to go on with.
         public var resume: String?
+        /// True for a program that goes on with the presenters that the session still has.
+        public var keepsPresenters: Bool?
         /// Makes a request.
-        public init(resume: String? = nil) { self.resume = resume }
+        public init(resume: String? = nil, keepsPresenters: Bool? = nil) {
+            self.resume = resume
+            self.keepsPresenters = keepsPresenters
+        }
     }
 
     /// What `Attend` replies: first the session's token, then messages.

@@ -88,9 +88,10 @@ public enum CoordinationInterface {
         )
 
         # Begins a session. The first reply has its token, each later one a message. Needs more. With resume, a token of
-        # before the daemon was replaced, that session goes on with its claims, if it comes within 10 s, and with the
-        # presenters that the first reply names; others are to be added again. What they are asked meanwhile waits for them.
-        method Attend(resume: ?string) -> (session: ?string, presenters: ?[]string, message: ?Message)
+        # before the daemon was replaced, that session goes on with its claims, if it comes within 10 s; with keepsPresenters
+        # also with the presenters that the first reply names, whom what they are asked meanwhile waits for. All others are
+        # to be added again.
+        method Attend(resume: ?string, keepsPresenters: ?bool) -> (session: ?string, presenters: ?[]string, message: ?Message)
 
         # Asks for all intents at once, and replies when all are granted. Claims of one coordinator, or of one purpose,
         # never wait for each other; presenter, the coordinator's own, is not asked. Without a session the claim belongs

@@ -131,7 +131,11 @@ enum CoordinationService {
             bufferingPolicy: .bufferingOldest(waitingMessages)
         )
         let (session, token, presenters) = try failing { () throws(ClaimFailure) in
-            try engine.attend(process: invocation.peer.process, resuming: request.resume) { message in
+            try engine.attend(
+                process: invocation.peer.process,
+                resuming: request.resume,
+                keepsPresenters: request.keepsPresenters == true
+            ) { message in
                 switch continuation.yield(message) {
                 case .enqueued: return true
                 case .dropped, .terminated: return false
