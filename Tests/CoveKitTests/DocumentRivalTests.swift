@@ -206,8 +206,8 @@ import Testing
         try #require(document.shared.withLock { $0.closing == nil })
         try FileManager.default.removeItem(at: document.fileURL)
         await document.catchUp()
-        while clock.sleepers < 2 { await Task.yield() }
-        // The first wait ends, and the second goes on.
+        while clock.sleepers < 1 { await Task.yield() }
+        // The time of the first wait ends, and the second goes on.
         clock.advance(by: .seconds(5))
         await document.catchUp()
         #expect(document.documentState == .normal && clock.sleepers == 1)

@@ -71,7 +71,7 @@ final class ManualClock: Clock, Sendable {
 
     private struct State {
         var now = Instant(offset: .zero)
-        var sleepers: [(Instant, CheckedContinuation<Void, Never>)] = []
+        var sleepers: [(deadline: Instant, id: UUID, continuation: CheckedContinuation<Void, any Error>)] = []
     }
 
     private let state = Mutex(State())
@@ -82,13 +82,22 @@ final class ManualClock: Clock, Sendable {
     var sleepers: Int { state.withLock { $0.sleepers.count } }
 
     func sleep(until deadline: Instant, tolerance: Duration?) async throws {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                guard deadline > state.now else { return true }
-                state.sleepers.append((deadline, continuation))
-                return false
+        let id = UUID()
+        // As every clock it lets go of who is called off.
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let isOver = state.withLock { state in
+                    guard deadline > state.now, !Task.isCancelled else { return true }
+                    state.sleepers.append((deadline, id, continuation))
+                    return false
+                }
+                if isOver { continuation.resume() }
             }
-            if isOver { continuation.resume() }
+        } onCancel: {
+            let sleeper = state.withLock { state in
+                state.sleepers.firstIndex { $0.id == id }.map { state.sleepers.remove(at: $0) }
+            }
+            sleeper?.continuation.resume(throwing: CancellationError())
         }
     }
 
@@ -97,11 +106,11 @@ final class ManualClock: Clock, Sendable {
         let awake = state.withLock { state in
             state.now = state.now.advanced(by: duration)
             let now = state.now
-            let awake = state.sleepers.filter { $0.0 <= now }
-            state.sleepers.removeAll { $0.0 <= now }
+            let awake = state.sleepers.filter { $0.deadline <= now }
+            state.sleepers.removeAll { $0.deadline <= now }
             return awake
         }
-        for sleeper in awake { sleeper.1.resume() }
+        for sleeper in awake { sleeper.continuation.resume() }
     }
 }
 
