@@ -193,6 +193,20 @@ import Testing
         #expect(try text(other) == "later")
     }
 
+    @Test func `a document that is told late of its move is not missed at the old name any longer`() async throws {
+        let clock = ManualClock()
+        let document = try await created(clock: clock)
+        let other = folder.url("other.txt")
+        try FileManager.default.moveItem(at: document.fileURL, to: other)
+        await document.catchUp()
+        try await until("it is missed") { clock.sleepers == 1 }
+        await document.presentedItemDidMove(to: other)
+        #expect(document.shared.withLock { $0.closing } == nil)
+        // Only the time in which the old name may be taken again is waited for.
+        try await until("that begins") { clock.sleepers == 1 && document.shared.withLock { $0.vacancy } != nil }
+        try await document.close()
+    }
+
     @Test func `a file that comes back and goes again has the whole time once more`() async throws {
         let clock = ManualClock()
         let document = try await created(clock: clock)

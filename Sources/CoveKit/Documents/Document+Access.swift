@@ -114,7 +114,7 @@ extension Document {
         let (known, url) = (stamp, fileURL)
         let found = await FileThreads.run { DocumentStamp(url) }
         guard found != nil else {
-            closeUnlessItReturns()
+            closeUnlessItReturns(to: url)
             return false
         }
         // Should it go again, it has the whole time once more.
@@ -147,6 +147,9 @@ extension Document {
             let isBack = shared.vacancy?.name == url
             shared.vacancy?.end.cancel()
             shared.vacancy = nil
+            // It may have been missed at its old name before the move was told.
+            shared.closing?.cancel()
+            shared.closing = nil
             // An autosave that waited for this goes on as soon as it can: to where the file is now.
             defer { shared.place(at: url) }
             guard !isBack, former != url, !shared.state.contains(.closed) else { return }
@@ -158,9 +161,10 @@ extension Document {
         }
     }
 
-    private func closeUnlessItReturns() {
+    private func closeUnlessItReturns(to url: URL) {
         shared.withLock { shared in
-            guard shared.closing == nil else { return }
+            // A document that has moved since then is not missed where it was.
+            guard shared.closing == nil, shared.url == url else { return }
             shared.closing = Task { [weak self, clock] in
                 try? await clock.sleep(for: Self.vacancy)
                 guard !Task.isCancelled, let self else { return }
