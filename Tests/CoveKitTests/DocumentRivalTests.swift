@@ -207,6 +207,30 @@ import Testing
         try await document.close()
     }
 
+    @Test func `a document that is told late of its move closes when the file is gone from there, too`() async throws {
+        let clock = ManualClock()
+        let document = try await created(clock: clock)
+        let other = folder.url("other.txt")
+        try FileManager.default.removeItem(at: document.fileURL)
+        await document.catchUp()
+        try await until("it is missed") { clock.sleepers == 1 }
+        await document.presentedItemDidMove(to: other)
+        try await until("both times have begun") { clock.sleepers == 2 }
+        clock.advance(by: .seconds(15))
+        await document.wait { $0 == .closed }
+    }
+
+    @Test func `who may delete a file finds its document closed`() async throws {
+        for _ in 0..<200 {
+            let document = try await created()
+            let state = try await FileCoordinator().coordinate(writingItemAt: document.fileURL, options: .forDeleting) {
+                try FileManager.default.removeItem(at: $0)
+                return document.documentState
+            }
+            #expect(state == .closed)
+        }
+    }
+
     @Test func `a file that comes back and goes again has the whole time once more`() async throws {
         let clock = ManualClock()
         let document = try await created(clock: clock)

@@ -74,9 +74,10 @@ extension Document {
             shared.vacancy?.end.cancel()
             (shared.autosave, shared.closing, shared.vacancy) = (nil, nil, nil)
         }
+        // The removal answers what was asked of the document: who deletes the file goes on then, and finds it closed.
+        change { $0 = .closed }
         await FileCoordinator.removeFilePresenter(self)
         shared.withLock { $0.isGoing = false }
-        change { $0 = .closed }
     }
 
     /// Catches up with a change that was told of; looks again for a while where nothing of it is to be seen.
@@ -141,24 +142,28 @@ extension Document {
     /// A program that takes its time between a backup and the new file makes the document go there and come back. An autosave
     /// waits until it is known which of both it was; what somebody asks for is saved where the file is.
     func follow(to url: URL) {
-        shared.withLock { shared in
+        let wasMissed = shared.withLock { shared in
             // Moved once more, it may yet come back to the name that it had first.
             let former = shared.vacancy?.name ?? shared.url
             let isBack = shared.vacancy?.name == url
             shared.vacancy?.end.cancel()
             shared.vacancy = nil
             // It may have been missed at its old name before the move was told.
+            let wasMissed = shared.closing != nil
             shared.closing?.cancel()
             shared.closing = nil
             // An autosave that waited for this goes on as soon as it can: to where the file is now.
             defer { shared.place(at: url) }
-            guard !isBack, former != url, !shared.state.contains(.closed) else { return }
+            guard !isBack, former != url, !shared.state.contains(.closed) else { return wasMissed }
             let end = Task { [weak self, clock] in
                 try? await clock.sleep(for: Self.vacancy)
                 self?.shared.withLock { if !Task.isCancelled { $0.vacancy = nil } }
             }
             shared.vacancy = (former, end)
+            return wasMissed
         }
+        // It may be gone from the new name, too.
+        if wasMissed { lookForChange() }
     }
 
     private func closeUnlessItReturns(to url: URL) {
