@@ -5,6 +5,9 @@ extension ClaimTable {
     /// When `tick` is to be called next; nil for not before another input.
     package var nextDeadline: MonotonicTime? { deadlines.next }
 
+    /// Why a claim has failed that had its turn.
+    package static let unready = ClaimFailure(.timedOut, "what it claims was not ready in time; see `cove claims`")
+
     /// Does what is due.
     package mutating func tick(now: MonotonicTime) {
         while let deadline = deadlines.pop(until: now) {
@@ -13,7 +16,7 @@ extension ClaimTable {
             case .claim(let number):
                 guard let claim = claims[number], !claim.isGranted else { continue }
                 if claim.request.isBrief, claim.state == .presenters { stand(claim, now: now) }
-                fail(claim, ClaimFailure(.timedOut), now: now)
+                fail(claim, claim.state == .settling ? Self.unready : ClaimFailure(.timedOut), now: now)
             case .watch(let number): ask(number, now: now)
             case .standing(let key): expireStanding(key, now: now)
             case .departure(let path, let number): forgetDeparture(from: path, number: number, now: now)

@@ -67,10 +67,7 @@ extension ClaimTable {
         let own = writer(of: path)?.request.presenter
         let presenters = nodes.flatMap { node in node.presenters.map { (presenter: $0, steps: node.steps) } }
         let told = presenters.filter { $0.presenter.number != own }
-        for (presenter, steps) in told where presenter.pendingMove == nil {
-            presenter.pendingMove = PendingMove(from: RemotePath(steps.map(\.name)), at: now + Self.moveDelay)
-            schedule(.move(presenter.number), at: now + Self.moveDelay)
-        }
+        for (presenter, steps) in told { delayMove(of: presenter, from: RemotePath(steps.map(\.name)), now: now) }
         let departure = Departure(
             number: nextNumber(),
             steps: node.steps,
@@ -109,23 +106,43 @@ extension ClaimTable {
         }
     }
 
-    /// A name that claims of before were left by under the table before this one is kept for them again.
+    /// The name that a presented item has left and may come back to.
+    package func home(ofPresenter number: Int) -> Home? {
+        for (path, departure) in departures {
+            guard let presenter = departure.presenters.first(where: { $0.number == number }) else { continue }
+            let own = RemotePath(presenter.steps.map(\.name))
+            return Home(index: 0, left: path, path: own, until: departure.until)
+        }
+        return nil
+    }
+
+    /// A name that what was claimed or presented has left, under the table before this one, is kept for it again.
     package mutating func restoreDeparture(
         from name: [PathStep],
         until: MonotonicTime,
-        _ intents: [(claim: Int, index: Int, steps: [PathStep])]
+        intents: [(claim: Int, index: Int, steps: [PathStep])],
+        presenters: [(number: Int, steps: [PathStep])],
+        now: MonotonicTime
     ) {
         let path = RemotePath(name.map(\.name))
         guard departures[path] == nil else { return }
+        let presenters = presenters.filter { self.presenters[$0.number] != nil }
         let departure = Departure(
             number: nextNumber(),
             steps: name,
             until: until,
             intents: intents.filter { claims[$0.claim]?.intents.indices.contains($0.index) == true },
-            presenters: [],
-            told: []
+            presenters: presenters,
+            told: Set(presenters.map(\.number))
         )
         begin(departure, from: path)
+    }
+
+    /// The presenter's program does not know yet where its item is: it hears of that soon, unless the item comes back.
+    mutating func delayMove(of presenter: Presenter, from path: RemotePath, now: MonotonicTime) {
+        guard presenter.pendingMove == nil else { return }
+        presenter.pendingMove = PendingMove(from: path, at: now + Self.moveDelay)
+        schedule(.move(presenter.number), at: now + Self.moveDelay)
     }
 
     /// False where who moves it has claimed to do just that, or nobody has to do with it.

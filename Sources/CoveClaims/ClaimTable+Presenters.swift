@@ -38,10 +38,13 @@ extension ClaimTable {
     }
 
     /// A presenter that was there when the daemon before this one died is there again; what it is asked waits for it.
+    ///
+    /// `known` is where its program knows its item to be: what it did not hear of a move, it hears.
     package mutating func restorePresenter(
         _ number: Int,
         session: Int,
         at path: [PathStep]?,
+        known: RemotePath?,
         implements: Set<CoordinationInterface.MessageKind>,
         observes: Set<String>,
         purpose: String?,
@@ -56,6 +59,7 @@ extension ClaimTable {
             purpose: purpose
         )
         add(presenter, at: path, now: now)
+        if let known, let own = presenter.node?.path, known != own { delayMove(of: presenter, from: known, now: now) }
     }
 
     private mutating func add(_ presenter: Presenter, at path: [PathStep]?, now: MonotonicTime) {
@@ -234,13 +238,13 @@ extension ClaimTable {
         var concerned = intent.node.presenters
         for node in intent.node.ancestors where node.isPackage { concerned += node.presenters }
         var contained: [Presenter] = []
-        if use.takesAll || all { intent.node.eachPresenterBelow { contained.append($0) } }
+        if use.coversAll || all { intent.node.eachPresenterBelow { contained.append($0) } }
         let relinquish: CoordinationInterface.MessageKind = use.isWrite ? .relinquishToWriter : .relinquishToReader
         for presenter in concerned + contained {
             scripts[presenter.number, default: []].append(Claim.Step(kind: relinquish, path: path))
         }
         if use.wantsChanges {
-            for presenter in concerned + (all ? contained : []) {
+            for presenter in concerned + (all || use.isForUploading ? contained : []) {
                 scripts[presenter.number, default: []].append(Claim.Step(kind: .saveChanges, path: path))
             }
         }

@@ -354,4 +354,46 @@ import Testing
         driver.act { $0.attributesChanged(TableDriver.path("f"), ["isUploading"]) }
         #expect(driver.kinds(presenter) == [.didChangeAttributes])
     }
+
+    @Test func `a presenter of before hears of a move that its program was not told of, and of no other`() throws {
+        let steps = TableDriver.steps
+        func restore(_ number: Int, at path: String, known: String) {
+            let session = driver.session()
+            driver.act { table in
+                table.restorePresenter(
+                    number,
+                    session: session,
+                    at: steps(path),
+                    known: TableDriver.path(known),
+                    implements: Set(TableDriver.Kind.allCases),
+                    observes: [],
+                    purpose: nil,
+                    now: driver.now
+                )
+            }
+        }
+        restore(101, at: "f~", known: "f")
+        restore(102, at: "g~", known: "g")
+        restore(103, at: "h", known: "h")
+        for name in ["f", "g"] {
+            driver.act { table in
+                table.restoreDeparture(
+                    from: steps(name),
+                    until: driver.now + ClaimTable.vacancy,
+                    intents: [],
+                    presenters: [(name == "f" ? 101 : 102, steps(name))],
+                    now: driver.now
+                )
+            }
+        }
+        // The one's name is taken again, the other has moved.
+        driver.act { $0.taken(TableDriver.path("f"), now: driver.now) }
+        #expect(driver.table.presenters[101]?.node?.path.description == "f")
+        driver.now = driver.now + .seconds(2)
+        driver.act { $0.tick(now: driver.now) }
+        #expect(driver.kinds(101).isEmpty && driver.kinds(103).isEmpty)
+        #expect(driver.told.map(\.newPath) == ["g~"] && driver.kinds(102) == [.didMove])
+        driver.act { $0.taken(TableDriver.path("g"), now: driver.now) }
+        #expect(driver.told.map(\.newPath) == ["g~", "g"])
+    }
 }

@@ -176,6 +176,22 @@ struct DaemonTests {
         }
     }
 
+    @Test func `a presenter that the next daemon has and nobody knows of is dismissed`() async throws {
+        try await blocking {
+            let fake = try grantAll()
+            let daemon = DaemonAuthority(fake.address)
+            let presenter = NotingPresenter(URL(fileURLWithPath: fake.folder.appending("f")))
+            try daemon.add(PresenterMailbox(presenter, at: fake.location("f")))
+            // The answer to its addition came to nobody, and it was asked for again.
+            fake.keep(["p0", "p1"])
+            fake.stop()
+            try fake.start()
+            try fake.events.wait(for: "remove p0")
+            try presenter.events.wait(for: "changed")
+            #expect(fake.presenters.count == 1 && !fake.events.all.contains("remove p1"))
+        }
+    }
+
     @Test func `a claim that is being released while the next daemon comes is released once`() async throws {
         try await blocking {
             let fake = try grantAll()

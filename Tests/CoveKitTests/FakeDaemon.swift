@@ -18,6 +18,7 @@ final class FakeDaemon: Sendable {
         var presenters: [Wire.PresenterRequest] = []
         var answers: [Int: Wire.AnswerRequest] = [:]
         var listed: [Wire.ClaimStatus] = []
+        var kept: [String] = []
     }
 
     let folder: TemporaryDirectory
@@ -81,6 +82,9 @@ final class FakeDaemon: Sendable {
         return state.withLock { $0.answers[number] } ?? Wire.AnswerRequest(session: "", message: 0)
     }
 
+    /// Which presenters it still has when it goes on with a session.
+    func keep(_ presenters: [String]) { state.withLock { $0.kept = presenters } }
+
     func list(_ claim: Wire.ClaimStatus) { state.withLock { $0.listed.append(claim) } }
 
     private var methods: [String: VarlinkMethod] {
@@ -88,7 +92,8 @@ final class FakeDaemon: Sendable {
             "Attend": VarlinkMethod { [weak self] (request: Wire.AttendRequest, call) async throws(VarlinkError) in
                 let (stream, continuation) = AsyncStream.makeStream(of: Wire.Message.self)
                 let token = self?.begin(request.resume, continuation)
-                try await call.send(Wire.AttendReply(session: token))
+                let kept = request.resume == nil ? nil : self?.state.withLock { $0.kept }
+                try await call.send(Wire.AttendReply(session: token, presenters: kept))
                 for await message in stream { try await call.send(Wire.AttendReply(message: message)) }
                 return Wire.AttendReply()
             },

@@ -84,6 +84,22 @@ extension Database {
         )
     }
 
+    /// True when something was sent to a directory and not answered.
+    func hasUnderway(in directory: ItemID) throws(Errno) -> Bool {
+        try first("SELECT 1 FROM underway WHERE parent = ?", .item(directory), read: { _ in true }) != nil
+    }
+
+    /// True where the next attempt to send a document finds out by itself what became of an operation: it goes to the same place,
+    /// and has the bytes that were sent, which it compares.
+    func isToBeCompared(_ row: UnderwayRow) throws(Errno) -> Bool {
+        guard let bytes = row.item, let entry = try entry(document: row.document), entry.place == row.place,
+            let item = try item(entry.item)
+        else { return false }
+        guard bytes == item.id, row.generation == item.generation else { return false }
+        // Bytes that may have changed unseen are others.
+        return try !isUnsettled(bytes)
+    }
+
     func underway() throws(Errno) -> [UnderwayRow] { try all("SELECT * FROM underway", read: { UnderwayRow($0) }) }
 
     /// Remembers that this device gives a document a hidden name; what was hidden before a moment is forgotten.

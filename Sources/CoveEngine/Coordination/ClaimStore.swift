@@ -28,8 +28,12 @@ final class ClaimStore {
         var session: String
         var process: Int32
         var began: UInt64
-        /// Where its program knows its item to be.
+        /// Where its item is.
         var path: PathParameter?
+        /// Where its program knows that to be, if it has not heard of a move yet.
+        var known: PathParameter?
+        /// The name that its item has left a moment ago, and may come back to.
+        var home: KeptHome?
         var messages: [String]
         var observes: [String]
         var purpose: String?
@@ -136,14 +140,17 @@ final class ClaimStore {
         if waits.removeValue(forKey: thread) != nil { append(end: Line(waitEnded: thread)) }
     }
 
-    func keep(_ presenter: Presenter, token: String, process: Int32, began: UInt64) {
-        let tellsMoves = presenter.implements.contains(.didMove)
+    func keep(_ presenter: Presenter, home: Home? = nil, token: String, process: Int32, began: UInt64) {
+        let path = presenter.node?.path
+        let known = presenter.implements.contains(.didMove) ? presenter.knownPath : path
         let entry = KeptPresenter(
             number: presenter.number,
             session: token,
             process: process,
             began: began,
-            path: (tellsMoves ? presenter.knownPath : presenter.node?.path).map { PathParameter($0) },
+            path: path.map { PathParameter($0) },
+            known: known == path ? nil : known.map { PathParameter($0) },
+            home: home.map { KeptHome($0) },
             messages: presenter.implements.map(\.rawValue).sorted(),
             observes: presenter.observes.sorted(),
             purpose: presenter.purpose

@@ -69,7 +69,12 @@ extension Engine {
             }
             request.answering = Set(answering.compactMap { Token.number($0, "c") })
         }
-        let number = try await wait(for: request, places, since: count, timeout: asked.timeout.map { .seconds($0) })
+        let number: Int
+        do throws(ClaimFailure) {
+            number = try await wait(for: request, places, since: count, timeout: asked.timeout.map { .seconds($0) })
+        } catch {
+            throw error == ClaimTable.unready ? await whoHasOpen(request, places) ?? error : error
+        }
         let granted = grantedItems(of: number, uses: request.items.prefix(asked.intents.count).map(\.use))
         if request.items.contains(where: { $0.use.isForUploading }) {
             coordination.act { state, now in state.table.dropSnapshots(of: number, now: now) }

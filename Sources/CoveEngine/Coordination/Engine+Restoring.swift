@@ -6,162 +6,168 @@ internal import Synchronization
 
 /// Claims and presenters that go on under a daemon which took over.
 extension Engine {
-    /// How long programs have to come back to a new daemon.
-    private static let grace = TimeSpan.seconds(10)
-
-    /// Holds claims again and has presenters again, those whose programs live; the claims that are held.
-    func goOn(with former: ClaimStore) -> Set<Int> {
-        let (claims, presenters) = (former.claims, former.presenters)
-        if claims.isEmpty, presenters.isEmpty { return [] }
-        coordination.isActive.store(true, ordering: .sequentiallyConsistent)
-        var sessions: Set<Int> = []
-        // The presenters first: those that let a claim in are told of its end.
-        goOn(with: presenters, &sessions)
-        let held = goOn(with: claims, &sessions)
-        // What the daemon before this one had, and this one has not, keeps its number: programs tell them apart by those.
-        coordination.act { state, _ in state.table.use(Int.random(in: 1 << 33..<1 << 34) + former.lastNumber) }
-        log.notice("\(held.count) claims of before are held again, for \(sessions.count) programs that may come back")
-        coordination.endLater(sessions, after: Self.grace)
-        return held
-    }
-
-    /// Presenters of before are asked and told again, once their programs come back.
-    private func goOn(with kept: [ClaimStore.KeptPresenter], _ sessions: inout Set<Int>) {
-        var found: [(ClaimStore.KeptPresenter, CatalogPlace?)] = []
-        for presenter in kept where ProcessTree.isAlive(presenter.process, began: presenter.began) {
-            guard let path = presenter.path else {
-                found.append((presenter, nil))
-                continue
-            }
-            // Its program adds again what can't be found.
-            guard let known = try? path.remotePath(), let place = try? place(at: known, following: true) else {
-                continue
-            }
-            found.append((presenter, place))
-        }
-        let presenters = found
-        sessions.formUnion(
-            coordination.act { state, now in
-                var sessions: Set<Int> = []
-                for (presenter, place) in presenters {
-                    let session = coordination.restoreSession(
-                        presenter.session,
-                        (presenter.process, presenter.began),
-                        after: presenter.number,
-                        until: now + Self.grace,
-                        &state
-                    )
-                    sessions.insert(session)
-                    state.table.restorePresenter(
-                        presenter.number,
-                        session: session,
-                        at: place?.steps,
-                        implements: Set(presenter.messages.compactMap(CoordinationInterface.MessageKind.init)),
-                        observes: Set(presenter.observes),
-                        purpose: presenter.purpose,
-                        now: now
-                    )
-                    if let place, let node = state.table.presenters[presenter.number]?.node {
-                        coordination.watch(node, place, &state)
-                    }
-                }
-                return sessions
-            }
-        )
-        for case (let presenter, let place?) in presenters where !presenter.observes.isEmpty {
-            coordination.hasObservers.store(true, ordering: .relaxed)
-            beginObserving(presenter.observes, of: place)
-        }
-    }
-
-    private func goOn(with kept: [ClaimStore.Kept], _ sessions: inout Set<Int>) -> Set<Int> {
-        var requests: [(ClaimStore.Kept, [WantedItem], [CatalogPlace])] = []
+    /// What the daemon before this one had, as this one finds it.
+    private struct Found: Sendable {
+        var presenters: [(ClaimStore.KeptPresenter, CatalogPlace?)] = []
+        var claims: [(ClaimStore.Kept, [WantedItem], [CatalogPlace])] = []
         var left: [RemotePath: LeftName] = [:]
-        for claim in kept where ProcessTree.isAlive(claim.process, began: claim.began) {
-            var items: [WantedItem] = []
-            var places: [CatalogPlace] = []
-            for (index, intent) in claim.intents.enumerated() {
-                guard let path = try? intent.path.remotePath(), let use = try? ItemUse(intent),
-                    var place = try? place(at: path)
-                else { continue }
-                if let home = claim.homes?.first(where: { $0.index == index }) {
-                    comeBack(to: home, &place, &left, (claim.number, items.count))
-                }
-                items.append(WantedItem(path: place.steps, use: use))
-                places.append(place)
-            }
-            requests.append((claim, items, places))
-        }
-        let (found, vacant) = (requests, left)
-        let restored = coordination.act { state, now in
-            var sessions: Set<Int> = []
-            for (claim, items, places) in found {
-                let session = coordination.restoreSession(
-                    claim.session,
-                    (claim.process, claim.began),
-                    after: claim.number,
-                    until: now + Self.grace,
-                    &state
-                )
-                sessions.insert(session)
-                let request = ClaimRequest(
-                    session: session,
-                    coordinator: claim.coordinator,
-                    purpose: claim.purpose,
-                    items: items
-                )
-                state.table.restore(request, number: claim.number, letIn: claim.letIn ?? [], now: now)
-                for (intent, place) in zip(state.table.claims[claim.number]?.intents ?? [], places) {
-                    coordination.watch(intent.node, place, &state)
-                }
-            }
-            for (path, name) in vacant {
-                state.table.restoreDeparture(from: name.steps, until: name.until, name.intents)
-                state.vacated[path] = name.until
-            }
-            return sessions
-        }
-        sessions.formUnion(restored)
-        return Set(found.map(\.0.number))
     }
 
-    /// A name that items of claims have left, which they may come back to.
+    /// A name that claimed or presented items have left, which they may come back to.
     private struct LeftName {
         var steps: [PathStep]
         var until: MonotonicTime
         var intents: [(claim: Int, index: Int, steps: [PathStep])] = []
+        var presenters: [(number: Int, steps: [PathStep])] = []
     }
 
-    /// A claim's item that a program has renamed to a backup, before the daemon before this one died, is at its name again
-    /// where that was taken since; else the name is kept for it.
+    /// Holds claims again and has presenters again, those whose programs live; the claims that are held.
+    func goOn(with former: ClaimStore) -> Set<Int> {
+        if former.claims.isEmpty, former.presenters.isEmpty { return [] }
+        coordination.isActive.store(true, ordering: .sequentiallyConsistent)
+        var looked = Found()
+        for presenter in former.presenters where ProcessTree.isAlive(presenter.process, began: presenter.began) {
+            find(presenter, &looked)
+        }
+        for claim in former.claims where ProcessTree.isAlive(claim.process, began: claim.began) { find(claim, &looked) }
+        let found = looked
+        let last = former.lastNumber
+        let sessions = coordination.act { state, now in
+            // The presenters first: those that let a claim in are told of its end.
+            var sessions = Set(found.presenters.map { coordination.restore($0.0, at: $0.1, &state, now) })
+            for (claim, items, places) in found.claims {
+                sessions.insert(coordination.restore(claim, items, places, &state, now))
+            }
+            for (path, name) in found.left {
+                state.table.restoreDeparture(
+                    from: name.steps,
+                    until: name.until,
+                    intents: name.intents,
+                    presenters: name.presenters,
+                    now: now
+                )
+                state.vacated[path] = name.until
+            }
+            // What the former daemon had, and this one has not, keeps its number: programs tell them apart by those.
+            state.table.use(Int.random(in: 1 << 33..<1 << 34) + last)
+            return sessions
+        }
+        for case (let presenter, let place?) in found.presenters where !presenter.observes.isEmpty {
+            coordination.hasObservers.store(true, ordering: .relaxed)
+            beginObserving(presenter.observes, of: place)
+        }
+        let held = Set(found.claims.map(\.0.number))
+        log.notice("\(held.count) claims of before are held again, for \(sessions.count) programs that may come back")
+        coordination.endLater(sessions, after: Coordination.grace)
+        return held
+    }
+
+    private func find(_ presenter: ClaimStore.KeptPresenter, _ found: inout Found) {
+        guard let path = presenter.path else { return found.presenters.append((presenter, nil)) }
+        // Its program adds again what can't be found.
+        guard let path = try? path.remotePath(), var place = try? place(at: path, following: true) else { return }
+        if let home = presenter.home, let left = comeBack(to: home, &place, &found) {
+            found.left[left.path]?.presenters.append((presenter.number, left.own))
+        }
+        found.presenters.append((presenter, place))
+    }
+
+    private func find(_ claim: ClaimStore.Kept, _ found: inout Found) {
+        var items: [WantedItem] = []
+        var places: [CatalogPlace] = []
+        for (index, intent) in claim.intents.enumerated() {
+            guard let path = try? intent.path.remotePath(), let use = try? ItemUse(intent),
+                var place = try? place(at: path)
+            else { continue }
+            if let home = claim.homes?.first(where: { $0.index == index }),
+                let left = comeBack(to: home, &place, &found)
+            {
+                found.left[left.path]?.intents.append((claim.number, items.count, left.own))
+            }
+            items.append(WantedItem(path: place.steps, use: use))
+            places.append(place)
+        }
+        found.claims.append((claim, items, places))
+    }
+
+    /// An item that a program has renamed to a backup, before the daemon before this one died, is at its name again where that
+    /// was taken since; else the name is kept for it: that, and the item's own.
     private func comeBack(
         to home: ClaimStore.KeptHome,
         _ place: inout CatalogPlace,
-        _ left: inout [RemotePath: LeftName],
-        _ item: (claim: Int, index: Int)
-    ) {
-        let until = home.until
-        guard until > System.monotonic(), let path = try? home.left.remotePath(),
+        _ found: inout Found
+    ) -> (path: RemotePath, own: [PathStep])? {
+        guard home.until > System.monotonic(), let path = try? home.left.remotePath(),
             let ownPath = try? home.path.remotePath(), let name = try? self.place(at: path),
             let own = try? self.place(at: ownPath)
-        else { return }
-        if name.entry != nil { return place = own }
-        left[path, default: LeftName(steps: name.steps, until: until)].intents.append(
-            (item.claim, item.index, own.steps)
-        )
+        else { return nil }
+        guard name.entry == nil else {
+            place = own
+            return nil
+        }
+        if found.left[path] == nil { found.left[path] = LeftName(steps: name.steps, until: home.until) }
+        return (path, own.steps)
     }
 }
 
 extension Coordination {
+    /// How long programs have to come back to a new daemon.
+    fileprivate static let grace = TimeSpan.seconds(10)
     /// How often a daemon that took over looks whether those who are to come back still live.
     private static let look = TimeSpan.milliseconds(200)
 
+    /// A presenter is there again; its session.
+    fileprivate func restore(
+        _ presenter: ClaimStore.KeptPresenter,
+        at place: CatalogPlace?,
+        _ state: inout State,
+        _ now: MonotonicTime
+    ) -> Int {
+        let process = (presenter.process, presenter.began)
+        let session = restoreSession(presenter.session, process, after: presenter.number, now, &state)
+        state.table.restorePresenter(
+            presenter.number,
+            session: session,
+            at: place?.steps,
+            known: (presenter.known ?? presenter.path).flatMap { (try? $0.remotePath()) ?? nil },
+            implements: Set(presenter.messages.compactMap(CoordinationInterface.MessageKind.init)),
+            observes: Set(presenter.observes),
+            purpose: presenter.purpose,
+            now: now
+        )
+        if let place, let node = state.table.presenters[presenter.number]?.node { watch(node, place, &state) }
+        return session
+    }
+
+    /// A claim is held again; its session.
+    fileprivate func restore(
+        _ claim: ClaimStore.Kept,
+        _ items: [WantedItem],
+        _ places: [CatalogPlace],
+        _ state: inout State,
+        _ now: MonotonicTime
+    ) -> Int {
+        let process = (claim.process, claim.began)
+        let session = restoreSession(claim.session, process, after: claim.number, now, &state)
+        let request = ClaimRequest(
+            session: session,
+            coordinator: claim.coordinator,
+            purpose: claim.purpose,
+            items: items
+        )
+        state.table.restore(request, number: claim.number, letIn: claim.letIn ?? [], now: now)
+        for (intent, place) in zip(state.table.claims[claim.number]?.intents ?? [], places) {
+            watch(intent.node, place, &state)
+        }
+        return session
+    }
+
     /// The session of before with a token, which is there once.
-    fileprivate func restoreSession(
+    private func restoreSession(
         _ token: String,
         _ process: (number: Int32, began: UInt64),
         after number: Int,
-        until grace: MonotonicTime,
+        _ now: MonotonicTime,
         _ state: inout State
     ) -> Int {
         if let session = state.tokens[token] { return session }
@@ -173,7 +179,7 @@ extension Coordination {
             ancestors: ProcessTree.ancestors(of: process.number),
             token: token,
             kind: "session",
-            grace: grace
+            grace: now + Self.grace
         )
         return session
     }

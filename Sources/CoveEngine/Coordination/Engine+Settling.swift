@@ -174,10 +174,42 @@ extension Engine {
     private func refuseWriters(of id: ItemID, _ path: RemotePath, claim: Int) async throws(ClaimFailure) {
         let isOwn = coordination.act { state, _ in state.table.isWrittenByOwnSide(path, of: claim) }
         guard live.isWritable(id), !isOwn else { return }
-        let programs = await openFiles([(id, path)]).filter { $0.process != 0 }.map { "\($0.program) (\($0.process))" }
+        throw Self.busy(await openFiles([(id, path)]), path, .busy)
+    }
+
+    /// Who kept a claim waiting until its time was over; nil where nobody has its files open any more.
+    func whoHasOpen(_ request: ClaimRequest, _ places: [CatalogPlace]) async -> ClaimFailure? {
+        let holder = coordination.act { state, _ in state.holders[request.session]?.process }
+        for (item, place) in zip(request.items, places) {
+            let need = Need(use: item.use, path: place.path, place: place)
+            for file in writers(of: need) {
+                let others = Self.others(await openFiles([file]), than: holder)
+                if others.contains(where: { $0.process != 0 }) { return Self.busy(others, file.1, .timedOut) }
+            }
+        }
+        return nil
+    }
+
+    /// Says who has a file open for writing.
+    private static func busy(
+        _ files: [CoordinationInterface.OpenFile],
+        _ path: RemotePath,
+        _ errno: Errno
+    ) -> ClaimFailure {
+        let programs = files.filter { $0.process != 0 }.map { "\($0.program) (\($0.process))" }
         let who = programs.isEmpty ? "a program" : programs.joined(separator: ", ")
         let have = programs.count > 1 ? "have" : "has"
-        throw ClaimFailure(.busy, "\(who) \(have) \(path) open for writing", path: path)
+        return ClaimFailure(errno, "\(who) \(have) \(path) open for writing", path: path)
+    }
+
+    /// Those that neither a process nor one that it started has open.
+    private static func others(
+        _ files: [CoordinationInterface.OpenFile],
+        than holder: Int32?
+    ) -> [CoordinationInterface.OpenFile] {
+        files.filter { file in
+            file.process != holder && !ProcessTree.ancestors(of: file.process).contains { $0 == holder }
+        }
     }
 
     /// The files that a claim waits for to be closed, and who has them open.
@@ -194,10 +226,7 @@ extension Engine {
             return state.holders[claim.session]?.process
         }
         guard let holder else { return [] }
-        return await openFiles(of: number).filter { file in
-            file.process != 0 && file.process != holder
-                && !ProcessTree.ancestors(of: file.process).contains(holder)
-        }
+        return Self.others(await openFiles(of: number).filter { $0.process != 0 }, than: holder)
     }
 
     /// Who has files open for writing; process 0 where that can't be found out.

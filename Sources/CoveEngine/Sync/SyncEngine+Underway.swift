@@ -44,6 +44,8 @@ extension SyncEngine {
         let remote = found
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in
+                // It may be elsewhere, or gone, before the next attempt: until then this says where its bytes are.
+                if let remote, row.isArrived(as: remote), try database.isToBeCompared(row) { return }
                 try database.endUnderway(row.document)
                 if let remote { try self.record(row, arrivedAs: remote, database) }
             }
@@ -131,11 +133,6 @@ extension SyncEngine {
             entry.remoteID = remote.id
         } else {
             guard row.isArrived(as: remote), item.kind == row.kind, entry.remoteVersion != remote.contentVersion else {
-                return
-            }
-            // The bytes that were sent are still here: the next attempt compares them with what is there. Unless they may have
-            // changed unseen: what follows is then seen as a change.
-            if isHere, row.item == item.id, row.generation == item.generation, try !database.isUnsettled(item.id) {
                 return
             }
             if entry.isStandIn(item) {

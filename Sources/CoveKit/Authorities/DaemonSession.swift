@@ -267,7 +267,7 @@ final class DaemonSession: Sendable {
     private func begin(_ token: String, isResumed: Bool, _ kept: Set<String>) {
         // Before this process asks the new daemon for anything.
         let held = isResumed ? heldClaims() : []
-        let (presenters, former, unknown, isFirst) = state.withLock { state in
+        let (presenters, former, strange, unknown, isFirst) = state.withLock { state in
             state.generation += 1
             state.known = token
             state.token = token
@@ -277,6 +277,8 @@ final class DaemonSession: Sendable {
             if !isResumed {
                 for claim in state.claims.keys { state.claims[claim] = true }
             }
+            // Those whose token was lost with the old daemon, or whose end was.
+            let strange = kept.subtracting(state.presenters.values.compactMap(\.token))
             var former: Set<ObjectIdentifier> = []
             for (key, presenter) in state.presenters {
                 if presenter.token.map(kept.contains) == true {
@@ -286,9 +288,10 @@ final class DaemonSession: Sendable {
                 }
             }
             let unknown = held.filter { state.claims[$0] == nil }
-            return (state.presenters.values.map(\.mailbox), former, unknown, state.generation == 1)
+            return (state.presenters.values.map(\.mailbox), former, strange, unknown, state.generation == 1)
         }
         if !unknown.isEmpty { FileThreads.start { [self] in releaseUnknown(unknown) } }
+        if !strange.isEmpty { FileThreads.start { [self] in for token in strange { dismiss(token) } } }
         guard !presenters.isEmpty else { return }
         // Of these claims nobody tells a presenter the end, unless the new daemon has both.
         let letIn = isFirst ? [] : presenters.map { ($0, $0.letIn) }

@@ -191,7 +191,8 @@ final class ProcessAuthority: Authority {
             state.table.moved(from.remote, to: to.steps, by: number, now: now)
             // The mover's own presenter knows; the others are told.
             guard let own = claim.request.presenter, let node = state.table.presenters[own]?.node else { return }
-            state.presenters[own]?.location = Location(outside: node.path)
+            let place = Location(outside: node.path)
+            state.presenters[own]?.place(at: place, called: place.path)
         }
     }
 

@@ -17,6 +17,8 @@ final class PresenterMailbox: Sendable {
         var attributes: Set<String> = []
         /// Which of the items that the presenter had one after the other it is of.
         var tenure = 0
+        /// How often the presenter had said before that its item is elsewhere.
+        var placement = 0
     }
 
     /// A question that the task answers: what it claims for the presenter meanwhile is for the answer.
@@ -30,6 +32,12 @@ final class PresenterMailbox: Sendable {
 
     private struct State {
         var location: Location?
+        /// Where the presenter itself says that it is: it may not have heard of a move yet, and name it by a link.
+        var known: String?
+        /// Where it is being told that its item is.
+        var told: String?
+        /// How often the presenter has said that its item is elsewhere.
+        var placement = 0
         /// What runs at the end of a claim that was let in.
         var reacquirers: [String: [FilePresenter.Reacquirer]] = [:]
         /// How many answers a claim that asked to be let in waits for.
@@ -49,9 +57,20 @@ final class PresenterMailbox: Sendable {
     private let stream: AsyncStream<(Delivery, @Sendable (CoveError?) -> Void)>.Continuation
 
     /// Where the presented item is; nil while it has no file.
-    var location: Location? {
-        get { state.withLock { $0.location } }
-        set { state.withLock { $0.location = newValue } }
+    var location: Location? { state.withLock { $0.location } }
+
+    /// True for where the presenter has said before, or is told, that its item is.
+    func isKnown(at path: String?) -> Bool {
+        state.withLock { $0.known == path || path != nil && $0.told == path }
+    }
+
+    /// The presenter has said where its item is, by a name: of moves of before it does not hear any more.
+    func place(at location: Location?, called name: String?) {
+        state.withLock { state in
+            state.location = location
+            state.known = name
+            state.placement += 1
+        }
     }
 
     /// The messages to be sent, by their names on the wire.
@@ -66,7 +85,7 @@ final class PresenterMailbox: Sendable {
         purpose = Self.purpose(of: presenter)
         messages = presenter.implementedMessages
         observedAttributes = presenter.observedPresentedItemUbiquityAttributes.sorted()
-        state = Mutex(State(location: location))
+        state = Mutex(State(location: location, known: presenter.presentedItemURL?.path))
         let (deliveries, continuation) = AsyncStream.makeStream(of: (Delivery, @Sendable (CoveError?) -> Void).self)
         stream = continuation
         Task { [weak self] in
@@ -94,9 +113,12 @@ final class PresenterMailbox: Sendable {
 
     /// Hands a message over after those before it; then calls the reply with the presenter's error.
     func post(_ delivery: Delivery, reply: @escaping @Sendable (CoveError?) -> Void = { _ in }) {
-        if delivery.kind == .didMove, let newLocation = delivery.newLocation { location = newLocation }
         var delivery = delivery
-        delivery.tenure = state.withLock { $0.tenure }
+        state.withLock { state in
+            if delivery.kind == .didMove, let newLocation = delivery.newLocation { state.location = newLocation }
+            delivery.tenure = state.tenure
+            delivery.placement = state.placement
+        }
         // Whoever posts may hold what the reply needs.
         if case .terminated = stream.yield((delivery, reply)) { Task { reply(nil) } }
     }
@@ -164,7 +186,7 @@ final class PresenterMailbox: Sendable {
         case .accommodateDeletion: _ = try await presenter.accommodatePresentedItemDeletion()
         case .accommodateSubitemDeletion: _ = try await presenter.accommodatePresentedSubitemDeletion(at: url)
         case .accommodateEviction: _ = try await presenter.accommodatePresentedItemEviction()
-        case .didMove: _ = await presenter.presentedItemDidMove(to: delivery.newLocation?.url ?? url)
+        case .didMove: await sendMove(delivery)
         case .didChange: _ = await presenter.presentedItemDidChange()
         case .didChangeAttributes: _ = await presenter.presentedItemDidChangeUbiquityAttributes(delivery.attributes)
         case .subitemDidAppear: _ = await presenter.presentedSubitemDidAppear(at: url)
@@ -174,6 +196,21 @@ final class PresenterMailbox: Sendable {
         case .didGainVersion, .didLoseVersion, .didResolveVersion, .subitemDidGainVersion, .subitemDidLoseVersion,
             .subitemDidResolveVersion:
             await send(message, delivery.version, at: url)
+        }
+    }
+
+    private func sendMove(_ delivery: Delivery) async {
+        let place = delivery.newLocation ?? delivery.location
+        let isCurrent = state.withLock { state in
+            guard state.placement == delivery.placement else { return false }
+            state.told = place.path
+            return true
+        }
+        guard isCurrent else { return }
+        _ = await presenter.presentedItemDidMove(to: place.url)
+        state.withLock { state in
+            if state.placement == delivery.placement { state.known = place.path }
+            state.told = nil
         }
     }
 

@@ -57,10 +57,13 @@ enum PresenterRegistry {
     static func update(_ presenter: any FilePresenter) throws(CoveError) {
         let key = ObjectIdentifier(presenter)
         guard let entry = entries.withLock({ $0[key] }) else { return }
-        guard presenter.presentedItemURL?.path != entry.mailbox.location?.path else { return }
+        // One that has not heard of a move yet is not taken back to where it was.
+        let name = presenter.presentedItemURL?.path
+        guard !entry.mailbox.isKnown(at: name) else { return }
         let place = try place(of: presenter)
-        guard place?.1 != entry.mailbox.location else { return }
-        entry.mailbox.location = place?.1
+        let isElsewhere = place?.1 != entry.mailbox.location
+        entry.mailbox.place(at: place?.1, called: name)
+        guard isElsewhere else { return }
         if let authority = entry.authority, authority === place?.0 { return try authority.move(entry.mailbox) }
         entry.authority?.remove(entry.mailbox)
         entry.mailbox.reacquire()

@@ -6,28 +6,48 @@ internal import Synchronization
 final class ClaimHolder: Sendable {
     private typealias Interface = CoordinationInterface
 
-    private let current: Mutex<String>
-    private let daemon: DaemonAddress
-    private let name: String
-    private let holding = Atomic(false)
-    private let lost = Atomic(false)
-
-    /// True while a command relies on the claims.
-    var isHolding: Bool {
-        get { holding.load(ordering: .acquiring) }
-        set { holding.store(newValue, ordering: .releasing) }
+    private struct State {
+        var token: String
+        /// Rises with each daemon.
+        var generation = 0
+        /// True while a command relies on the claims.
+        var isHolding = false
+        /// True once others may have got what was claimed.
+        var isLost = false
     }
 
-    /// True once others may have got what the command relied on.
-    var isLost: Bool { lost.load(ordering: .acquiring) }
+    private let state: Mutex<State>
+    private let daemon: DaemonAddress
+    private let name: String
 
-    /// The session's token.
-    var token: String { current.withLock { $0 } }
+    /// The session's token, and which daemon it is of.
+    var session: (token: String, generation: Int) { state.withLock { ($0.token, $0.generation) } }
 
     private init(token: String, daemon: DaemonAddress, name: String) {
-        current = Mutex(token)
+        state = Mutex(State(token: token))
         self.daemon = daemon
         self.name = name
+    }
+
+    /// From now on a command relies on what the session was granted; false when that was lost meanwhile and is to be asked
+    /// for again.
+    func hold(_ token: String) -> Bool {
+        state.withLock { state in
+            guard state.token == token, !state.isLost else {
+                state.isLost = false
+                return false
+            }
+            state.isHolding = true
+            return true
+        }
+    }
+
+    /// The command has ended; false when others may have got what it relied on before.
+    func endHold() -> Bool {
+        state.withLock { state in
+            state.isHolding = false
+            return !state.isLost
+        }
     }
 
     /// Begins a session.
@@ -65,7 +85,7 @@ final class ClaimHolder: Sendable {
     /// The daemon has gone: its successor is asked for the session.
     private func goOn() {
         let deadline = System.monotonic() + .seconds(10)
-        let token = token
+        let token = session.token
         while System.monotonic() < deadline {
             guard let connection = try? AccountConnection(daemon, name: name) else {
                 _ = poll(nil, 0, 50)
@@ -76,10 +96,15 @@ final class ClaimHolder: Sendable {
                 (reply: Interface.AttendReply) in
                 if let session = reply.session {
                     // What holds nothing yet can as well begin anew.
-                    let goesOn = session == token || !isHolding
+                    let goesOn = state.withLock { state in
+                        let goesOn = session == token || !state.isHolding
+                        if goesOn { state.token = session }
+                        state.generation += 1
+                        return goesOn
+                    }
                     isOurs = goesOn
                     // The stream of a session that is of no use goes on none the less.
-                    if goesOn { current.withLock { $0 = session } } else { warn() }
+                    if !goesOn { warn() }
                 } else if let message = reply.message {
                     take(message)
                 }
@@ -98,13 +123,16 @@ final class ClaimHolder: Sendable {
     private func take(_ message: CoordinationInterface.Message) {
         if message.kind == CoordinationInterface.MessageKind.claimLost.rawValue { warn() }
         guard message.wantsReply, let connection = try? AccountConnection(daemon, name: name) else { return }
-        let answer = CoordinationInterface.AnswerRequest(session: token, message: message.number)
+        let answer = CoordinationInterface.AnswerRequest(session: session.token, message: message.number)
         let _: VarlinkNothing? = try? connection.call("\(CoordinationInterface.name).Reply", answer)
     }
 
     private func warn() {
+        let isHolding = state.withLock { state in
+            state.isLost = true
+            return state.isHolding
+        }
         guard isHolding else { return }
-        lost.store(true, ordering: .releasing)
         Tool.report(Failure(name, "the claim is lost: others may use it now", "end the command"))
     }
 

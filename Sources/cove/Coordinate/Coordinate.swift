@@ -67,8 +67,8 @@ struct Coordinate {
         let daemon = locations[0].daemon
         // What the command leaves behind stays below this process, and so is exempt from its claims.
         _ = cove_set_child_subreaper()
-        let session = try ClaimHolder.begin(daemon, name: locations[0].shown)
-        let reply = try claim(daemon, session)
+        let holder = try ClaimHolder.begin(daemon, name: locations[0].shown)
+        let reply = try claim(daemon, holder)
         for file in reply.openFiles ?? [] {
             let words = "\(file.program) (\(file.process)) has it open, and what it writes is not held back"
             Tool.report(Failure(file.path, words, "end it, or use `--open-files fail`"))
@@ -77,10 +77,8 @@ struct Coordinate {
         if !snapshots.isEmpty { setenv("COVE_SNAPSHOT", snapshots.joined(separator: "\n"), 1) }
         let paths = zip(reply.items, locations).map { Self.path(of: $0, in: $1.mount) }
         _ = try? System.withCString(Array(paths.joined(separator: [0x0A]))) { setenv("COVE_PATH", $0, 1) }
-        session.isHolding = true
         let status = CommandProcess.run(command)
-        session.isHolding = false
-        guard !session.isLost else {
+        guard holder.endHold() else {
             // The first word of it may have gone by on the command's screen. What has the claim's name now may be another's.
             Tool.report(Failure(locations[0].shown, "the claim was lost before the end", "look what others wrote"))
             return status
@@ -104,15 +102,15 @@ struct Coordinate {
         return names.reduce(top) { $0 + [0x2F] + $1.bytes }
     }
 
-    /// Waits for the claims, also when the daemon is replaced meanwhile.
+    /// Waits for the claims, also when the daemon is replaced meanwhile, and holds them.
     private func claim(
         _ daemon: DaemonAddress,
-        _ session: ClaimHolder
+        _ holder: ClaimHolder
     ) throws(Failure) -> CoordinationInterface.ClaimReply {
         while true {
-            let token = session.token
+            let (token, generation) = holder.session
             do throws(Failure) {
-                return try AccountConnection(daemon, name: locations[0].shown).call(
+                let reply: Interface.ClaimReply = try AccountConnection(daemon, name: locations[0].shown).call(
                     "\(Interface.name).Claim",
                     Interface.ClaimRequest(
                         session: token,
@@ -124,6 +122,8 @@ struct Coordinate {
                     subject: locations.map(\.shown).joined(separator: ", "),
                     timeout: nil
                 )
+                // Between the grant and here the session may have ended with its daemon.
+                if holder.hold(token) { return reply }
             } catch {
                 if error.errno == .timedOut || error.errno == .busy {
                     var error = error
@@ -131,9 +131,9 @@ struct Coordinate {
                     throw error
                 }
                 guard error.isDaemonGone else { throw error }
-                // The session begins anew where the next daemon is.
+                // The session begins anew where the next daemon is, or goes on with a claim whose grant was not heard of.
                 let deadline = System.monotonic() + .seconds(10)
-                while session.token == token {
+                while holder.session.generation == generation {
                     guard System.monotonic() < deadline else { throw error }
                     _ = poll(nil, 0, 10)
                 }

@@ -167,6 +167,8 @@ extension Mounted {
                 let refusal = try refused.wait(deadline: 60)
                 let words = ["bash (\(logger.process))", "P.rtfd/log open for writing"]
                 #expect(refusal.status == 9 && words.allSatisfy { refusal.error.contains($0) }, "\(refusal.error)")
+                let late = try account.start("$COVE coordinate -w 1 -E 9 --writing P.rtfd -- true").wait(deadline: 60)
+                #expect(late.status == 9 && words.allSatisfy { late.error.contains($0) }, "\(late.error)")
                 let ignoring = try account.start(
                     "$COVE coordinate --open-files ignore --writing P.rtfd -- $COVE claims"
                 )

@@ -113,5 +113,36 @@ extension Mounted {
                 try account.expectSame()
             }
         }
+
+        @Test func `a move that a presenter has not heard of outlives the daemon, and so does the way back`()
+            async throws
+        {
+            try await mounted { source in
+                for name in ["f", "g"] { try source.save(name, Array("old".utf8)) }
+            } _: { account in
+                let gate = try account.gate("gate")
+                let presenters = try ["f", "g"].map { name in
+                    try account.driver(
+                        "present \(account.path(name)) relinquishToWriter didMove",
+                        "gate \(gate)",
+                        "presented",
+                        "unpresent"
+                    )
+                }
+                for presenter in presenters { try presenter.says("presenting") }
+                // Presenters hear of that a second later, unless the name is taken again before.
+                try account.shell("mv f f.1; mv g g.1")
+                try account.killDaemon()
+                try account.shell("echo new > g")
+                try presenters[0].says("> moved \(account.path("f.1"))")
+                try account.shell("echo newer > f.1; echo newer > g")
+                for presenter in presenters { try presenter.says("> writer") }
+                for presenter in presenters { try gate.open(for: presenter) }
+                for (presenter, name) in zip(presenters, ["f.1", "g"]) {
+                    #expect(try presenter.finish().suffix(2) == ["at \(account.path(name))", "removed"])
+                }
+                try account.expectSame()
+            }
+        }
     }
 }
