@@ -29,9 +29,6 @@ package enum ItemUse: Hashable {
         }
     }
 
-    /// True for what needs all that a directory holds to be left alone: a snapshot is made of the whole.
-    package var coversAll: Bool { takesAll || isForUploading }
-
     /// True when presenters are to make room for the item's end.
     package var removes: Bool { self == .write(.forDeleting) || self == .write(.forReplacing) }
 

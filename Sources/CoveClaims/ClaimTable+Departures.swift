@@ -106,14 +106,13 @@ extension ClaimTable {
         }
     }
 
-    /// The name that a presented item has left and may come back to.
-    package func home(ofPresenter number: Int) -> Home? {
-        for (path, departure) in departures {
-            guard let presenter = departure.presenters.first(where: { $0.number == number }) else { continue }
-            let own = RemotePath(presenter.steps.map(\.name))
-            return Home(index: 0, left: path, path: own, until: departure.until)
+    /// The names that a presented item has left and may come back to.
+    package func homes(ofPresenter number: Int) -> [Home] {
+        departures.flatMap { path, departure in
+            departure.presenters.filter { $0.number == number }.map { presenter in
+                Home(index: 0, left: path, path: RemotePath(presenter.steps.map(\.name)), until: departure.until)
+            }
         }
-        return nil
     }
 
     /// A name that what was claimed or presented has left, under the table before this one, is kept for it again.

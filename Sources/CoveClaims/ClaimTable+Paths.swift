@@ -34,7 +34,7 @@ extension ClaimTable {
             node = child
         }
         if !node.intents.isEmpty || !node.presenters.isEmpty { return true }
-        return use.coversAll && (node.intentsBelow > 0 || node.presentersBelow > 0)
+        return use.takesAll && (node.intentsBelow > 0 || node.presentersBelow > 0)
     }
 
     /// True where an item, or a package that it is in, is presented.
@@ -96,7 +96,7 @@ extension ClaimTable {
 
     /// Counts what may concern items that no node is at.
     mutating func markWide(_ intent: ClaimIntent) {
-        guard !intent.isWide, intent.use.coversAll || intent.node.isPackage || intent.node.unit !== intent.node else {
+        guard !intent.isWide, intent.use.takesAll || intent.node.isPackage || intent.node.unit !== intent.node else {
             return
         }
         intent.isWide = true

@@ -238,13 +238,13 @@ extension ClaimTable {
         var concerned = intent.node.presenters
         for node in intent.node.ancestors where node.isPackage { concerned += node.presenters }
         var contained: [Presenter] = []
-        if use.coversAll || all { intent.node.eachPresenterBelow { contained.append($0) } }
+        if use.takesAll || all { intent.node.eachPresenterBelow { contained.append($0) } }
         let relinquish: CoordinationInterface.MessageKind = use.isWrite ? .relinquishToWriter : .relinquishToReader
         for presenter in concerned + contained {
             scripts[presenter.number, default: []].append(Claim.Step(kind: relinquish, path: path))
         }
         if use.wantsChanges {
-            for presenter in concerned + (all || use.isForUploading ? contained : []) {
+            for presenter in concerned + (all ? contained : []) {
                 scripts[presenter.number, default: []].append(Claim.Step(kind: .saveChanges, path: path))
             }
         }

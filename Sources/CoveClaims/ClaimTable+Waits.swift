@@ -7,29 +7,19 @@ extension ClaimTable {
         let unit = earlier.node.unit
         let laterUnit = later.node.unit
         if unit === laterUnit { return earlier.use.isWrite || later.use.isWrite }
-        if laterUnit.isBelow(unit) { return earlier.node === unit && excludes(earlier, later) }
-        if unit.isBelow(laterUnit) { return later.node === laterUnit && excludes(later, earlier) }
+        if laterUnit.isBelow(unit) { return earlier.use.takesAll && earlier.node === unit }
+        if unit.isBelow(laterUnit) { return later.use.takesAll && later.node === laterUnit }
         return false
-    }
-
-    /// True where what is done to a directory and to an item in it must not be done at once.
-    ///
-    /// A snapshot is of a whole directory: nothing in it is half written then. Programs that claim nothing don't wait for it,
-    /// since it may take as long as a download.
-    private static func excludes(_ directory: ClaimIntent, _ inner: ClaimIntent) -> Bool {
-        if directory.use.takesAll { return true }
-        let request = inner.claim.request
-        return directory.use.isForUploading && inner.use.isWrite && request.manner == .explicit && !request.isFromSource
     }
 
     /// Visits the intents that one may conflict with.
     private func eachNeighbour(of intent: ClaimIntent, _ body: (ClaimIntent) -> Void) {
         let unit = intent.node.unit
         for other in unit.intents { body(other) }
-        if unit.isPackage || intent.use.coversAll && intent.node === unit { unit.eachIntentBelow(body) }
+        if unit.isPackage || intent.use.takesAll && intent.node === unit { unit.eachIntentBelow(body) }
         var node = unit.parent
         while let current = node {
-            for other in current.intents where other.use.coversAll { body(other) }
+            for other in current.intents where other.use.takesAll { body(other) }
             node = current.parent
         }
     }
@@ -45,7 +35,7 @@ extension ClaimTable {
         var free: Set<Int> = []
         for intent in claim.intents {
             // Whatever it meets elsewhere would be wide.
-            if wideIntents == 0, intent.node.intents.isEmpty, !intent.use.coversAll { continue }
+            if wideIntents == 0, intent.node.intents.isEmpty, !intent.use.takesAll { continue }
             var near: [ClaimIntent] = []
             // A later one is granted already where a move has brought the two together.
             eachNeighbour(of: intent) { other in

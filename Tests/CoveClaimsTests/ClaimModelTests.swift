@@ -10,7 +10,7 @@ import Testing
         "a", "a/x", "a/y", "d", "d/e", "d/e/f", "p.pkg", "p.pkg/1", "p.pkg/in.pkg", "p.pkg/in.pkg/2", "d/in.pkg/3",
     ]
     private static let uses: [ItemUse] = [
-        .read([]), .read([]), .read(.withoutChanges), .read(.forUploading), .write(nil), .write(.forMerging),
+        .read([]), .read([]), .read(.withoutChanges), .write(nil), .write(.forMerging),
         .write(.contentIndependentMetadataOnly), .write(.forDeleting), .write(.forMoving), .write(.forReplacing),
     ]
 
@@ -35,16 +35,15 @@ import Testing
     {
         let (one, two) = (unit(earlier.path), unit(later.path))
         if one == two { return earlier.use.isWrite || later.use.isWrite }
-        func excludes(_ item: Item, _ unit: String, _ inner: Item) -> Bool {
+        func ends(_ item: Item, _ unit: String) -> Bool {
             guard item.path == unit else { return false }
             switch item.use {
             case .write(.forDeleting), .write(.forMoving), .write(.forReplacing): return true
-            case .read(let options): return options.contains(.forUploading) && inner.use.isWrite
             default: return false
             }
         }
-        if two.hasPrefix(one + "/") { return excludes(earlier, one, later) }
-        if one.hasPrefix(two + "/") { return excludes(later, two, earlier) }
+        if two.hasPrefix(one + "/") { return ends(earlier, one) }
+        if one.hasPrefix(two + "/") { return ends(later, two) }
         return false
     }
 

@@ -247,34 +247,6 @@ import Testing
         #expect(driver.isGranted(other))
     }
 
-    @Test func `a snapshot of a directory is made beside nobody who has claimed to write in it`() {
-        let (session, other) = (driver.session(), driver.session())
-        let writer = driver.claim(other, [("d/e/f", write)])
-        let reader = driver.claim(other, [("d/e", read)])
-        let upload = driver.claim(session, [("d", .read(.forUploading))])
-        let plainRead = driver.claim(session, [("d", read)])
-        #expect(driver.granted == [writer, reader, plainRead])
-        driver.release(writer)
-        #expect(driver.isGranted(upload))
-        // Programs that claim nothing, and what comes from the source, don't wait for it.
-        let program = driver.claim(driver.session(.isTrusted), [("d/x", write)], manner: .plain)
-        let incoming = driver.claim(driver.session(.isTrusted), [("d/y", write)], isFromSource: true)
-        let later = driver.claim(other, [("d/z", write)])
-        #expect(driver.isGranted(program) && driver.isGranted(incoming) && !driver.isGranted(later))
-        driver.act { $0.dropSnapshots(of: upload, now: 0) }
-        #expect(driver.isGranted(later))
-    }
-
-    @Test func `whoever presents something in a directory saves it before a snapshot of all is made`() {
-        let (owner, other) = (driver.session(), driver.session())
-        let presenter = driver.present(owner, "d/f")
-        let upload = driver.claim(other, [("d", .read(.forUploading))])
-        driver.reply(presenter, .relinquishToReader)
-        #expect(driver.kinds(presenter) == [.relinquishToReader, .saveChanges] && !driver.isGranted(upload))
-        driver.reply(presenter, .saveChanges)
-        #expect(driver.isGranted(upload))
-    }
-
     @Test func `a presenter that lets go for one who has gone has the item again`() {
         let (one, two) = (driver.session(), driver.session())
         let presenter = driver.present(one, "f")

@@ -12,9 +12,7 @@ import Testing
     private typealias Item = (path: String, use: ItemUse)
 
     private static let paths = ["a", "b", "d", "d/c"]
-    private static let uses: [ItemUse] = [
-        .read([]), .read([]), .read(.forUploading), .write(nil), .write(.forMerging), .write(.forDeleting),
-    ]
+    private static let uses: [ItemUse] = [.read([]), .read([]), .write(nil), .write(.forMerging), .write(.forDeleting)]
 
     /// A program with a thread that claims and, if it presents something, others that answer.
     private struct Party {
@@ -241,12 +239,8 @@ import Testing
 
         private static func conflict(_ one: Item, _ two: Item) -> Bool {
             if one.path == two.path { return one.use.isWrite || two.use.isWrite }
-            if two.path.hasPrefix(one.path + "/") { return excludes(one, below: two) }
-            return one.path.hasPrefix(two.path + "/") && excludes(two, below: one)
-        }
-
-        private static func excludes(_ directory: Item, below inner: Item) -> Bool {
-            directory.use.takesAll || directory.use.isForUploading && inner.use.isWrite
+            if two.path.hasPrefix(one.path + "/") { return one.use.takesAll }
+            return one.path.hasPrefix(two.path + "/") && two.use.takesAll
         }
     }
 

@@ -32,8 +32,8 @@ final class ClaimStore {
         var path: PathParameter?
         /// Where its program knows that to be, if it has not heard of a move yet.
         var known: PathParameter?
-        /// The name that its item has left a moment ago, and may come back to.
-        var home: KeptHome?
+        /// The names that its item has left a moment ago, and may come back to.
+        var homes: [KeptHome]?
         var messages: [String]
         var observes: [String]
         var purpose: String?
@@ -140,7 +140,7 @@ final class ClaimStore {
         if waits.removeValue(forKey: thread) != nil { append(end: Line(waitEnded: thread)) }
     }
 
-    func keep(_ presenter: Presenter, home: Home? = nil, token: String, process: Int32, began: UInt64) {
+    func keep(_ presenter: Presenter, homes: [Home] = [], token: String, process: Int32, began: UInt64) {
         let path = presenter.node?.path
         let known = presenter.implements.contains(.didMove) ? presenter.knownPath : path
         let entry = KeptPresenter(
@@ -150,7 +150,7 @@ final class ClaimStore {
             began: began,
             path: path.map { PathParameter($0) },
             known: known == path ? nil : known.map { PathParameter($0) },
-            home: home.map { KeptHome($0) },
+            homes: homes.isEmpty ? nil : homes.map { KeptHome($0) },
             messages: presenter.implements.map(\.rawValue).sorted(),
             observes: presenter.observes.sorted(),
             purpose: presenter.purpose

@@ -21,8 +21,8 @@ extension Coordination {
         guard let presenter = state.table.presenters[number], let holder = state.holders[presenter.session],
             let token = holder.token
         else { return }
-        let home = state.table.home(ofPresenter: number)
-        state.store?.keep(presenter, home: home, token: token, process: holder.process, began: holder.began)
+        let homes = state.table.homes(ofPresenter: number)
+        state.store?.keep(presenter, homes: homes, token: token, process: holder.process, began: holder.began)
     }
 
     func keep(_ number: Int, _ state: inout State) {

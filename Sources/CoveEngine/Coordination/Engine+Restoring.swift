@@ -66,7 +66,8 @@ extension Engine {
         guard let path = presenter.path else { return found.presenters.append((presenter, nil)) }
         // Its program adds again what can't be found.
         guard let path = try? path.remotePath(), var place = try? place(at: path, following: true) else { return }
-        if let home = presenter.home, let left = comeBack(to: home, &place, &found) {
+        for home in presenter.homes ?? [] {
+            guard let left = comeBack(to: home, &place, &found) else { continue }
             found.left[left.path]?.presenters.append((presenter.number, left.own))
         }
         found.presenters.append((presenter, place))

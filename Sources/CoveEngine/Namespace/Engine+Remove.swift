@@ -62,8 +62,6 @@ extension Engine {
         var directory: (row: ItemRow, time: Timestamp)?
         /// The tombstone to set.
         var departed: (parent: ItemID, name: [UInt8], trash: Int64)?
-        /// Where the provider may have it, to which it was sent without an answer.
-        var unanswered: RemotePath?
     }
 
     /// Takes an entry out of the tree inside a transaction: its document goes to the trash or away.
@@ -94,8 +92,8 @@ extension Engine {
             trashed.remoteVersion = entry.remoteVersion
             let trashID = try database.insert(trashed)
             if row.kind != .directory { removal.departed = (entry.parent, entry.name, trashID) }
-        } else if let sent = try database.underway(entry.document) {
-            removal.unanswered = try database.remoteReference(ofDirectory: sent.place.parent)?.path
+        } else {
+            try takeUpUnanswered(entry.document, database)
         }
         try database.deleteEntry(entry.id)
         try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent, from: entry.place)
@@ -114,6 +112,12 @@ extension Engine {
             removal.isDropped = try drop(row, database)
         }
         return removal
+    }
+
+    /// What was sent of a document that is not to be sent any more, and not answered, is looked for after the commit.
+    func takeUpUnanswered(_ document: DocumentID, _ database: Database) throws(Errno) {
+        guard try database.underway(document) != nil else { return }
+        database.whenCommitted { [self] in sync?.takeUpLater(document) }
     }
 
     /// Deletes an item's rows unless something has it open or keeps its bytes.
@@ -138,7 +142,6 @@ extension Engine {
                 until: System.monotonic() + configuration.tombstoneTime
             )
         }
-        if let path = removal.unanswered { sync?.enqueue([.directoryChanged(path)], seen: .distantPast) }
         if let orphan = removal.orphan, removal.isDropped {
             live.endDrop(orphan)
             removeContent(orphan)

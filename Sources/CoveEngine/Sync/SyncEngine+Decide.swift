@@ -109,7 +109,9 @@ extension SyncEngine {
         seen: MonotonicTime,
         _ database: Database
     ) throws(Errno) -> Decision? {
-        guard let sent = try database.underway(at: place), sent.item != nil else { return nil }
+        guard let sent = try database.underway(at: place), sent.item != nil, sent.kind == remote.kind else {
+            return nil
+        }
         if let answer = answer(seen, sent.document, place) { return answer }
         guard try database.isToBeCompared(sent) else { return .takeUp(sent) }
         guard let entry = try database.entry(document: sent.document),

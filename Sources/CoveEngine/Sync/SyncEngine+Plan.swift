@@ -77,6 +77,11 @@ extension SyncEngine {
                 }
                 plan.metadata = try self.metadata(of: row, database)
                 if !entry.isUploaded || entry.isMoved {
+                    // What another document has sent there may have arrived.
+                    if let sent = try database.underway(at: entry.place, besides: entry.document) {
+                        plan.unanswered = sent
+                        return plan
+                    }
                     if let other = try database.entry(remoteParent: entry.parent, remoteName: entry.name),
                         other.id != entry.id
                     {

@@ -233,8 +233,7 @@ extension SyncEngine {
                     guard let id = try database.directory(atRemotePath: path) else { return nil }
                     if try database.item(id)?.residency == .whole { return id }
                     // Of this one only single names were ever asked for, if any.
-                    if try database.hasUploadedEntries(id) { return id }
-                    return try database.hasUnderway(in: id) ? id : nil
+                    return try database.hasUploadedEntries(id) ? id : nil
                 }
             }
             guard let directory = found else { return [] }

@@ -36,6 +36,8 @@ final class PresenterMailbox: Sendable {
         var known: String?
         /// Where it is being told that its item is.
         var told: String?
+        /// How many moves it has still to hear of.
+        var moves = 0
         /// How often the presenter has said that its item is elsewhere.
         var placement = 0
         /// What runs at the end of a claim that was let in.
@@ -59,9 +61,9 @@ final class PresenterMailbox: Sendable {
     /// Where the presented item is; nil while it has no file.
     var location: Location? { state.withLock { $0.location } }
 
-    /// True for where the presenter has said before, or is told, that its item is.
-    func isKnown(at path: String?) -> Bool {
-        state.withLock { $0.known == path || path != nil && $0.told == path }
+    /// True while the presenter has moves to hear of, and says that its item is where it knew it to be, or where it is told.
+    func isMoving(from path: String?) -> Bool {
+        state.withLock { $0.moves > 0 && ($0.known == path || path != nil && $0.told == path) }
     }
 
     /// The presenter has said where its item is, by a name: of moves of before it does not hear any more.
@@ -115,7 +117,10 @@ final class PresenterMailbox: Sendable {
     func post(_ delivery: Delivery, reply: @escaping @Sendable (CoveError?) -> Void = { _ in }) {
         var delivery = delivery
         state.withLock { state in
-            if delivery.kind == .didMove, let newLocation = delivery.newLocation { state.location = newLocation }
+            if delivery.kind == .didMove {
+                state.moves += 1
+                if let newLocation = delivery.newLocation { state.location = newLocation }
+            }
             delivery.tenure = state.tenure
             delivery.placement = state.placement
         }
@@ -124,6 +129,7 @@ final class PresenterMailbox: Sendable {
     }
 
     private func handle(_ delivery: Delivery) async -> CoveError? {
+        defer { if delivery.kind == .didMove { state.withLock { $0.moves -= 1 } } }
         if delivery.kind == .reacquire {
             for reacquirer in delivery.claim.map(end) ?? [] { await reacquirer() }
             return nil

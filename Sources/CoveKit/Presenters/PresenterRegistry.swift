@@ -57,13 +57,12 @@ enum PresenterRegistry {
     static func update(_ presenter: any FilePresenter) throws(CoveError) {
         let key = ObjectIdentifier(presenter)
         guard let entry = entries.withLock({ $0[key] }) else { return }
-        // One that has not heard of a move yet is not taken back to where it was.
+        // One that has not heard of a move yet is not taken back to where it was; a link may lead elsewhere by now.
         let name = presenter.presentedItemURL?.path
-        guard !entry.mailbox.isKnown(at: name) else { return }
+        guard name != entry.mailbox.location?.path, !entry.mailbox.isMoving(from: name) else { return }
         let place = try place(of: presenter)
-        let isElsewhere = place?.1 != entry.mailbox.location
+        guard place?.1 != entry.mailbox.location else { return }
         entry.mailbox.place(at: place?.1, called: name)
-        guard isElsewhere else { return }
         if let authority = entry.authority, authority === place?.0 { return try authority.move(entry.mailbox) }
         entry.authority?.remove(entry.mailbox)
         entry.mailbox.reacquire()
