@@ -56,7 +56,8 @@ struct UnderwayRow: Sendable {
     /// A date of whole seconds may be the server's, which tells nothing where the bytes can be asked.
     func hasDate(of remote: RemoteItem) -> Bool {
         guard kind == .file else { return true }
-        return remote.metadata.modificationTime == modificationTime && (modificationTime.nanoseconds != 0 || sum == nil)
+        let isExact = modificationTime != modificationTime.wholeSecond
+        return remote.metadata.modificationTime == modificationTime && (isExact || sum == nil)
     }
 }
 
