@@ -24,7 +24,10 @@ extension SyncEngine {
         at reference: RemoteReference,
         in parent: ItemID?
     ) async throws(ProviderError) -> TimeSpan? {
-        if reference.path.name?.isPassing == true { return restBeforeLook(forHidden: document, at: reference) }
+        if reference.path.name?.isPassing == true {
+            // The root moves nowhere: what was hidden in it and is not there is gone.
+            return reference.path.parent.isRoot ? nil : restBeforeLook(forHidden: document, at: reference)
+        }
         guard let count = noteLook(for: document, within: Self.search), let parent,
             try await mayBeElsewhere(reference, parent)
         else {
