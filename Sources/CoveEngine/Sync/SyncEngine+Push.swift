@@ -55,9 +55,6 @@ extension SyncEngine {
         do throws(ProviderError) {
             guard let plan = try await plan(journal) else { return .done }
             if let unanswered = plan.unanswered {
-                let isOther = unanswered.document != plan.entry.document
-                if isOther, !beginPush(unanswered.document) { return .later(.milliseconds(200)) }
-                defer { if isOther { endPush(unanswered.document) } }
                 try await takeUp(unanswered)
                 return .later(.zero)
             }
@@ -218,7 +215,6 @@ extension SyncEngine {
             guard case .ready(let source, let generation, let size) = outcome else { return outcome }
             var sent = UnderwayRow(plan.entry, to: plan.entry.remotePlace, plan.row)
             (sent.item, sent.generation, sent.size) = (plan.row.id, generation, size)
-            sent.sum = source.sum()
             do throws(Errno) {
                 try self.record(underway: sent)
             } catch {
