@@ -120,8 +120,7 @@ extension ClaimTable {
         from name: [PathStep],
         until: MonotonicTime,
         intents: [(claim: Int, index: Int, steps: [PathStep])],
-        presenters: [(number: Int, steps: [PathStep])],
-        now: MonotonicTime
+        presenters: [(number: Int, steps: [PathStep])]
     ) {
         let path = RemotePath(name.map(\.name))
         guard departures[path] == nil else { return }

@@ -381,8 +381,7 @@ import Testing
                     from: steps(name),
                     until: driver.now + ClaimTable.vacancy,
                     intents: [],
-                    presenters: [(name == "f" ? 101 : 102, steps(name))],
-                    now: driver.now
+                    presenters: [(name == "f" ? 101 : 102, steps(name))]
                 )
             }
         }

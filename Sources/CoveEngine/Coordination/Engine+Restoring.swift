@@ -43,8 +43,7 @@ extension Engine {
                     from: name.steps,
                     until: name.until,
                     intents: name.intents,
-                    presenters: name.presenters,
-                    now: now
+                    presenters: name.presenters
                 )
                 state.vacated[path] = name.until
             }
