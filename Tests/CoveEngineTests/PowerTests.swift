@@ -11,7 +11,7 @@ import Testing
     /// The one document was sent, without an answer, and changed once more.
     private static let sentAndChanged = """
         INSERT INTO underway
-            SELECT e.document, e.parent, e.name, 0, e.remote_id IS NULL, i.size, i.id, i.generation, i.mtime
+            SELECT e.document, e.parent, e.name, 0, e.remote_id IS NULL, i.size, i.id, i.generation, i.mtime, NULL
             FROM entries e JOIN items i ON i.id = e.item;
         UPDATE items SET generation = generation + 1, synced = 0 WHERE kind = 0
         """

@@ -12,6 +12,8 @@ struct UnderwayRow: Sendable {
     var item: ItemID?
     var generation: Int64
     var modificationTime: Timestamp
+    /// Tells the bytes from others of their size; nil for many, and where none were sent.
+    var sum: Int64?
 
     init(_ entry: EntryRow, to place: Place, _ row: ItemRow) {
         self.init(entry.document, isNew: !entry.isUploaded, to: place, row)
@@ -36,16 +38,26 @@ struct UnderwayRow: Sendable {
         item = row.optionalInt(6).map { ItemID(UInt64(bitPattern: $0)) }
         generation = row.count(7)
         modificationTime = row.time(8)
+        sum = row.optionalInt(9)
     }
 
-    /// True when a provider's item is what was sent: another device's has other dates.
-    func isArrived(as remote: RemoteItem) -> Bool {
+    /// True when a provider's item may be what was sent.
+    func isLike(_ remote: RemoteItem) -> Bool {
         guard remote.kind == kind else { return false }
         switch kind {
         case .directory: return true
         case .symbolicLink: return remote.linkTarget?.count == Int(size)
-        default: return remote.size == size && remote.metadata.modificationTime == modificationTime
+        default: return remote.size == size
         }
+    }
+
+    /// True when it is that by its date: another device's has another one.
+    ///
+    /// A date of whole seconds may be the server's, which tells nothing where the bytes can be asked.
+    func hasDate(of remote: RemoteItem) -> Bool {
+        guard kind == .file else { return true }
+        let isExact = modificationTime != modificationTime.wholeSecond
+        return remote.metadata.modificationTime == modificationTime && (isExact || sum == nil)
     }
 }
 
@@ -53,7 +65,7 @@ extension Database {
     /// Remembers an operation until its answer is recorded; a document has one at a time.
     func beginUnderway(_ row: UnderwayRow) throws(Errno) {
         try run(
-            "INSERT OR REPLACE INTO underway VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO underway VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             .document(row.document),
             .item(row.place.parent),
             .blob(row.place.name),
@@ -62,7 +74,8 @@ extension Database {
             .int(row.size),
             .optional(row.item.map { Int64(bitPattern: $0.rawValue) }),
             .int(row.generation),
-            .time(row.modificationTime)
+            .time(row.modificationTime),
+            .optional(row.sum)
         )
     }
 
@@ -82,6 +95,33 @@ extension Database {
             .blob(place.name),
             read: { UnderwayRow($0) }
         )
+    }
+
+    /// What was sent to a place for another document and not answered.
+    func underway(at place: Place, besides document: DocumentID) throws(Errno) -> UnderwayRow? {
+        try first(
+            "SELECT * FROM underway WHERE parent = ? AND name = ? AND document <> ?",
+            .item(place.parent),
+            .blob(place.name),
+            .document(document),
+            read: { UnderwayRow($0) }
+        )
+    }
+
+    /// What was sent to a directory and not answered.
+    func underway(in directory: ItemID) throws(Errno) -> [UnderwayRow] {
+        try all("SELECT * FROM underway WHERE parent = ?", .item(directory), read: { UnderwayRow($0) })
+    }
+
+    /// True where the next attempt to send a document finds out by itself what became of an operation: it goes to the same place,
+    /// and has the bytes that were sent, which it compares.
+    func isToBeCompared(_ row: UnderwayRow) throws(Errno) -> Bool {
+        guard let bytes = row.item, let entry = try entry(document: row.document), entry.place == row.place,
+            let item = try item(entry.item), try journalRow(entry.id) != nil
+        else { return false }
+        guard bytes == item.id, row.generation == item.generation else { return false }
+        // Bytes that may have changed unseen are others.
+        return try !isUnsettled(bytes)
     }
 
     func underway() throws(Errno) -> [UnderwayRow] { try all("SELECT * FROM underway", read: { UnderwayRow($0) }) }

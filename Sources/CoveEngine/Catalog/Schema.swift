@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 9
+    static let version = 10
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -181,6 +181,10 @@ enum Schema {
             document BLOB PRIMARY KEY,
             since INTEGER NOT NULL
         ) WITHOUT ROWID;
+        """,
+        """
+        ALTER TABLE underway ADD COLUMN sum INTEGER;   -- of the bytes, where they are not too many
+        CREATE INDEX underway_place ON underway(parent, name);
         """,
     ]
 

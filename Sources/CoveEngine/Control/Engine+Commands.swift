@@ -134,7 +134,7 @@ extension Engine {
         let deadline = timeout.map { System.monotonic() + $0 } ?? .distantFuture
         while true {
             let status = accountStatus()
-            let isBusy = sync?.shared.withLock { $0.isPolling || !$0.inbox.isEmpty || !$0.claims.isEmpty } ?? false
+            let isBusy = sync?.shared.withLock { $0.isBusy } ?? false
             let remaining = status.queuedOperations
             let isSettled = remaining == 0 && !isBusy && status.state == "idle"
             let isOffline = status.state == "offline" && status.reason != nil && timeout == nil

@@ -203,6 +203,8 @@ extension Engine {
     /// True when a name is taken here, or the document is known at another place.
     private func isKnown(_ remote: RemoteItem, in id: ItemID, _ database: Database) throws(Errno) -> Bool {
         if try database.entry(id, remote.name) != nil { return true }
+        // What was sent there and never answered may have arrived, whatever became of the document since.
+        if try database.underway(at: Place(id, remote.name)) != nil { return true }
         guard provider.capabilities.stableIDs else { return false }
         if try database.entry(remoteID: remote.id) != nil { return true }
         // Deleted here, and its directory moved there: the deletion follows it.

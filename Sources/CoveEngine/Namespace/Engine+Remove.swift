@@ -92,6 +92,8 @@ extension Engine {
             trashed.remoteVersion = entry.remoteVersion
             let trashID = try database.insert(trashed)
             if row.kind != .directory { removal.departed = (entry.parent, entry.name, trashID) }
+        } else {
+            try takeUpUnanswered(entry.document, database)
         }
         try database.deleteEntry(entry.id)
         try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent, from: entry.place)
@@ -110,6 +112,12 @@ extension Engine {
             removal.isDropped = try drop(row, database)
         }
         return removal
+    }
+
+    /// What was sent of a document that is not to be sent any more, and not answered, is looked for after the commit.
+    func takeUpUnanswered(_ document: DocumentID, _ database: Database) throws(Errno) {
+        guard try database.underway(document) != nil else { return }
+        database.whenCommitted { [self] in sync?.takeUpLater(document) }
     }
 
     /// Deletes an item's rows unless something has it open or keeps its bytes.

@@ -93,6 +93,7 @@ extension Engine {
         entry.name = name
         if entry.flags.contains(.localOnly) {
             try database.dequeue(entry.id)
+            try takeUpUnanswered(entry.document, database)
         } else {
             try database.enqueue(entry.id, at: journalTime())
         }
@@ -153,6 +154,7 @@ extension Engine {
             document.flags.formUnion(localFlags(row.kind, target.name))
         }
         try database.deleteEntry(source.id)
+        try takeUpUnanswered(source.document, database)
         try database.update(document)
         if !document.flags.contains(.localOnly) { try database.enqueue(document.id, at: journalTime()) }
         try touchAfterMove(row, from: source.parent, to: target.parent, at: now, database)

@@ -183,15 +183,24 @@ extension SyncEngine {
         _ token: DocumentID
     ) async throws(ProviderError) -> RemoteReference? {
         let engine = engine
+        return try await whenNothingIsInTheWay { () async throws(ProviderError) in
+            try await engine.onContentQueue { () throws(Errno) in
+                try engine.catalog.write { database throws(Errno) in
+                    try self.rely(on: [directory], for: token, database)
+                    return try database.remoteReference(ofDirectory: directory)
+                }
+            }
+        }
+    }
+
+    /// Does something again whenever a claim ends, until none is in its way.
+    func whenNothingIsInTheWay<T: Sendable>(
+        _ body: () async throws(ProviderError) -> T
+    ) async throws(ProviderError) -> T {
         while true {
             let ended = endedClaims
             do throws(ProviderError) {
-                return try await engine.onContentQueue { () throws(Errno) in
-                    try engine.catalog.write { database throws(Errno) in
-                        try self.rely(on: [directory], for: token, database)
-                        return try database.remoteReference(ofDirectory: directory)
-                    }
-                }
+                return try await body()
             } catch .failed(_, .wouldBlock) {
                 await waitForClaim(after: ended)
             }

@@ -208,6 +208,13 @@ private final class ComparingSink: ContentSink {
     }
 
     func copy(from descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
+        try copyThroughMemory(from: descriptor, at: offset, count: count)
+    }
+}
+
+extension ContentSink {
+    /// Takes bytes of a descriptor where nothing faster is of use.
+    func copyThroughMemory(from descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 16)
         defer { buffer.deallocate() }
         let read: Int

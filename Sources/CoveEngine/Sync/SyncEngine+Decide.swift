@@ -12,6 +12,7 @@ extension SyncEngine {
         if FileName(unchecked: remote.name).isReserved { return true }
         if try database.entry(remoteParent: directory, remoteName: remote.name) != nil { return true }
         if try database.pendingTrash(remoteParent: directory, remoteName: remote.name) != nil { return true }
+        if try database.underway(at: Place(directory, remote.name)) != nil { return true }
         guard engine.provider.capabilities.stableIDs else { return false }
         if try database.entry(remoteID: remote.id) != nil { return true }
         return try database.pendingTrash(remoteID: remote.id) != nil
@@ -57,6 +58,7 @@ extension SyncEngine {
         }
         try database.forgetProblem(at: path.appending(FileName(unchecked: remote.name)).bytes)
         let place = Place(directory, remote.name)
+        if let decision = try decideUnanswered(remote, place, seen: seen, database) { return decision }
         if let entry = try database.entry(remoteParent: directory, remoteName: remote.name) {
             if let answer = answer(seen, entry.document, place) { return answer }
             return try decideKnown(entry, remote, seen: seen, database)
@@ -98,6 +100,27 @@ extension SyncEngine {
             }
         }
         return .show(Transition(kind: .insert(parent: directory, name: remote.name), remote: remote, seen: seen))
+    }
+
+    /// Bytes that were sent to a place and never answered may have arrived: whoever sent them finds out first.
+    private nonisolated func decideUnanswered(
+        _ remote: RemoteItem,
+        _ place: Place,
+        seen: MonotonicTime,
+        _ database: Database
+    ) throws(Errno) -> Decision? {
+        guard let sent = try database.underway(at: place), sent.item != nil, sent.kind == remote.kind else {
+            return nil
+        }
+        if let answer = answer(seen, sent.document, place) { return answer }
+        guard try database.isToBeCompared(sent) else { return .takeUp(sent) }
+        guard let entry = try database.entry(document: sent.document),
+            entry.remoteVersion != remote.contentVersion, try database.journalRow(entry.id) != nil
+        else { return nil }
+        // The next attempt compares the two before it calls them a conflict.
+        try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(entry.id))
+        engine.wakeSync()
+        return .nothing
     }
 
     /// What to do first when a push is in the way of a look at the provider, or came after it.

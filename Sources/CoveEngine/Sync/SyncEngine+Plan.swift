@@ -71,10 +71,17 @@ extension SyncEngine {
                     current: try database.remoteReference(of: entry),
                     metadata: ItemMetadata()
                 )
-                plan.unanswered = try database.underway(entry.document)
-                guard plan.unanswered == nil else { return plan }
+                if let sent = try database.underway(entry.document), try !database.isToBeCompared(sent) {
+                    plan.unanswered = sent
+                    return plan
+                }
                 plan.metadata = try self.metadata(of: row, database)
                 if !entry.isUploaded || entry.isMoved {
+                    // What another document has sent there may have arrived.
+                    if let sent = try database.underway(at: entry.place, besides: entry.document) {
+                        plan.unanswered = sent
+                        return plan
+                    }
                     if let other = try database.entry(remoteParent: entry.parent, remoteName: entry.name),
                         other.id != entry.id
                     {

@@ -55,7 +55,10 @@ extension SyncEngine {
         do throws(ProviderError) {
             guard let plan = try await plan(journal) else { return .done }
             if let unanswered = plan.unanswered {
-                try await takeUp(unanswered)
+                let isOther = unanswered.document != plan.entry.document
+                if isOther, !beginPush(unanswered.document) { return .blocked }
+                defer { if isOther { endPush(unanswered.document) } }
+                try await takeUp(unanswered, for: plan.entry.document)
                 return .later(.zero)
             }
             if let obstacle = plan.obstacle { return try await clear(obstacle) }
@@ -215,6 +218,7 @@ extension SyncEngine {
             guard case .ready(let source, let generation, let size) = outcome else { return outcome }
             var sent = UnderwayRow(plan.entry, to: plan.entry.remotePlace, plan.row)
             (sent.item, sent.generation, sent.size) = (plan.row.id, generation, size)
+            sent.sum = source.sum()
             do throws(Errno) {
                 try self.record(underway: sent)
             } catch {

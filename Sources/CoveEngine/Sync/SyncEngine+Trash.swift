@@ -38,7 +38,14 @@ extension SyncEngine {
         let document = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in try database.trash(id: id)?.document }
         }
-        if let document { _ = try await takeUpUnanswered(document) }
+        if let document {
+            _ = try await takeUpUnanswered(document)
+            // Nor is a folder deleted before it is known what has arrived in it.
+            guard try await takeUpAll(below: id, for: document) else {
+                try await rest(id, .milliseconds(200))
+                return false
+            }
+        }
         let found = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) -> (TrashRow, RemoteReference)? in
                 guard let row = try database.trash(id: id), row.isPending, let parent = row.remoteParent,

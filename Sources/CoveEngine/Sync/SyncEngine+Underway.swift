@@ -22,12 +22,13 @@ extension SyncEngine {
         }
     }
 
-    /// Finds out what became of one, whose document is claimed.
-    func takeUp(_ row: UnderwayRow) async throws(ProviderError) {
+    /// Finds out what became of one, whose document is claimed, for an operation of that document or of another one.
+    func takeUp(_ row: UnderwayRow, for operation: DocumentID? = nil) async throws(ProviderError) {
         let engine = engine
+        let operation = operation ?? row.document
         let directory = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) -> RemoteReference? in
-                try self.rely(on: [row.place.parent], changing: [row.place], for: row.document, database)
+                try self.rely(on: [row.place.parent], changing: [row.place], for: operation, database)
                 return try database.remoteReference(ofDirectory: row.place.parent)
             }
         }
@@ -42,10 +43,23 @@ extension SyncEngine {
         }
         if let other = found, let directory { found = try await finishMove(row, other, in: directory) }
         let remote = found
+        let isLeft = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                guard let remote, row.isLike(remote) else { return false }
+                return try database.isToBeCompared(row)
+            }
+        }
+        // It may be elsewhere, or gone, before the next attempt: until then this says where its bytes are.
+        if isLeft { return }
+        var hasArrived = false
+        if let remote, let directory { hasArrived = try await isSent(row, remote, in: directory) }
+        let isSent = hasArrived
         try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) in
+                // It is where it was again, meanwhile.
+                if isSent, try database.isToBeCompared(row) { return }
                 try database.endUnderway(row.document)
-                if let remote { try self.record(row, arrivedAs: remote, database) }
+                if let remote { try self.record(row, arrivedAs: remote, isSent: isSent, database) }
             }
         }
         if let directory, let remote, remote.kind == .directory {
@@ -55,6 +69,77 @@ extension SyncEngine {
                 seen: .distantPast
             )
         }
+    }
+
+    /// Documents that were removed while something of them was not answered.
+    nonisolated func takeUpLater(_ document: DocumentID) {
+        shared.withLock { _ = $0.unanswered.insert(document) }
+        wake()
+    }
+
+    /// Finds out about them, but for those that a push is busy with.
+    func takeUpRemoved() async {
+        let documents = shared.withLock { $0.unanswered }
+        for document in documents where beginPush(document) {
+            defer { endPush(document) }
+            shared.withLock { _ = $0.unanswered.remove(document) }
+            do throws(ProviderError) {
+                _ = try await whenNothingIsInTheWay { () async throws(ProviderError) in
+                    try await self.takeUpUnanswered(document)
+                }
+            } catch {
+                // The next connection takes it up, or whoever goes to its place.
+                if error.parksAccount { return disconnect(error) }
+                engine.log.info("\(document): what became of it can't be told yet: \(error)")
+            }
+        }
+    }
+
+    /// Finds out what has arrived in a folder whose deletion is under way; false where somebody is busy with it.
+    func takeUpAll(below trash: Int64, for deletion: DocumentID) async throws(ProviderError) -> Bool {
+        let engine = engine
+        let rows = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) -> [UnderwayRow] in
+                guard let row = try database.trash(id: trash), row.kind == .directory, let item = row.item else {
+                    return []
+                }
+                return try database.underway(in: item)
+            }
+        }
+        for row in rows {
+            guard beginPush(row.document) else { return false }
+            defer { endPush(row.document) }
+            try await takeUp(row, for: deletion)
+        }
+        return true
+    }
+
+    /// True when what the provider has is what was sent, as far as that can be told.
+    private func isSent(
+        _ row: UnderwayRow,
+        _ remote: RemoteItem,
+        in directory: RemoteReference
+    ) async throws(ProviderError) -> Bool {
+        guard row.isLike(remote) else { return false }
+        if row.hasDate(of: remote) { return true }
+        guard let sum = row.sum else { return false }
+        if row.size == 0 { return true }
+        let sink = SummingSink(size: Int(row.size))
+        let name = FileName(unchecked: row.place.name)
+        do throws(ProviderError) {
+            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            try await engine.provider.fetch(
+                RemoteReference(id: remote.id, path: directory.path.appending(name)),
+                version: remote.contentVersion,
+                range: 0..<remote.size,
+                into: sink
+            )
+        } catch {
+            // Another one's by now.
+            if error == .noSuchItem || error == .versionNoLongerAvailable { return false }
+            throw error
+        }
+        return sink.sum == sum
     }
 
     /// Where a move takes steps, what is at its new place may be at the old one too.
@@ -95,13 +180,14 @@ extension SyncEngine {
     private nonisolated func record(
         _ row: UnderwayRow,
         arrivedAs remote: RemoteItem,
+        isSent hasArrived: Bool,
         _ database: Database
     ) throws(Errno) {
         if let entry = try database.entry(document: row.document) {
-            return try record(row, of: entry, arrivedAs: remote, database)
+            return try record(row, of: entry, arrivedAs: remote, isSent: hasArrived, database)
         }
         if let trashed = try database.pendingTrash(document: row.document) {
-            let isSent = row.item != nil && row.isArrived(as: remote)
+            let isSent = row.item != nil && hasArrived
             guard isSent || isSame(remote, trashed.remoteID, trashed.remoteVersion) else { return }
             // Deleted since: the deletion must find it where it is, and as it is.
             return try database.run(
@@ -113,7 +199,7 @@ extension SyncEngine {
                 .int(trashed.id)
             )
         }
-        guard row.isNew, row.isArrived(as: remote), try database.entry(remoteID: remote.id) == nil else { return }
+        guard row.isNew, hasArrived, try database.entry(remoteID: remote.id) == nil else { return }
         try trash(row.document, row.place, kind: row.kind, remote, database)
     }
 
@@ -121,6 +207,7 @@ extension SyncEngine {
         _ row: UnderwayRow,
         of known: EntryRow,
         arrivedAs remote: RemoteItem,
+        isSent: Bool,
         _ database: Database
     ) throws(Errno) {
         var entry = known
@@ -130,12 +217,7 @@ extension SyncEngine {
             guard isSame(remote, entry.remoteID, entry.remoteVersion) else { return }
             entry.remoteID = remote.id
         } else {
-            guard row.isArrived(as: remote), item.kind == row.kind, entry.remoteVersion != remote.contentVersion else {
-                return
-            }
-            // The bytes that were sent are still here: the next attempt compares them with what is there. Unless they may have
-            // changed unseen: what follows is then seen as a change.
-            if isHere, row.item == item.id, row.generation == item.generation, try !database.isUnsettled(item.id) {
+            guard isSent, item.kind == row.kind, entry.remoteVersion != remote.contentVersion else {
                 return
             }
             if entry.isStandIn(item) {
@@ -146,6 +228,8 @@ extension SyncEngine {
             engine.acknowledge(remote, &entry, item: row.item ?? entry.item, generation: row.generation)
             // Its mode and attributes may have been on their way still.
             entry.flags.insert(.metadataChanged)
+            // What is at the provider is sent on, whatever its name has become.
+            entry.flags.remove(.localOnly)
         }
         entry.remoteParent = isHere ? nil : row.place.parent
         entry.remoteName = isHere ? nil : row.place.name
@@ -158,4 +242,12 @@ extension SyncEngine {
     private nonisolated func isSame(_ remote: RemoteItem, _ id: RemoteID?, _ version: ContentVersion?) -> Bool {
         engine.provider.capabilities.stableIDs ? remote.id == id : remote.contentVersion == version
     }
+}
+
+extension SyncEngine.Shared {
+    /// True when something of a removed document is to be looked for, and no push is busy with it.
+    var hasUnansweredToTakeUp: Bool { unanswered.contains { claims.progress(of: $0) == nil } }
+
+    /// True while what is known of the provider, or of what was sent, is about to change.
+    var isBusy: Bool { isPolling || !inbox.isEmpty || !claims.isEmpty || !unanswered.isEmpty }
 }

@@ -29,6 +29,8 @@ actor SyncEngine {
         var quota: ProviderQuota?
         var claims = Claims()
         var inbox: [Seen] = []
+        /// Documents that are not sent any more, of which something may have arrived.
+        var unanswered: Set<DocumentID> = []
         var isPolling = true
         /// Why bytes could not be fetched, and which.
         var failures: [ItemID: (reason: String, ranges: [Range<Int64>])] = [:]
@@ -204,7 +206,7 @@ actor SyncEngine {
         } else {
             requestLook(now)
         }
-        if !isPollingNow, pollRequested || !shared.withLock({ $0.inbox.isEmpty }) {
+        if !isPollingNow, pollRequested || shared.withLock({ !$0.inbox.isEmpty || $0.hasUnansweredToTakeUp }) {
             isPollingNow = true
             shared.withLock { $0.isPolling = true }
             Task { await self.pollRound() }
@@ -331,6 +333,7 @@ actor SyncEngine {
                 return state.inbox
             }
             if !events.isEmpty { await take(events) }
+            await takeUpRemoved()
             guard pollRequested else {
                 if events.isEmpty { break }
                 continue

@@ -112,7 +112,7 @@ struct CatalogQueue: QueueView {
         }
         let target = try database.remoteChain(of: entry.parent)
         if let missing = target.missing { return try wait(forFolder: missing, now) }
-        if let sent = try database.underway(document) {
+        if let sent = try database.underway(document), try !database.isToBeCompared(sent) {
             let path = Set(try database.remoteAncestry(of: sent.place.parent))
             return .ready(QueueNeeds(path: path, places: [sent.place]))
         }

@@ -1,0 +1,177 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+@testable import CoveEngine
+
+/// What was sent before the daemon died, and changed before the next one sends again.
+@Suite struct UnderwayTests {
+    /// What was sent, and how it is found to have arrived.
+    struct Sent: CustomTestStringConvertible, Sendable {
+        var isNew: Bool
+        var bySum: Bool
+
+        static let all = [true, false].flatMap { isNew in [true, false].map { Sent(isNew: isNew, bySum: $0) } }
+
+        var testDescription: String { "\(isNew ? "a new file" : "a change"), known by its \(bySum ? "bytes" : "date")" }
+    }
+
+    private func text(_ string: String) -> [UInt8] { Array(string.utf8) }
+
+    /// An account that is paused, whose document has arrived at the source without an answer.
+    private func account(_ sent: Sent, at path: String = "f", sum: String = "sent") async throws -> EngineAccount {
+        let account = try EngineAccount()
+        if let slash = path.firstIndex(of: "/") { try account.tree.makeDirectory(String(path[..<slash])) }
+        if !sent.isNew { try account.tree.write(path, text("base")) }
+        try await account.settle()
+        await account.engine.pause()
+        try account.tree.write(path, text("sent"))
+        let before = try account.keepState()
+        await account.engine.resume()
+        try await account.settle()
+        #expect(try SourceFolder(account.source).snapshot()[path] == text("sent"))
+        let number = text(sum).withUnsafeBytes { SentBytes.sum($0) }
+        // A source that keeps no dates has another one.
+        let (time, value) = sent.bySum ? ("i.mtime + 1", "\(number)") : ("i.mtime", "NULL")
+        let row = """
+            INSERT INTO underway SELECT e.document, e.parent, e.name, 0, e.remote_id IS NULL, i.size, i.id, i.generation,
+                \(time), \(value) FROM entries e JOIN items i ON i.id = e.item WHERE i.kind = 0;
+            UPDATE journal SET sent = 1
+            """
+        try await account.restart(from: before) { state in
+            try Command.run("sqlite3", ["-cmd", ".timeout 5000", "\(state)/catalog.db", row])
+        }
+        // It has looked what became of it, and waits.
+        await account.engine.connected.pass()
+        return account
+    }
+
+    private func expect(_ account: EngineAccount, _ files: [String: String]) async throws {
+        await account.engine.resume()
+        try await account.settle()
+        let found = try SourceFolder(account.source).snapshot().mapValues { String(decoding: $0 ?? [], as: UTF8.self) }
+        #expect(found == files)
+        #expect(try account.tree.list("").keys.sorted() == files.keys.sorted())
+        for (path, content) in files { #expect(try account.tree.read(path) == text(content)) }
+        #expect(try account.engine.catalog.read { database throws(Errno) in try database.underway().count } == 0)
+        await account.stop()
+    }
+
+    @Test(arguments: Sent.all)
+    func `a document that has arrived and is renamed is at one place`(sent: Sent) async throws {
+        try await blocking {
+            let account = try await account(sent)
+            try account.tree.rename("f", "g")
+            try await expect(account, ["g": "sent"])
+        }
+    }
+
+    @Test(arguments: Sent.all)
+    func `a document that has arrived and is deleted is gone`(sent: Sent) async throws {
+        try await blocking {
+            let account = try await account(sent)
+            try account.tree.unlink("f")
+            try await expect(account, [:])
+        }
+    }
+
+    @Test(arguments: Sent.all)
+    func `a folder that is deleted with a document that has arrived is gone`(sent: Sent) async throws {
+        try await blocking {
+            let account = try await account(sent, at: "d/f")
+            try account.tree.unlink("d/f")
+            try account.tree.removeDirectory("d")
+            try await expect(account, [:])
+        }
+    }
+
+    @Test(arguments: Sent.all)
+    func `a document that has arrived, is renamed and changed is one`(sent: Sent) async throws {
+        try await blocking {
+            let account = try await account(sent)
+            try account.tree.rename("f", "g")
+            try account.tree.write("g", text("changed"))
+            try account.tree.write("f", text("another"))
+            try await expect(account, ["f": "another", "g": "changed"])
+        }
+    }
+
+    @Test(arguments: Sent.all)
+    func `a document that has arrived and is replaced has the new bytes alone`(sent: Sent) async throws {
+        try await blocking {
+            let account = try await account(sent)
+            try account.tree.write("f.part", text("replaced"))
+            try account.tree.rename("f.part", "f")
+            try await expect(account, ["f": "replaced"])
+        }
+    }
+
+    @Test(arguments: Sent.all)
+    func `a document that has arrived and takes another one's name is there alone`(sent: Sent) async throws {
+        try await blocking {
+            let account = try await account(sent)
+            try account.tree.write("g", text("other"))
+            try account.tree.rename("f", "g")
+            try await expect(account, ["g": "sent"])
+        }
+    }
+
+    @Test(arguments: Sent.all)
+    func `a new document does not collide with one that has arrived and makes room while it is open`(
+        sent: Sent
+    ) async throws {
+        try await blocking {
+            let account = try await account(sent)
+            let id = try account.tree.open("f")
+            try account.tree.rename("f", "f.1")
+            try account.tree.write("f", text("another"))
+            await account.engine.resume()
+            await account.engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
+            _ = await account.engine.waitUntilSettled(nil, timeout: .seconds(60))
+            try account.tree.close(id)
+            try await expect(account, ["f": "another", "f.1": "sent"])
+        }
+    }
+
+    @Test(arguments: Sent.all)
+    func `a document that has arrived is told of once`(sent: Sent) async throws {
+        try await blocking {
+            let account = try await account(sent)
+            try await expect(account, ["f": "sent"])
+        }
+    }
+
+    @Test func `a document that is another one's by its bytes is not taken for what was sent`() async throws {
+        try await blocking {
+            let account = try await account(Sent(isNew: true, bySum: true), sum: "tnes")
+            try account.tree.unlink("f")
+            try await expect(account, ["f": "sent"])
+        }
+    }
+
+    @Test func `a document goes to where one was sent that is gone`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try await account.settle()
+            await account.engine.pause()
+            try account.tree.write("f", text("another"))
+            try account.engine.catalog.write { database throws(Errno) in
+                let place = Place(.root, text("f"))
+                guard let entry = try database.entry(place.parent, place.name) else { throw .noSuchEntry }
+                let row = try database.existingItem(entry.item)
+                try database.beginUnderway(UnderwayRow(.random(), isNew: true, to: place, row))
+            }
+            try await expect(account, ["f": "another"])
+        }
+    }
+
+    @Test func `of what never arrived nothing is left to look for`() async throws {
+        try await blocking {
+            let account = try await account(Sent(isNew: true, bySum: true))
+            try FileManager.default.removeItem(atPath: account.source + "/f")
+            try account.tree.unlink("f")
+            try await expect(account, [:])
+        }
+    }
+}
