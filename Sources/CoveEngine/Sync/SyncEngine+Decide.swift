@@ -212,6 +212,11 @@ extension SyncEngine {
                 moved.remoteName = nil
             }
             try database.update(moved)
+            if row.kind == .directory {
+                // What was told of it there, before this was known, was taken for what is found when somebody lists it.
+                let changes = try listings(below: row.id, database)
+                database.whenCommitted { [self] in enqueue(changes, seen: .distantPast) }
+            }
             return .nothing
         }
         return .show(

@@ -37,4 +37,49 @@ import Testing
             await account.stop()
         }
     }
+
+    @Test func `a folder that moved at the source is listed again with what left it here only`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            for path in ["d", "d/x", "d/x/in", "other"] { try account.tree.makeDirectory(path) }
+            try await account.settle()
+            let (engine, tree) = (account.engine, account.tree)
+            await engine.pause()
+            try tree.rename("d/x", "y")
+            try tree.rename("other", "d/other")
+            let folder = try tree.resolve("d")
+            let sync = try #require(engine.sync)
+            let changes = try engine.catalog.read { database throws(Errno) in
+                try sync.listings(below: folder, database)
+            }
+            let paths = Set(changes.map { "\($0.directory)" })
+            #expect(paths == ["d", "d/x", "d/x/in"])
+            await account.stop()
+        }
+    }
+
+    @Test func `what comes into a folder that both sides moved, there into one nobody listed, is there`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try account.tree.makeDirectory("d")
+            try account.tree.makeDirectory("d/x")
+            try await account.settle()
+            let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
+            await engine.pause()
+            try tree.rename("d/x", "y")
+            try source.makeDirectory("n")
+            try source.rename("d/x", "n/x")
+            try source.makeDirectory("n/x/new")
+            try waitUntil("the new folder is here, and all that was told is taken in") {
+                let isBusy = engine.sync?.shared.withLock { $0.isBusy } ?? true
+                return try !isBusy && tree.list("").keys.contains("n")
+            }
+            _ = try tree.list("n")
+            await engine.resume()
+            try waitUntil("all is there") { try tree.list("y").keys.contains("new") }
+            try await account.settle()
+            #expect(FileManager.default.fileExists(atPath: account.source + "/y/new"))
+            await account.stop()
+        }
+    }
 }

@@ -347,23 +347,35 @@ extension SyncEngine {
         return count
     }
 
-    /// A directory that was moved there: what was told of it under its old path is looked for again.
+    /// A directory that was moved there: what was told of it under another path is looked for again.
     func listMoved(_ name: [UInt8], _ path: RemotePath) {
         let top = path.appending(FileName(unchecked: name))
-        let found = try? engine.catalog.read { database throws(Errno) -> [RemotePath] in
+        let found = try? engine.catalog.read { database throws(Errno) -> [RemoteChange] in
             guard let id = try database.directory(atRemotePath: top) else { return [] }
-            var directories = [id]
-            var paths: [RemotePath] = []
-            while let directory = directories.popLast() {
-                guard try database.item(directory)?.residency == .whole else { continue }
-                if let place = try database.remoteReference(ofDirectory: directory) { paths.append(place.path) }
-                directories += try database.all(
-                    "SELECT e.item FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND i.kind = 1",
-                    .item(directory)
-                ) { $0.item(0) }
-            }
-            return paths
+            return try self.listings(below: id, database)
         }
-        enqueue((found ?? []).map { .directoryChanged($0) }, seen: .distantPast)
+        enqueue(found ?? [], seen: .distantPast)
+    }
+
+    /// The changes that have a directory and all below it there listed again, as far as somebody has listed them.
+    ///
+    /// What was moved away here and not there yet is among it, what was moved into it here is not.
+    nonisolated func listings(below top: ItemID, _ database: Database) throws(Errno) -> [RemoteChange] {
+        var directories = [top]
+        var changes: [RemoteChange] = []
+        while let directory = directories.popLast() {
+            guard try database.item(directory)?.residency == .whole else { continue }
+            if let place = try database.remoteReference(ofDirectory: directory) {
+                changes.append(.directoryChanged(place.path))
+            }
+            directories += try database.all(
+                """
+                SELECT e.item FROM entries e JOIN items i ON i.id = e.item
+                WHERE (e.remote_parent = ?1 OR e.remote_parent IS NULL AND e.parent = ?1) AND i.kind = 1
+                """,
+                .item(directory)
+            ) { $0.item(0) }
+        }
+        return changes
     }
 }
