@@ -1,22 +1,43 @@
-/// A cyclic redundancy check, as servers give it for what they hold.
-enum CyclicCode: Sendable {
+/// A cyclic redundancy check: servers give it for what they hold, and archives have it of their members.
+public enum CyclicCode: Sendable {
     case crc32
     case crc32c
     case crc64nvme
 
-    /// The check of bytes, the highest byte first.
-    func check(_ bytes: [UInt8]) -> [UInt8] {
-        var register = ones
-        let table = table
-        bytes.withUnsafeBufferPointer { bytes in
+    /// The check of bytes that come piece by piece.
+    public struct Running: Sendable {
+        private let code: CyclicCode
+        private let table: [UInt64]
+        private var register: UInt64
+
+        /// The check of no bytes.
+        public init(_ code: CyclicCode) {
+            self.code = code
+            table = code.table
+            register = code.ones
+        }
+
+        /// Goes on with more bytes.
+        public mutating func add(_ bytes: UnsafeRawBufferPointer) {
+            var register = register
             table.withUnsafeBufferPointer { table in
                 for byte in bytes {
                     register = table[Int(UInt8(truncatingIfNeeded: register) ^ byte)] ^ (register >> 8)
                 }
             }
+            self.register = register
         }
-        register ^= ones
-        return (0..<width / 8).reversed().map { UInt8(truncatingIfNeeded: register >> UInt64($0 * 8)) }
+
+        /// The check of the bytes so far, in as many of the lowest bits as the code has.
+        public var value: UInt64 { register ^ code.ones }
+    }
+
+    /// The check of bytes, the highest byte first.
+    public func check(_ bytes: [UInt8]) -> [UInt8] {
+        var running = Running(self)
+        bytes.withUnsafeBytes { running.add($0) }
+        let value = running.value
+        return (0..<width / 8).reversed().map { UInt8(truncatingIfNeeded: value >> UInt64($0 * 8)) }
     }
 
     private var width: Int { self == .crc64nvme ? 64 : 32 }

@@ -1,6 +1,5 @@
 internal import CoveClaims
 internal import CoveCore
-internal import FoundationEssentials
 internal import Glibc
 
 /// Granted claims and presenters where they outlive the daemon: a file of lines, one for each that came, moved or ended.
@@ -96,7 +95,7 @@ final class ClaimStore {
         length = bytes[..<length].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
         try System.ftruncate(descriptor, Int64(length))
         for line in bytes[..<length].split(separator: 0x0A) {
-            guard let line = try? JSONDecoder().decode(Line.self, from: Data(line)) else { continue }
+            guard let line = try? JSONValue(parsing: Array(line)).decode(as: Line.self) else { continue }
             let number = line.granted?.number ?? line.presents?.number ?? 0
             guard Self.numbers.contains(number) else { continue }
             if let granted = line.granted { kept[granted.number] = granted }
@@ -203,18 +202,18 @@ final class ClaimStore {
 
     private func append(_ line: Line) {
         if length > longest { compact() }
-        guard let data = try? JSONEncoder().encode(line) else { return }
-        let bytes = [UInt8](data) + [0x0A]
+        guard let bytes = Self.bytes(of: line) else { return }
         // On a full disk the next line takes the place of what was written of this one.
         guard (try? System.pwriteAll(descriptor, bytes, Int64(length))) != nil else { return }
         length += bytes.count
     }
 
+    private static func bytes(of line: Line) -> [UInt8]? { (try? JSONValue(encoding: line)).map { $0.bytes + [0x0A] } }
+
     private func compact() {
         var all = kept.values.map { Line(granted: $0) } + waits.values.map { Line(waits: $0) }
         all += presents.values.map { Line(presents: $0) }
-        let lines = all.compactMap { try? JSONEncoder().encode($0) }
-        let bytes = lines.reduce(into: [UInt8]()) { $0 += [UInt8]($1) + [0x0A] }
+        let bytes = Array(all.compactMap(Self.bytes).joined())
         longest = 2 * length
         guard let file = try? System.open(path + ".new", O_RDWR | O_CREAT | O_TRUNC, 0o600) else { return }
         do throws(Errno) {

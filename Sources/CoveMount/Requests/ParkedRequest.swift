@@ -54,22 +54,23 @@ extension Request {
         }
     }
 
-    /// Carries the request out once no claim is in its way, at once where none is.
-    consuming func whenAllowed(
-        _ use: Engine.PlainUse,
-        _ caller: Caller,
-        _ body: @escaping @Sendable (consuming Request) -> Void
+    /// Carries a call out once no claim is in its way, at once where none is or nothing is used, and answers it.
+    consuming func coordinated<Value>(
+        _ use: Engine.PlainUse?,
+        _ body: @escaping @Sendable (Engine, Caller) throws(Errno) -> Value,
+        reply: @escaping @Sendable (consuming Request, Value) -> Void
     ) {
-        let engine = connection.engine
-        if engine.isUncoordinated { return body(self) }
+        let engine = begin()
+        let caller = caller
+        guard let use, !engine.isUncoordinated else { return carryOut(body, reply) }
         do throws(Errno) {
-            guard let pending = try engine.plainClaim(use, caller) else { return body(self) }
+            guard let pending = try engine.plainClaim(use, caller) else { return carryOut(body, reply) }
             if try engine.defersTruncation(pending, use, caller) { return fail(.stale) }
             park(on: pending) { request, result in
                 switch result {
                 case .success(let claim):
                     if engine.isOutOfDate(use, claim, caller) { return request.fail(.stale) }
-                    body(request)
+                    request.carryOut(body, reply)
                     engine.end(claim)
                 case .failure(let error): request.fail(error)
                 }
@@ -79,21 +80,25 @@ extension Request {
         }
     }
 
+    private consuming func carryOut<Value>(
+        _ body: (Engine, Caller) throws(Errno) -> Value,
+        _ reply: (consuming Request, Value) -> Void
+    ) {
+        let value: Value
+        do throws(Errno) {
+            value = try body(connection.engine, caller)
+        } catch {
+            return fail(error)
+        }
+        reply(self, value)
+    }
+
     /// Carries out a call that answers nothing but whether it worked, once no claim is in its way.
     consuming func perform(
         _ use: Engine.PlainUse,
         _ body: @escaping @Sendable (Engine, Caller) throws(Errno) -> Void
     ) {
-        let engine = begin()
-        let caller = caller
-        whenAllowed(use, caller) { request in
-            do throws(Errno) {
-                try body(engine, caller)
-                request.succeed()
-            } catch {
-                request.fail(error)
-            }
-        }
+        coordinated(use, body) { request, _ in request.succeed() }
     }
 
     /// Carries out a call that makes a name and answers what that stands for, once no claim is in its way.
@@ -102,15 +107,6 @@ extension Request {
         _ use: Engine.PlainUse,
         _ body: @escaping @Sendable (Engine, Caller) throws(Errno) -> ItemAttributes
     ) {
-        let engine = begin()
-        let caller = caller
-        whenAllowed(use, caller) { request in
-            do throws(Errno) {
-                let made = try body(engine, caller)
-                request.reply(new: made, named: name)
-            } catch {
-                request.fail(error)
-            }
-        }
+        coordinated(use, body) { request, made in request.reply(new: made, named: name) }
     }
 }

@@ -16,24 +16,15 @@ extension Request {
     }
 
     consuming func setattr(_ id: ItemID, _ status: UnsafeMutablePointer<stat>?, valid: Int32, hasHandle: Bool) {
-        let engine = begin()
+        let engine = connection.engine
         guard let status else { return fail(.invalidArgument) }
         let change = AttributeChange(status.pointee, valid: valid)
-        let caller = caller
-        guard engine.isUncoordinated || engine.isWrittenBack(change, of: id, hasHandle: hasHandle) else {
-            let use: Engine.PlainUse = change.size != nil && !hasHandle ? .cut(id) : .change(id)
-            return whenAllowed(use, caller) { $0.setattrNow(id, change, hasHandle: hasHandle, caller) }
-        }
-        setattrNow(id, change, hasHandle: hasHandle, caller)
-    }
-
-    private consuming func setattrNow(_ id: ItemID, _ change: AttributeChange, hasHandle: Bool, _ caller: Caller) {
-        let engine = connection.engine
-        do throws(Errno) {
-            let attributes = try engine.setAttributes(of: id, change, hasHandle: hasHandle, caller)
-            reply(attributes: attributes)
-        } catch {
-            fail(error)
+        let isFree = engine.isUncoordinated || engine.isWrittenBack(change, of: id, hasHandle: hasHandle)
+        let use: Engine.PlainUse = change.size != nil && !hasHandle ? .cut(id) : .change(id)
+        coordinated(isFree ? nil : use) { engine, caller throws(Errno) in
+            try engine.setAttributes(of: id, change, hasHandle: hasHandle, caller)
+        } reply: { request, attributes in
+            request.reply(attributes: attributes)
         }
     }
 

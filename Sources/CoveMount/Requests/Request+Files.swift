@@ -7,27 +7,20 @@ internal import Glibc
 /// The operations on open files. No handle is given out: every request can be served from the node id alone.
 extension Request {
     consuming func open(_ id: ItemID, flags: Int32) {
-        _ = begin()
-        let caller = caller
-        whenAllowed(.open(id, flags: flags), caller) { $0.openNow(id, flags: flags, caller) }
-    }
-
-    private consuming func openNow(_ id: ItemID, flags: Int32, _ caller: Caller) {
-        let engine = connection.engine
-        do throws(Errno) {
-            switch try engine.open(id, flags: flags, caller) {
+        coordinated(.open(id, flags: flags)) { engine, caller throws(Errno) in
+            try engine.open(id, flags: flags, caller)
+        } reply: { request, outcome in
+            switch outcome {
             case .now:
-                finishOpen(id, flags: flags)
+                request.finishOpen(id, flags: flags)
             case .later(let pending):
-                park(on: pending) { request, result in
+                request.park(on: pending) { request, result in
                     switch result {
                     case .success: request.finishOpen(id, flags: flags)
                     case .failure(let error): request.fail(error)
                     }
                 }
             }
-        } catch {
-            fail(error)
         }
     }
 
@@ -43,27 +36,12 @@ extension Request {
     }
 
     consuming func create(_ parent: ItemID, _ name: [UInt8], mode: mode_t, flags: Int32) {
-        _ = begin()
-        let caller = caller
-        whenAllowed(.create(parent, name), caller) {
-            $0.createNow(parent, name, mode: mode, flags: flags, caller)
-        }
-    }
-
-    private consuming func createNow(
-        _ parent: ItemID,
-        _ name: [UInt8],
-        mode: mode_t,
-        flags: Int32,
-        _ caller: Caller
-    ) {
-        let engine = connection.engine
-        do throws(Errno) {
-            let made = try engine.create(parent, name, mode: mode, flags: flags, caller)
+        coordinated(.create(parent, name)) { engine, caller throws(Errno) in
+            try engine.create(parent, name, mode: mode, flags: flags, caller)
+        } reply: { request, made in
+            let engine = request.connection.engine
             let backing = engine.backingNumber(of: made.id)
-            if !reply(created: made, named: name, backing: backing) { engine.release(made.id, flags: flags) }
-        } catch {
-            fail(error)
+            if !request.reply(created: made, named: name, backing: backing) { engine.release(made.id, flags: flags) }
         }
     }
 
@@ -99,7 +77,7 @@ extension Request {
         do throws(Errno) {
             let count = fuse_buf_size(source)
             let clearsPrivileges = !isFromCache && caller.user != 0
-            if clearsPrivileges { try dropPrivileges(of: id, caller) }
+            if clearsPrivileges { try connection.dropPrivileges(of: id, caller) }
             let written = try engine.write(
                 id,
                 offset: offset,
@@ -115,21 +93,6 @@ extension Request {
         } catch {
             fail(error)
         }
-    }
-
-    /// Takes set-user-id and set-group-id off a file before another than root changes its bytes.
-    ///
-    /// FUSE_HANDLE_KILLPRIV_V2 leaves that to the file system, and the kernel goes on with the mode it knows: a program
-    /// that had overwritten a set-user-id file could run it as root. So the kernel is told at once, from inside the
-    /// request: the invalidation of attributes alone takes no lock that a request may hold.
-    private borrowing func dropPrivileges(of id: ItemID, _ caller: Caller) throws(Errno) {
-        let connection = connection
-        let attributes = try connection.engine.attributes(of: id)
-        guard attributes.kind == .file, attributes.permissions & 0o6000 != 0 else { return }
-        var change = AttributeChange()
-        change.clearsPrivileges = true
-        _ = try connection.engine.setAttributes(of: id, change, hasHandle: true, caller)
-        _ = fuse_lowlevel_notify_inval_inode(connection.session, id.rawValue, -1, 0)
     }
 
     consuming func flush(_ id: ItemID) {
@@ -161,47 +124,36 @@ extension Request {
     }
 
     consuming func fallocate(_ id: ItemID, mode: Int32, offset: Int64, length: Int64) {
-        _ = begin()
-        let caller = caller
-        whenAllowed(.change(id), caller) {
-            $0.fallocateNow(id, mode: mode, offset: offset, length: length, caller)
-        }
-    }
-
-    private consuming func fallocateNow(_ id: ItemID, mode: Int32, offset: Int64, length: Int64, _ caller: Caller) {
-        let engine = connection.engine
-        do throws(Errno) {
-            if caller.user != 0 { try dropPrivileges(of: id, caller) }
+        let connection = connection
+        perform(.change(id)) { engine, caller throws(Errno) in
+            if caller.user != 0 { try connection.dropPrivileges(of: id, caller) }
             try engine.allocate(id, mode: mode, offset: offset, length: length)
-            succeed()
-        } catch {
-            fail(error)
         }
     }
 
     consuming func copyFileRange(from: ItemID, at offset: Int64, to: ItemID, at newOffset: Int64, count: Int) {
-        _ = begin()
-        let caller = caller
-        whenAllowed(.change(to), caller) {
-            $0.copyFileRangeNow(from: from, at: offset, to: to, at: newOffset, count: count, caller)
+        let connection = connection
+        coordinated(.change(to)) { engine, caller throws(Errno) in
+            if caller.user != 0 { try connection.dropPrivileges(of: to, caller) }
+            return try engine.copyRange(from: from, at: offset, to: to, at: newOffset, count: count)
+        } reply: { request, copied in
+            request.reply(written: copied)
         }
     }
+}
 
-    private consuming func copyFileRangeNow(
-        from: ItemID,
-        at offset: Int64,
-        to: ItemID,
-        at newOffset: Int64,
-        count: Int,
-        _ caller: Caller
-    ) {
-        let engine = connection.engine
-        do throws(Errno) {
-            if caller.user != 0 { try dropPrivileges(of: to, caller) }
-            let copied = try engine.copyRange(from: from, at: offset, to: to, at: newOffset, count: count)
-            reply(written: copied)
-        } catch {
-            fail(error)
-        }
+extension Connection {
+    /// Takes set-user-id and set-group-id off a file before another than root changes its bytes.
+    ///
+    /// FUSE_HANDLE_KILLPRIV_V2 leaves that to the file system, and the kernel goes on with the mode it knows: a program
+    /// that had overwritten a set-user-id file could run it as root. So the kernel is told at once, from inside the
+    /// request: the invalidation of attributes alone takes no lock that a request may hold.
+    fileprivate func dropPrivileges(of id: ItemID, _ caller: Caller) throws(Errno) {
+        let attributes = try engine.attributes(of: id)
+        guard attributes.kind == .file, attributes.permissions & 0o6000 != 0 else { return }
+        var change = AttributeChange()
+        change.clearsPrivileges = true
+        _ = try engine.setAttributes(of: id, change, hasHandle: true, caller)
+        _ = fuse_lowlevel_notify_inval_inode(session, id.rawValue, -1, 0)
     }
 }

@@ -9,12 +9,23 @@ internal import Glibc
 struct Request: ~Copyable, @unchecked Sendable {
     /// libfuse frees it with the answer; until then any thread may use it.
     let raw: fuse_req_t?
+    /// Who asks.
+    ///
+    /// Read by the thread that got the request, before it gets another one.
+    let caller: Caller
 
     /// Takes the request a libfuse callback was given.
     @inline(__always)
-    init(_ raw: fuse_req_t?) { self.raw = raw }
+    init(_ raw: fuse_req_t?) {
+        self.raw = raw
+        caller = Self.caller(of: raw)
+    }
 
-    deinit { fuse_reply_err(raw, EIO) }
+    deinit {
+        let dropped = "request \(caller.request) of thread \(caller.thread) was given up without an answer; it gets EIO"
+        connection.log.error(dropped)
+        fuse_reply_err(raw, EIO)
+    }
 
     /// The mount the request came in by.
     var connection: Connection {
@@ -24,16 +35,15 @@ struct Request: ~Copyable, @unchecked Sendable {
     /// FUSE_UNIQUE_RESEND: the kernel marks a request that it sends again.
     private static let resentBit: UInt64 = 1 << 63
 
-    /// Who asks; to be read by the thread that got the request, before it parks it.
-    var caller: Caller {
+    private static func caller(of raw: fuse_req_t?) -> Caller {
         guard let context = fuse_req_ctx(raw) else { return Caller(thread: 0, user: 0, group: 0) }
         let number = Hooks.requestNumber
         return Caller(
             thread: context.pointee.pid,
             user: context.pointee.uid,
             group: context.pointee.gid,
-            request: number & ~Self.resentBit,
-            isResent: number & Self.resentBit != 0
+            request: number & ~resentBit,
+            isResent: number & resentBit != 0
         )
     }
 

@@ -1,7 +1,6 @@
 internal import CLinux
 internal import CoveCore
 internal import CoveProviders
-internal import FoundationEssentials
 internal import Glibc
 
 /// Logins that `cove login` keeps: in the Secret Service where a session has one, else in a file only its owner reads.
@@ -29,11 +28,11 @@ enum LoginStore {
     /// Keeps a login; where it is now, in words for a person.
     static func keep(_ credentials: Credentials, for source: NetworkSource) throws(Failure) -> String {
         let login = Login(user: credentials.user, password: credentials.password)
-        guard let text = try? JSONEncoder().encode(login) else { throw Failure(source.origin, "it can't be kept") }
+        guard let text = try? JSONValue(encoding: login).bytes else { throw Failure(source.origin, "it can't be kept") }
         let attributes = [
             "store", "--label=Cove: \(source.origin)", "service", "cove", "source", source.origin, "user", login.user,
         ]
-        if hasSecretService, run(attributes, input: Array(text)) != nil { return "the Secret Service" }
+        if hasSecretService, run(attributes, input: text) != nil { return "the Secret Service" }
         var all = readFile()
         all[source.origin] = login
         all["\(login.user) \(source.origin)"] = login
@@ -50,7 +49,7 @@ enum LoginStore {
         let attributes = ["lookup", "service", "cove", "source", source.origin]
         let own = source.user.flatMap { run(attributes + ["user", $0], input: []) }
         guard let text = own ?? run(attributes, input: []) else { return nil }
-        return try? JSONDecoder().decode(Login.self, from: Data(text))
+        return try? JSONValue(parsing: text).decode()
     }
 
     /// What secret-tool(1) prints; nil when it is missing or fails.
@@ -90,11 +89,11 @@ enum LoginStore {
         guard let file = try? System.openPlain(AT_FDCWD, Array(path.utf8), O_RDONLY) else { return [:] }
         defer { System.close(file) }
         guard let text = try? System.contents(file, atMost: 1 << 20) else { return [:] }
-        return (try? JSONDecoder().decode([String: Login].self, from: Data(text))) ?? [:]
+        return (try? JSONValue(parsing: text).decode()) ?? [:]
     }
 
     private static func writeFile(_ all: [String: Login]) throws(Failure) {
-        guard let text = try? JSONEncoder().encode(all) else { throw Failure(path, "it can't be written") }
+        guard let text = try? JSONValue(encoding: all).bytes else { throw Failure(path, "it can't be written") }
         let new = ".\(name).\(getpid())"
         try Failure.explaining(path, "the login can't be kept", remedy: "check the directory and its owner") {
             () throws(Errno) in
@@ -107,7 +106,7 @@ enum LoginStore {
             try? System.unlinkat(directory, Array(new.utf8))
             let descriptor = try System.openPlain(directory, Array(new.utf8), O_WRONLY | O_CREAT | O_EXCL)
             defer { System.close(descriptor) }
-            try write(Array(text), descriptor)
+            try write(text, descriptor)
             try System.fsync(descriptor)
             try System.renameat(directory, Array(new.utf8), directory, Array(name.utf8), .replace)
         }

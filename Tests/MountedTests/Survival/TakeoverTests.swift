@@ -205,6 +205,17 @@ extension Mounted {
             }
         }
 
+        /// One that is sent again is then known to have been carried out.
+        @Test func `a call that waited for a listing is noted with its number`() async throws {
+            try await mounted(options: "simulate-latency=200ms") { source in
+                try source.makeDirectory("d")
+            } _: { account in
+                try account.shell("$COVE pause; rmdir d")
+                let noted = "sqlite3 $STATE/catalog.db 'SELECT request IS NOT NULL FROM changes WHERE kind = 2'"
+                #expect(try account.shell(noted) == "1\n")
+            }
+        }
+
         @Test func `a daemon that can not start any more is given up, and nothing hangs`() async throws {
             try await blocking {
                 let account = try MountedAccount()

@@ -157,24 +157,17 @@ struct ZipWriter {
     }
 
     private func checksum(from start: UInt64, count: Int64) throws(Errno) -> UInt32 {
-        var sum = ~UInt32(0)
+        var sum = CyclicCode.Running(.crc32)
         var buffer = [UInt8](repeating: 0, count: 256 << 10)
         var done: Int64 = 0
         while done < count {
             let wanted = Int(min(Int64(buffer.count), count - done))
             let length = try System.pread(file, into: &buffer, count: wanted, Int64(start) + done)
             if length == 0 { throw .inputOutput }
-            for byte in buffer[..<length] { sum = Self.table[Int((sum ^ UInt32(byte)) & 0xFF)] ^ sum >> 8 }
+            buffer.withUnsafeBytes { sum.add(UnsafeRawBufferPointer(rebasing: $0[..<length])) }
             done += Int64(length)
         }
-        return ~sum
-    }
-
-    /// CRC-32 as zip has it.
-    private static let table: [UInt32] = (0..<256).map { index in
-        var value = UInt32(index)
-        for _ in 0..<8 { value = value & 1 != 0 ? 0xEDB8_8320 ^ value >> 1 : value >> 1 }
-        return value
+        return UInt32(truncatingIfNeeded: sum.value)
     }
 
     /// The time in the format of MS-DOS, in UTC: seconds by two, from 1980 on.

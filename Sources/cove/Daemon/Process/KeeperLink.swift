@@ -1,6 +1,5 @@
 internal import CLinux
 internal import CoveCore
-internal import FoundationEssentials
 internal import Glibc
 
 /// The daemon's side of the keeper process that has started it.
@@ -72,14 +71,14 @@ final class KeeperLink: Sendable {
         if let kept = self[.secrets] {
             defer { System.close(kept) }
             let text = (try? System.contents(kept, atMost: 1 << 20)) ?? []
-            secrets = (try? JSONDecoder().decode([String: String].self, from: Data(text))) ?? secrets
-        } else if !secrets.isEmpty, let text = try? JSONEncoder().encode(secrets) {
+            secrets = (try? JSONValue(parsing: text).decode()) ?? secrets
+        } else if !secrets.isEmpty, let text = try? JSONValue(encoding: secrets).bytes {
             let memory = cove_memfd_create("cove-secrets")
             defer { System.close(memory) }
             try Failure.explaining(nil, "the password can't be kept", remedy: "check the limits of memory") {
                 () throws(Errno) in
                 guard memory >= 0 else { throw .current }
-                let written = Array(text).withUnsafeBytes { bytes in
+                let written = text.withUnsafeBytes { bytes in
                     Result { () throws(Errno) in try System.writeAll(memory, bytes) }
                 }
                 try written.get()
