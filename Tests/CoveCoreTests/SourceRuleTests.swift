@@ -33,7 +33,7 @@ import Testing
             folders: ["CoveCore/Time/"],
             files: [
                 "CoveCore/System/Syscalls.swift", "CoveEngine/Catalog/Database.swift",
-                "CoveEngine/Sync/SyncEngine+Trash.swift", "CoveProviders/HTTP/HTTPOptions.swift",
+                "CoveEngine/Sync/Sending/SyncEngine+Trash.swift", "CoveProviders/HTTP/HTTPOptions.swift",
                 "CoveProviders/S3/Requests/S3Object.swift", "cove/Announcer/AnnouncerProcess.swift",
                 "cove/Commands/CoordinationCommands.swift",
             ],

@@ -51,14 +51,14 @@ import Testing
                 return try #require(DocumentID(try engine.item(at: path).documentID))
             }
             engine.sync?.shared.withLock { state in
-                for document in documents where state.claims.begin(document) {
-                    state.claims.progress(of: document)?.total.store(10, ordering: .relaxed)
+                for document in documents where state.reservations.begin(document) {
+                    state.reservations.progress(of: document)?.total.store(10, ordering: .relaxed)
                 }
             }
             let status = engine.accountStatus()
             #expect((1...64).contains(status.transfers.count))
             #expect(try Self.length(status) < MessageFramer.maximumLength)
-            engine.sync?.shared.withLock { state in for document in documents { state.claims.end(document) } }
+            engine.sync?.shared.withLock { state in for document in documents { state.reservations.end(document) } }
             await account.stop()
         }
     }

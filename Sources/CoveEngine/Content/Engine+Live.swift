@@ -143,8 +143,8 @@ extension Engine {
 
     /// Before new bytes of an item are recorded: whether what is recorded of it is durable, these included.
     ///
-    /// What comes after an fsync is not covered by it. But where the rest of the base version is still to come, what is not
-    /// durable is of no worth after the power fails, and would take what was synced with it: there it is synced too.
+    /// What comes after an fsync is not covered by it. But where the rest of the base version is still to come, a loss of power
+    /// would make all of the item useless, what was synced included: there the new bytes are synced too.
     func staysSynced(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> Bool {
         guard try isSyncedInPart(id, state) else { return false }
         try syncContent(id, &state)

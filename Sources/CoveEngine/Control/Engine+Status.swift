@@ -78,7 +78,7 @@ extension Engine {
             }
         }
         let isLocalOnly = entry?.flags.contains(.localOnly) == true
-        let progress = entry.flatMap { entry in sync?.shared.withLock { $0.claims.progress(of: entry.document) } }
+        let progress = entry.flatMap { entry in sync?.shared.withLock { $0.reservations.progress(of: entry.document) } }
         let failure = residency == .whole ? nil : sync?.shared.withLock { $0.failures[id]?.reason }
         var percent = attributes.size == 0 || row.kind != .file ? 100 : 100 * Double(local) / Double(attributes.size)
         if residency == .dataless { percent = 0 }
@@ -206,7 +206,7 @@ extension Engine {
         }
         var transfers: [TransferStatus] = []
         var room = MessageRoom(Self.shownTransfers.bytes)
-        for (document, progress) in shared.claims.transfers where transfers.count < Self.shownTransfers.count {
+        for (document, progress) in shared.reservations.transfers where transfers.count < Self.shownTransfers.count {
             let total = progress.total.load(ordering: .relaxed)
             guard total > 0 else { continue }
             let path = try? catalog.read { database throws(Errno) in

@@ -63,7 +63,7 @@ extension Engine {
     /// Throws `EBUSY` when a push has overtaken what was seen at the provider.
     private func checkTime(of transition: Transition, _ database: Database) throws(Errno) {
         guard let seen = transition.seen, let sync else { return }
-        let doubt: Claims.Doubt?
+        let doubt: Reservations.Doubt?
         switch transition.kind {
         case .insert(let parent, let name): doubt = sync.doubt(seen, of: nil, at: Place(parent, name))
         case .replace(let id), .remove(let id), .metadata(let id):

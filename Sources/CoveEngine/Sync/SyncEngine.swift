@@ -27,7 +27,7 @@ actor SyncEngine {
         var heldRemovals = 0
         var heldDeletions = 0
         var quota: ProviderQuota?
-        var claims = Claims()
+        var reservations = Reservations()
         var inbox: [Seen] = []
         /// Documents that are not sent any more, of which something may have arrived.
         var unanswered: Set<DocumentID> = []
@@ -96,8 +96,8 @@ actor SyncEngine {
     /// What they count for.
     var activeWeight = 0
     var pushLimit = PushLimit()
-    var claimWaiters: [CheckedContinuation<Void, Never>] = []
-    var endedClaims = 0
+    var reservationWaiters: [CheckedContinuation<Void, Never>] = []
+    var endedReservations = 0
     /// Nothing is sent before the provider's changes since the last connection were taken in.
     private(set) var hasPolled = false
     /// Directories that were moved at the provider lately: changes told of their old places are not lost.
@@ -171,22 +171,6 @@ actor SyncEngine {
         pollRequested = true
         shared.withLock { $0.isPolling = true }
         wake()
-    }
-
-    /// A remote change, and when the look at the provider that told of it began.
-    struct Seen: Sendable {
-        let change: RemoteChange
-        let time: MonotonicTime
-    }
-
-    nonisolated func enqueue(_ events: [RemoteChange], seen time: MonotonicTime) {
-        shared.withLock { $0.inbox += events.map { Seen(change: $0, time: time) } }
-        wake()
-    }
-
-    /// Takes a change up again in a while: a push, or the mount, was in its way.
-    func enqueueLater(_ change: RemoteChange) {
-        executor.after(.seconds(1)) { [weak self] in self?.enqueue([change], seen: .distantPast) }
     }
 
     /// One look at everything: connects, takes remote changes in, sends what is ready, and sets the next alarm.

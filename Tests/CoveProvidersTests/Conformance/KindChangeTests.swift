@@ -270,7 +270,7 @@ struct KindChangeTests {
             guard await moment.end() else { break }
             if let text = placed.withLock({ $0 }) { outcomes.append((path, text, outcome)) }
         }
-        let seen = try await there.tree(inNamesOf: folder)
+        let seen = try await restingTree(inNamesOf: folder, there)
         for (path, text, outcome) in outcomes {
             let places = [path, "\(path)/in", "\(path) moved", "\(path) moved/in"]
             #expect(
@@ -279,6 +279,16 @@ struct KindChangeTests {
             )
         }
         return outcomes.count
+    }
+
+    /// The tree, once nothing that its listing names goes away while it is read: rclone shows for a moment what is gone.
+    private func restingTree(inNamesOf folder: String, _ device: any Provider) async throws -> [String: String] {
+        let deadline = System.monotonic() + .seconds(10)
+        while true {
+            do {
+                return try await device.tree(inNamesOf: folder)
+            } catch ProviderError.noSuchItem where System.monotonic() < deadline {}
+        }
     }
 
     private func prepare(_ before: Work.Before, _ path: String, _ device: any Provider) async throws {

@@ -6,7 +6,7 @@ internal import Synchronization
 /// A guess begins with the second file in order whose bytes are missing, and goes on only as fast as what was fetched
 /// ahead is really opened: a wrong one costs `firstWindow` small files.
 final class SiblingFetch: Sendable {
-    /// Larger files are no prey of a walk, and cost too much when they aren't.
+    /// Larger files are not fetched ahead: a walk seldom reads them, and a wrong guess would cost too much.
     static let largest: Int64 = 256 << 10
     private static let firstWindow = 8
     private static let lastWindow = 64

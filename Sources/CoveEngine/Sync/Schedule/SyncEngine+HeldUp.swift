@@ -77,7 +77,7 @@ extension SyncEngine {
     }
 
     private func candidate(_ row: QueueRow, _ reason: WaitReason) -> Candidate {
-        let progress = shared.withLock { $0.claims.progress(of: row.document) }
+        let progress = shared.withLock { $0.reservations.progress(of: row.document) }
         return Candidate(row: row, reason: reason, bytes: progress?.sent.load(ordering: .relaxed) ?? 0)
     }
 

@@ -30,7 +30,7 @@ extension SyncEngine {
                     held: held
                 )
                 let rows = try schedule.pick(slots, from: queue, now: now) { document, needs in
-                    shared.withLock { $0.claims.begin(document, needs) }
+                    shared.withLock { $0.reservations.begin(document, needs) }
                 }
                 activePushes += rows.count
                 let weight = rows.reduce(0) { $0 + $1.weight }
@@ -80,7 +80,7 @@ extension SyncEngine {
             case .entry(let id): await self.push(id, row)
             case .trash(let id): await self.deleteRemotely(id, row)
             }
-            // What every push counts for is taken off with its claim.
+            // What every push counts for is taken off with its reservation.
             activeWeight -= row.weight - 1
             self.endPush(row.document)
         }

@@ -246,7 +246,7 @@ struct QueueScene: @unchecked Sendable {
             return try row("below/folder")
         case .blocked:
             let folder = try tree.resolve("folder")
-            _ = try sync.shared.withLock { $0.claims.begin(.random(), QueueNeeds(moving: folder)) }
+            _ = try sync.shared.withLock { $0.reservations.begin(.random(), QueueNeeds(moving: folder)) }
             try tree.write("folder/file", [1])
             try await push()
             return try row("folder/file")

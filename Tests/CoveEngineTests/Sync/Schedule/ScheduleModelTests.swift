@@ -118,7 +118,7 @@ import Testing
 struct ScheduleRun {
     var world = ScheduleWorld()
     var schedule = Schedule()
-    var claims = Claims()
+    var reservations = Reservations()
     var inFlight: [(row: QueueRow, id: ItemID)] = []
     var order: [ItemID] = []
     var looks = 0
@@ -247,7 +247,7 @@ struct ScheduleRun {
         world.nodes[id]?.here = nil
         touch(id, date)
         // What is under way of it is looked at when it has ended.
-        if world.nodes[id]?.there == nil, !claims.contains(world.nodes[id]?.document ?? .random()) {
+        if world.nodes[id]?.there == nil, !reservations.contains(world.nodes[id]?.document ?? .random()) {
             world.nodes[id] = nil
         }
     }
@@ -255,9 +255,9 @@ struct ScheduleRun {
     private mutating func round() throws {
         let free = slots - inFlight.count
         let view = CountedView(world: world)
-        var claims = claims
-        let rows = try schedule.pick(free, from: view, now: world.now) { claims.begin($0, $1) }
-        self.claims = claims
+        var reservations = reservations
+        let rows = try schedule.pick(free, from: view, now: world.now) { reservations.begin($0, $1) }
+        self.reservations = reservations
         looks += view.looks.count
         guard rows.count <= max(0, free), Set(rows.map(\.document)).count == rows.count else {
             throw ScheduleWorld.Fault(description: "\(rows.count) rows for \(free) slots: \(rows)")
@@ -278,14 +278,14 @@ struct ScheduleRun {
         for id in world.nodes.keys where id != .root && world.differs(id) && world.isDue(id) {
             let row = world.row(id)
             if schedule.rests[row.key] != nil || schedule.blocked[row.key] != nil { continue }
-            if claims.contains(row.document) || world.obstacle(of: id) != nil { continue }
+            if reservations.contains(row.document) || world.obstacle(of: id) != nil { continue }
             if let parent = world.nodes[id]?.here?.parent, !world.isThere(parent) { continue }
-            var copy = claims
+            var copy = reservations
             guard copy.begin(row.document, world.needs(of: id)) != nil else {
                 throw ScheduleWorld.Fault(description: "\(id) could go and was not started")
             }
         }
-        for (key, document) in schedule.blocked where !claims.contains(document) {
+        for (key, document) in schedule.blocked where !reservations.contains(document) {
             throw ScheduleWorld.Fault(description: "\(key) waits for what is not under way")
         }
     }
@@ -295,7 +295,7 @@ struct ScheduleRun {
         guard !inFlight.isEmpty else { return }
         let (row, id) = inFlight.remove(at: Int.random(in: 0..<inFlight.count, using: &random))
         defer {
-            claims.end(row.document)
+            reservations.end(row.document)
             schedule.ended(row.document)
         }
         guard let node = world.nodes[id] else { return }
@@ -319,7 +319,7 @@ struct ScheduleRun {
         let (_, missing) = world.chain(there: target.parent)
         guard missing == nil else { return }
         if let other = world.occupant(there: target), other != id {
-            guard !claims.contains(world.nodes[other]?.document ?? .random()) else { return }
+            guard !reservations.contains(world.nodes[other]?.document ?? .random()) else { return }
             // Moved aside: to a hidden name.
             world.nodes[other]?.there = Place(target.parent, Array(".moving-\(other)".utf8))
             if world.nodes[other]?.changed == nil { touch(other, 0) }

@@ -81,7 +81,7 @@ import Testing
             try scene.age(.seconds(7200))
             let (early, late, large) = (try scene.row("early"), try scene.row("late"), try scene.row("large"))
             _ = try await scene.sync.beginPush(large.queued.document)
-            let progress = try scene.sync.shared.withLock { $0.claims.progress(of: large.queued.document) }
+            let progress = try scene.sync.shared.withLock { $0.reservations.progress(of: large.queued.document) }
             let begin = System.monotonic()
             try await scene.sync.lookForStandstill(begin)
             try await scene.sync.noteProgress(early.queued)

@@ -133,7 +133,7 @@ extension SyncEngine {
         case shown
         /// The tree or a push has overtaken it.
         case overtaken
-        /// It waits for programs that claim what it is of.
+        /// It waits for programs that claim the document it changes.
         case claimed
     }
 

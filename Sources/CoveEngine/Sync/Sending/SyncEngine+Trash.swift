@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// Sending deletions, and keeping what was deleted.
 extension SyncEngine {
-    /// Sends one deletion, whose document is claimed: by a move into the provider's trash where its bytes are only there.
+    /// Sends one deletion, whose document is reserved: by a move into the provider's trash where its bytes are only there.
     func deleteRemotely(_ id: Int64, _ queued: QueueRow) async {
         let engine = engine
         do throws(ProviderError) {
@@ -32,7 +32,7 @@ extension SyncEngine {
         return engine.journalTime() + .random(in: delay / 2...delay)
     }
 
-    /// Sends one deletion, whose document is claimed; false when it has to be tried again, for it is not where it was.
+    /// Sends one deletion, whose document is reserved; false when it has to be tried again, for it is not where it was.
     func sendDeletion(_ id: Int64) async throws(ProviderError) -> Bool {
         let engine = engine
         let document = try await engine.onContentQueue { () throws(Errno) in

@@ -1,8 +1,24 @@
 internal import CoveCore
 internal import Synchronization
 
-/// Listing directories again, where the provider does not tell of changes by itself.
+/// What the provider told of, and listing directories again where it does not tell of changes by itself.
 extension SyncEngine {
+    /// A remote change, and when the look at the provider that told of it began.
+    struct Seen: Sendable {
+        let change: RemoteChange
+        let time: MonotonicTime
+    }
+
+    nonisolated func enqueue(_ events: [RemoteChange], seen time: MonotonicTime) {
+        shared.withLock { $0.inbox += events.map { Seen(change: $0, time: time) } }
+        wake()
+    }
+
+    /// Takes a change up again in a while: a push, or the mount, was in its way.
+    func enqueueLater(_ change: RemoteChange) {
+        executor.after(.seconds(1)) { [weak self] in self?.enqueue([change], seen: .distantPast) }
+    }
+
     /// Directories listed in one round: those in use come first, then all others in turn.
     static let pollBudget = 30
 

@@ -16,12 +16,12 @@ extension SyncEngine {
         case failed(ProviderError)
     }
 
-    /// Sends one row of the journal, whose document is claimed.
+    /// Sends one row of the journal, whose document is reserved.
     func push(_ id: Int64, _ row: QueueRow) async {
         let engine = engine
         let found = try? engine.catalog.read { database throws(Errno) in try database.journalRow(id) }
         guard let journal = found ?? nil else { return }
-        // It has another document's identity since it was chosen, which is not the one that is claimed.
+        // It has another document's identity since it was chosen, which is not the one that is reserved.
         guard journal.document == row.document else { return block(row) }
         let result = await attempt(journal)
         switch result {
@@ -207,7 +207,7 @@ extension SyncEngine {
         }
         let rest = try await engine.onContentQueue { () throws(Errno) in try engine.databaseRest(beside: plan.entry) }
         if rest > .zero { return .later(rest, because: .databaseLog) }
-        let progress = shared.withLock { $0.claims.progress(of: plan.entry.document) } ?? PushProgress()
+        let progress = shared.withLock { $0.reservations.progress(of: plan.entry.document) } ?? PushProgress()
         let outcome = try await engine.onContentQueue { () throws(Errno) in
             let outcome = try engine.beginSnapshot(
                 plan.row.id,

@@ -22,7 +22,7 @@ extension SyncEngine {
         }
     }
 
-    /// Finds out what became of one, whose document is claimed, for an operation of that document or of another one.
+    /// Finds out what became of one, whose document is reserved, for an operation of that document or of another one.
     func takeUp(_ row: UnderwayRow, for operation: DocumentID? = nil) async throws(ProviderError) {
         let engine = engine
         let operation = operation ?? row.document
@@ -246,8 +246,8 @@ extension SyncEngine {
 
 extension SyncEngine.Shared {
     /// True when something of a removed document is to be looked for, and no push is busy with it.
-    var hasUnansweredToTakeUp: Bool { unanswered.contains { claims.progress(of: $0) == nil } }
+    var hasUnansweredToTakeUp: Bool { unanswered.contains { reservations.progress(of: $0) == nil } }
 
     /// True while what is known of the provider, or of what was sent, is about to change.
-    var isBusy: Bool { isPolling || !inbox.isEmpty || !claims.isEmpty || !unanswered.isEmpty }
+    var isBusy: Bool { isPolling || !inbox.isEmpty || !reservations.isEmpty || !unanswered.isEmpty }
 }

@@ -11,7 +11,7 @@ extension SyncEngine {
         case showReplaced(Transition)
         /// A document is being sent: decide when that is over.
         case wait(DocumentID)
-        /// It was sent since: what was seen is of no worth.
+        /// It was sent since: what was seen before says nothing.
         case lookAgain
         /// It may be what was sent and never answered.
         case takeUp(UnderwayRow)

@@ -12,8 +12,8 @@ final class PushProgress: Sendable {
 ///
 /// Also what went on lately: a look at the provider that was taken before an operation ended says nothing of what the
 /// operation changed.
-struct Claims: Sendable {
-    private struct Claim {
+struct Reservations: Sendable {
+    private struct Reservation {
         let progress = PushProgress()
         /// The directories that the operation's paths go through.
         var path: Set<ItemID> = []
@@ -26,24 +26,24 @@ struct Claims: Sendable {
     /// Ends that are remembered, at least.
     private static let memory = 10_000
 
-    private var claims: [DocumentID: Claim] = [:]
+    private var reservations: [DocumentID: Reservation] = [:]
     private var endedDocuments: [DocumentID: MonotonicTime] = [:]
     private var endedPlaces: [Place: MonotonicTime] = [:]
     /// Looks from before this moment are overtaken, whatever they are of.
     private var horizon = MonotonicTime.distantPast
 
-    var isEmpty: Bool { claims.isEmpty }
+    var isEmpty: Bool { reservations.isEmpty }
 
-    func contains(_ document: DocumentID) -> Bool { claims[document] != nil }
+    func contains(_ document: DocumentID) -> Bool { reservations[document] != nil }
 
-    func progress(of document: DocumentID) -> PushProgress? { claims[document]?.progress }
+    func progress(of document: DocumentID) -> PushProgress? { reservations[document]?.progress }
 
-    var transfers: [(document: DocumentID, progress: PushProgress)] { claims.map { ($0.key, $0.value.progress) } }
+    var transfers: [(document: DocumentID, progress: PushProgress)] { reservations.map { ($0.key, $0.value.progress) } }
 
-    /// Claims a document; false while another operation has it.
+    /// Reserves a document; false while another operation has it.
     mutating func begin(_ document: DocumentID) -> Bool {
-        guard claims[document] == nil else { return false }
-        claims[document] = Claim()
+        guard reservations[document] == nil else { return false }
+        reservations[document] = Reservation()
         return true
     }
 
@@ -56,15 +56,15 @@ struct Claims: Sendable {
         changing places: [Place],
         for document: DocumentID
     ) -> DocumentID? {
-        for (other, claim) in claims where other != document {
-            if let moved = claim.moves, path.contains(moved) { return other }
-            if let moving, claim.path.contains(moving) { return other }
-            if claim.places.contains(where: places.contains) { return other }
+        for (other, reservation) in reservations where other != document {
+            if let moved = reservation.moves, path.contains(moved) { return other }
+            if let moving, reservation.path.contains(moving) { return other }
+            if reservation.places.contains(where: places.contains) { return other }
         }
-        claims[document]?.path.formUnion(path)
-        if let moving { claims[document]?.moves = moving }
-        for place in places where claims[document]?.places.contains(place) == false {
-            claims[document]?.places.append(place)
+        reservations[document]?.path.formUnion(path)
+        if let moving { reservations[document]?.moves = moving }
+        for place in places where reservations[document]?.places.contains(place) == false {
+            reservations[document]?.places.append(place)
         }
         return nil
     }
@@ -73,20 +73,20 @@ struct Claims: Sendable {
     mutating func begin(_ document: DocumentID, _ needs: QueueNeeds) -> DocumentID? {
         guard begin(document) else { return document }
         let other = rely(on: needs.path, moving: needs.moving, changing: needs.places, for: document)
-        if other != nil { claims[document] = nil }
+        if other != nil { reservations[document] = nil }
         return other
     }
 
     mutating func end(_ document: DocumentID) {
-        guard let claim = claims.removeValue(forKey: document), !claim.places.isEmpty else { return }
+        guard let reservation = reservations.removeValue(forKey: document), !reservation.places.isEmpty else { return }
         let now = System.monotonic()
         endedDocuments[document] = now
-        for place in claim.places { endedPlaces[place] = now }
+        for place in reservation.places { endedPlaces[place] = now }
         // Paths through a directory that moved may mean anything.
-        if claim.moves != nil { horizon = now }
-        guard endedDocuments.count > 2 * Claims.memory else { return }
+        if reservation.moves != nil { horizon = now }
+        guard endedDocuments.count > 2 * Reservations.memory else { return }
         let times = endedDocuments.values.sorted()
-        horizon = max(horizon, times[times.count - Claims.memory])
+        horizon = max(horizon, times[times.count - Reservations.memory])
         endedDocuments = endedDocuments.filter { $0.value > horizon }
         endedPlaces = endedPlaces.filter { $0.value > horizon }
     }
@@ -100,8 +100,10 @@ struct Claims: Sendable {
     }
 
     func doubt(_ seen: MonotonicTime, of document: DocumentID?, at place: Place?) -> Doubt? {
-        if let document, claims[document] != nil { return .busy(document) }
-        if let place, let claim = claims.first(where: { $0.value.places.contains(place) }) { return .busy(claim.key) }
+        if let document, reservations[document] != nil { return .busy(document) }
+        if let place, let other = reservations.first(where: { $0.value.places.contains(place) }) {
+            return .busy(other.key)
+        }
         if seen <= horizon { return .overtaken }
         if let document, let ended = endedDocuments[document], seen <= ended { return .overtaken }
         if let place, let ended = endedPlaces[place], seen <= ended { return .overtaken }
@@ -110,9 +112,9 @@ struct Claims: Sendable {
 }
 
 extension SyncEngine {
-    /// Claims a document for a push or a deletion; ends with `endPush`.
+    /// Reserves a document for a push or a deletion; ends with `endPush`.
     func beginPush(_ document: DocumentID) -> Bool {
-        guard shared.withLock({ $0.claims.begin(document) }) else { return false }
+        guard shared.withLock({ $0.reservations.begin(document) }) else { return false }
         activePushes += 1
         activeWeight += 1
         return true
@@ -121,30 +123,32 @@ extension SyncEngine {
     func endPush(_ document: DocumentID) {
         activePushes -= 1
         activeWeight -= 1
-        endClaim(document)
+        endReservation(document)
         wake()
     }
 
-    private func endClaim(_ document: DocumentID) {
-        shared.withLock { $0.claims.end(document) }
+    private func endReservation(_ document: DocumentID) {
+        shared.withLock { $0.reservations.end(document) }
         schedule.ended(document)
-        endedClaims += 1
-        let waiters = claimWaiters
-        claimWaiters = []
+        endedReservations += 1
+        let waiters = reservationWaiters
+        reservationWaiters = []
         for continuation in waiters { continuation.resume() }
     }
 
-    nonisolated func isPushing(_ document: DocumentID) -> Bool { shared.withLock { $0.claims.contains(document) } }
+    nonisolated func isPushing(_ document: DocumentID) -> Bool {
+        shared.withLock { $0.reservations.contains(document) }
+    }
 
     /// Waits until a document is not being sent.
     func waitUntilIdle(_ document: DocumentID) async {
-        while isPushing(document) { await waitForClaim(after: endedClaims) }
+        while isPushing(document) { await waitForEnd(after: endedReservations) }
     }
 
-    /// Waits until more claims have ended than had at some moment.
-    private func waitForClaim(after ended: Int) async {
-        guard endedClaims == ended else { return }
-        await withCheckedContinuation { claimWaiters.append($0) }
+    /// Waits until more reservations have ended than had at some moment.
+    private func waitForEnd(after ended: Int) async {
+        guard endedReservations == ended else { return }
+        await withCheckedContinuation { reservationWaiters.append($0) }
     }
 
     /// Inside a transaction: relies on the directories down to some at the provider; `EAGAIN` while one is moved.
@@ -158,12 +162,12 @@ extension SyncEngine {
         var path: Set<ItemID> = []
         for directory in directories { path.formUnion(try database.remoteAncestry(of: directory)) }
         let chain = path
-        let other = shared.withLock { $0.claims.rely(on: chain, moving: moving, changing: places, for: document) }
+        let other = shared.withLock { $0.reservations.rely(on: chain, moving: moving, changing: places, for: document) }
         if other != nil { throw .wouldBlock }
     }
 
-    nonisolated func doubt(_ seen: MonotonicTime, of document: DocumentID?, at place: Place?) -> Claims.Doubt? {
-        shared.withLock { $0.claims.doubt(seen, of: document, at: place) }
+    nonisolated func doubt(_ seen: MonotonicTime, of document: DocumentID?, at place: Place?) -> Reservations.Doubt? {
+        shared.withLock { $0.reservations.doubt(seen, of: document, at: place) }
     }
 
     /// Does something at the provider while no push moves a directory or one above it.
@@ -172,8 +176,8 @@ extension SyncEngine {
         _ body: (RemoteReference) async throws(ProviderError) -> T
     ) async throws(ProviderError) -> T? {
         let token = DocumentID.random()
-        _ = shared.withLock { $0.claims.begin(token) }
-        defer { endClaim(token) }
+        _ = shared.withLock { $0.reservations.begin(token) }
+        defer { endReservation(token) }
         guard let reference = try await stablePlace(of: directory, token) else { return nil }
         return try await body(reference)
     }
@@ -193,16 +197,16 @@ extension SyncEngine {
         }
     }
 
-    /// Does something again whenever a claim ends, until none is in its way.
+    /// Does something again whenever a reservation ends, until none is in its way.
     func whenNothingIsInTheWay<T: Sendable>(
         _ body: () async throws(ProviderError) -> T
     ) async throws(ProviderError) -> T {
         while true {
-            let ended = endedClaims
+            let ended = endedReservations
             do throws(ProviderError) {
                 return try await body()
             } catch .failed(_, .wouldBlock) {
-                await waitForClaim(after: ended)
+                await waitForEnd(after: ended)
             }
         }
     }
