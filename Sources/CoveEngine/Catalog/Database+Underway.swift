@@ -12,7 +12,7 @@ struct UnderwayRow: Sendable {
     var item: ItemID?
     var generation: Int64
     var modificationTime: Timestamp
-    /// Tells the bytes from others of their size; nil for many, and where none were sent.
+    /// Tells the bytes, or a link's target, from others of their size; nil for many, and where none were sent.
     var sum: Int64?
 
     init(_ entry: EntryRow, to place: Place, _ row: ItemRow) {
@@ -27,6 +27,7 @@ struct UnderwayRow: Sendable {
         size = row.size
         generation = row.generation
         modificationTime = row.modificationTime
+        sum = row.target.map(SentBytes.sum)
     }
 
     init(_ row: Row) {
@@ -46,7 +47,9 @@ struct UnderwayRow: Sendable {
         guard remote.kind == kind else { return false }
         switch kind {
         case .directory: return true
-        case .symbolicLink: return remote.linkTarget?.count == Int(size)
+        case .symbolicLink:
+            guard let target = remote.linkTarget, Int64(target.count) == size else { return false }
+            return sum == nil || sum == SentBytes.sum(target)
         default: return remote.size == size
         }
     }

@@ -166,6 +166,24 @@ import Testing
         }
     }
 
+    @Test(arguments: ["there", "other", "nowhere"])
+    func `a link that leads elsewhere is not taken for the one that was sent`(target: String) throws {
+        var row = ItemRow(kind: .symbolicLink, permissions: 0o777, user: 0, group: 0, now: .epoch)
+        (row.target, row.size) = (text("there"), 5)
+        let sent = UnderwayRow(.random(), isNew: true, to: Place(.root, text("l")), row)
+        let remote = RemoteItem(
+            id: RemoteID([1]),
+            name: text("l"),
+            kind: .symbolicLink,
+            size: 0,
+            contentVersion: ContentVersion([1]),
+            metadataVersion: MetadataVersion([1]),
+            metadata: ItemMetadata(),
+            linkTarget: text(target)
+        )
+        #expect(sent.isLike(remote) == (target == "there"))
+    }
+
     @Test func `of what never arrived nothing is left to look for`() async throws {
         try await blocking {
             let account = try await account(Sent(isNew: true, bySum: true))

@@ -24,6 +24,8 @@ enum SentBytes {
         }
         return Int64(bitPattern: sum)
     }
+
+    static func sum(_ bytes: [UInt8]) -> Int64 { bytes.withUnsafeBytes { sum($0) } }
 }
 
 extension SnapshotSource {
