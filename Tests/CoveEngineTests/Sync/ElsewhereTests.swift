@@ -318,4 +318,32 @@ import Testing
             #expect(try account.text("d") == "a file")
         }
     }
+
+    @Test(arguments: ["", "d/"])
+    func `a deletion that was carried out under a hidden name is over in the same folder`(
+        folder: String
+    ) async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            if !folder.isEmpty { try account.tree.makeDirectory("d") }
+            try account.tree.write("\(folder)f", Array("text".utf8))
+            try await account.settle()
+            await account.engine.pause()
+            try account.tree.unlink("\(folder)f")
+            try SourceFolder(account.source).remove("\(folder)f")
+            try account.engine.catalog.write { database throws(Errno) in
+                guard let id = try database.first("SELECT id FROM trash WHERE pending = 1", read: { $0.int(0) }),
+                    let row = try database.trash(id: id)
+                else { throw .noSuchEntry }
+                let original = FileName(unchecked: Array("f".utf8))
+                let name = PassingName(row.document, since: System.now(), original: original).name
+                try database.run("UPDATE trash SET remote_name = ? WHERE id = ?", .blob(name.bytes), .int(id))
+            }
+            await account.engine.resume()
+            // Else it is looked for, for a minute.
+            try await account.settle()
+            #expect(try account.tree.list("").keys.sorted() == (folder.isEmpty ? [] : ["d"]))
+            await account.stop()
+        }
+    }
 }

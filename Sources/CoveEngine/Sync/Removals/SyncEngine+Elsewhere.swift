@@ -25,8 +25,11 @@ extension SyncEngine {
         in parent: ItemID?
     ) async throws(ProviderError) -> TimeSpan? {
         if reference.path.name?.isPassing == true {
-            // The root moves nowhere: what was hidden in it and is not there is gone.
-            return reference.path.parent.isRoot ? nil : restBeforeLook(forHidden: document, at: reference)
+            if try await isInPlace(reference.path.parent, parent) {
+                looks[document] = nil
+                return nil
+            }
+            return restBeforeLook(forHidden: document, at: reference)
         }
         guard let count = noteLook(for: document, within: Self.search), let parent,
             try await mayBeElsewhere(reference, parent)
@@ -50,6 +53,25 @@ extension SyncEngine {
         requestPoll()
         if count > 0 { Task { await lookInsideUnlisted() } }
         return .milliseconds(200).doubled(min(count, 4))
+    }
+
+    /// True when a directory is the one that the catalog has there, as far as that can be told: what was hidden in it and is not
+    /// there is gone.
+    private func isInPlace(_ path: RemotePath, _ directory: ItemID?) async throws(ProviderError) -> Bool {
+        guard let name = path.name else { return true }
+        let engine = engine
+        guard engine.provider.capabilities.stableIDs, let directory else { return false }
+        let known = try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                try database.remoteReference(ofDirectory: directory)?.id
+            }
+        }
+        engine.counters.providerRequests.add(1, ordering: .relaxed)
+        do throws(ProviderError) {
+            return try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: path.parent)).id == known
+        } catch .noSuchItem {
+            return false
+        }
     }
 
     /// Notes that a document is looked for once more; how often it was before, or nil when that goes on for too long.
