@@ -66,12 +66,13 @@ report() {
     local peer files=("$work/times/cove")
     for peer in $peers; do files+=("$work/times/$peer"); done
     paste "${files[@]}" | LC_ALL=C awk -v row="$1" -v title="$title" -v peers="$peers" -v goal="$goal" \
-        -v amount="$amount" -v json="$work/rows.json" '
-        function sorted_middle(list, count,    i, j, kept) {
+        -v amount="$amount" -v json="$work/rows.json" -v kept="$( ((quick)) && echo /dev/null || echo "$history")" \
+        -v now="$(date -u +%FT%TZ)" -v commit="$commit" '
+        function sorted_middle(list, count,    i, j, held) {
             for (i = 2; i <= count; i++) {
-                kept = list[i]
-                for (j = i - 1; j >= 1 && list[j] > kept; j--) list[j + 1] = list[j]
-                list[j + 1] = kept
+                held = list[i]
+                for (j = i - 1; j >= 1 && list[j] > held; j--) list[j + 1] = list[j]
+                list[j + 1] = held
             }
             return count % 2 ? list[(count + 1) / 2] : (list[count / 2] + list[count / 2 + 1]) / 2
         }
@@ -117,6 +118,8 @@ report() {
                 }
                 printf "          %s  %-12s %s  %7.2f  %-13s %s\n", padded(shown(own), 11), name[p], \
                     padded(shown(peer), 11), ratio, sprintf("%.2f-%.2f", list[1], list[NR]), verdict
+                printf "%s\t%s\t%s\t%.0f\t%s\t%s\t%.0f\t%s\t%.3f\t%s\n", now, commit, row, own, shown(own), name[p], peer, \
+                    shown(peer), ratio, verdict >>kept
                 printf "%s{\"name\":\"%s\",\"ns\":%.0f,\"ratio\":%.3f,\"least\":%.3f,\"most\":%.3f}", \
                     (p > 1 ? "," : ""), name[p], peer, ratio, list[1], list[NR] >>json
             }
