@@ -184,6 +184,30 @@ import Testing
         #expect(sent.isLike(remote) == (target == "there"))
     }
 
+    @Test func `what was refused and comes to its place later is another device's`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try account.tree.write("f", text("base"))
+            try await account.settle()
+            await account.engine.pause()
+            try account.tree.write("f", text("here"))
+            try source.save("f", text("there, longer"))
+            await account.engine.resume()
+            try await account.settle()
+            let copy = try #require(try account.tree.list("").keys.first { $0.contains("conflict") })
+            #expect(try account.tree.read("f") == text("there, longer") && account.tree.read(copy) == text("here"))
+            let count = try account.engine.catalog.read { database throws(Errno) in try database.underway().count }
+            #expect(count == 0)
+            // Another device settles it by the copy.
+            try source.rename(copy, "f")
+            try await account.settle()
+            #expect(try source.snapshot()["f"] == text("here"))
+            #expect(try account.tree.read("f") == text("here"))
+            await account.stop()
+        }
+    }
+
     @Test func `of what never arrived nothing is left to look for`() async throws {
         try await blocking {
             let account = try await account(Sent(isNew: true, bySum: true))

@@ -58,6 +58,29 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(1))) func `folders that are in each other for a moment are each listed once`()
+        async throws
+    {
+        try await blocking {
+            let account = try EngineAccount()
+            for path in ["y", "y/x"] { try account.tree.makeDirectory(path) }
+            try await account.settle()
+            let (engine, tree) = (account.engine, account.tree)
+            await engine.pause()
+            try tree.rename("y", "z")
+            let (outer, inner) = (try tree.resolve("z"), try tree.resolve("z/x"))
+            let sync = try #require(engine.sync)
+            let changes = try engine.catalog.write { database throws(Errno) in
+                try database.run("UPDATE entries SET remote_parent = ? WHERE item = ?", .item(inner), .item(outer))
+                let found = try sync.listings(below: outer, database)
+                try database.run("UPDATE entries SET remote_parent = 1 WHERE item = ?", .item(outer))
+                return found
+            }
+            #expect(changes.count <= 2)
+            await account.stop()
+        }
+    }
+
     @Test func `what comes into a folder that both sides moved, there into one nobody listed, is there`() async throws {
         try await blocking {
             let account = try EngineAccount()

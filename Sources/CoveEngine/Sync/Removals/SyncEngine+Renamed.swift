@@ -363,7 +363,10 @@ extension SyncEngine {
     nonisolated func listings(below top: ItemID, _ database: Database) throws(Errno) -> [RemoteChange] {
         var directories = [top]
         var changes: [RemoteChange] = []
+        // Places there and here together may form a ring for a while.
+        var visited: Set<ItemID> = []
         while let directory = directories.popLast() {
+            guard visited.insert(directory).inserted else { continue }
             guard try database.item(directory)?.residency == .whole else { continue }
             if let place = try database.remoteReference(ofDirectory: directory) {
                 changes.append(.directoryChanged(place.path))

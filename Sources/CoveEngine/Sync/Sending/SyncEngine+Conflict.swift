@@ -20,11 +20,7 @@ extension SyncEngine {
             if plan.row.kind == .directory { enqueue([.directoryChanged(place.path)], seen: .distantPast) }
             return result
         }
-        // It was answered: what has the name did not arrive from here, whatever its size and dates.
-        let engine = engine
-        try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) in try database.endUnderway(plan.entry.document) }
-        }
+        try await endRefused(plan)
         let transition = Transition(kind: .insert(parent: plan.entry.parent, name: plan.entry.name), remote: remote)
         let showing = try await show(transition, retry: { [weak self] in self?.wake() })
         return .later(showing == .claimed ? SyncEngine.claimedRest : .zero)
@@ -49,11 +45,21 @@ extension SyncEngine {
         }
         // An earlier attempt may have arrived without its answer.
         if try await isSame(plan, remote, place) { return try await takeAsOwn(plan, remote) }
+        try await endRefused(plan)
         let transition = Transition(kind: .replace(entry: plan.entry.id), remote: remote, sent: plan.entry.document)
         return switch try await show(transition, retry: { [weak self] in self?.wake() }) {
         case .shown: .done
         case .overtaken: .later(.milliseconds(50))
         case .claimed: .later(SyncEngine.claimedRest)
+        }
+    }
+
+    /// An attempt was answered: what is at its place did not arrive from here, whatever its size, dates and bytes; nor did what
+    /// comes there later.
+    private func endRefused(_ plan: PushPlan) async throws(ProviderError) {
+        let engine = engine
+        try await engine.onContentQueue { () throws(Errno) in
+            try engine.catalog.write { database throws(Errno) in try database.endUnderway(plan.entry.document) }
         }
     }
 
