@@ -118,6 +118,8 @@ extension S3Provider {
         try await settleMoves(around: path)
         let key = key(path)
         guard let known = try await client.head(key) else {
+            // The file is gone: a directory that has its name by now was not meant.
+            if base?.bytes.isEmpty == false { throw try await find(path).map { .conflict($0) } ?? .noSuchItem }
             let isDone = try await besideNoFile(directoryKey(path), .byDeleting, for: "delete") {
                 () throws(ProviderError) in
                 try await deleteDirectory(path)

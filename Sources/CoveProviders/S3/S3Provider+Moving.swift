@@ -39,6 +39,7 @@ extension S3Provider {
         try await settleMoves(around: target)
         guard let known = try await client.head(key(item.path)) else {
             guard try await hasDirectory(item.path) else { throw .noSuchItem }
+            if !version.bytes.isEmpty { throw .versionNoLongerAvailable }
             throw .unsupported("\(item.path): only files are copied at the source")
         }
         guard known.version.isSame(as: version) else { throw .conflict(known.item(at: item.path)) }

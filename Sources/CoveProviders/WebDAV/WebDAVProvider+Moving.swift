@@ -59,7 +59,7 @@ extension WebDAVProvider {
         _ target: RemotePath
     ) async throws(ProviderError) -> RemoteItem {
         guard (200...204).contains(response.status) || response.status == 404 || response.status == 409 else {
-            throw refusal(response, "\(path)")
+            throw try await refusal(response, at: path)
         }
         // One whose answer got lost was sent again; else a folder or the item itself is missing.
         let moved = try await look(target)
@@ -182,7 +182,9 @@ extension WebDAVProvider {
         case 200...204: break
         case 412: throw .filenameCollision(try await lookIfPresent(target))
         case 404, 409: throw .noSuchItem
-        default: throw refusal(response, "\(item.path)")
+        default:
+            if try await lookIfPresent(item.path) == nil { throw .noSuchItem }
+            throw try await refusal(response, making: target)
         }
         let copy = try await look(target)
         do throws(ProviderError) {
@@ -218,7 +220,7 @@ extension WebDAVProvider {
         let response = try await conditionally(path, version) { () throws(ProviderError) in
             try await self.send("DELETE", path, condition)
         }
-        guard response.isGone else { throw refusal(response, "\(path)") }
+        guard response.isGone else { throw try await refusal(response, at: path) }
         if response.status == 404 || response.status == 410 { throw .noSuchItem }
         if response.status == 204, try server().isOwn(response) { return }
         guard let there = try await lookIfPresent(path) else { throw .noSuchItem }
@@ -240,7 +242,7 @@ extension WebDAVProvider {
         let aside = path.parent.appending(Leftover.deleting(path, current.contentVersion))
         _ = try await relocate(path, current, to: aside)
         let response = try await send("DELETE", aside)
-        guard response.isGone else { throw refusal(response, "\(path)") }
+        guard response.isGone else { throw try await refusal(response, at: aside) }
     }
 
     /// Deletes an empty directory.
@@ -264,7 +266,7 @@ extension WebDAVProvider {
     func removeEmpty(_ aside: RemotePath) async throws(ProviderError) {
         guard try server().hidesDotNames else {
             let response = try await send("DELETE", aside, isDirectory: true)
-            guard response.isGone else { throw refusal(response, "\(aside)") }
+            guard response.isGone else { throw try await refusal(response, at: aside) }
             return
         }
         try await makeTrashFolder()

@@ -194,7 +194,8 @@ extension WebDAVProvider {
         _ metadata: ItemMetadata
     ) async throws(ProviderError) -> RemoteItem {
         let current = try await look(path)
-        guard current.kind == .directory || current.contentVersion.isSame(as: base) else { throw .conflict(current) }
+        let isSame = current.kind == .directory ? base.bytes.isEmpty : current.contentVersion.isSame(as: base)
+        guard isSame else { throw .conflict(current) }
         guard current.kind == .file, let date = metadata.modificationTime, try server().keepsDates, date.seconds > 0,
             date.seconds != current.metadata.modificationTime?.seconds
         else { return current }
@@ -210,7 +211,7 @@ extension WebDAVProvider {
         )
         request.isRepeatable = true
         let response = try await client.send(request)
-        guard response.head.isSuccess else { throw refusal(response, "\(path)") }
+        guard response.head.isSuccess else { throw try await refusal(response, at: path) }
         return try await look(path)
     }
 }
