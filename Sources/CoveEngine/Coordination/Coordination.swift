@@ -353,9 +353,13 @@ final class Coordination: Sendable {
         }
     }
 
-    /// True for a claim that waits for others, not for what presenters answer.
+    /// True for a claim that waits for those of programs, not for what presenters answer, and not for the moment that a change
+    /// from the source takes.
     func isBehindClaims(_ number: Int) -> Bool {
-        state.withLock { state in state.table.claims[number]?.state == .waiting }
+        state.withLock { state in
+            guard let claim = state.table.claims[number], claim.state == .waiting else { return false }
+            return claim.waitsFor.contains { !$0.request.isFromSource }
+        }
     }
 
     /// Whoever waited for a claim has gone, or has got enough of it.

@@ -68,6 +68,30 @@ import Testing
         }
     }
 
+    @Test func `an open that may not block waits for what comes from the source, which takes a moment`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let (engine, tree) = (account.engine, account.tree)
+            try tree.write("f", text("x"))
+            try await account.settle()
+            let (session, _, _) = try engine.attend(process: getpid(), resuming: nil) { _ in true }
+            let path = RemotePath(unchecked: text("f"))
+            _ = try engine.addPresenter(session: session, at: path, implements: [], observes: [])
+            let file = try tree.resolve("f")
+            let remote = try await engine.provider.lookup(FileName(unchecked: text("f")), in: .root)
+            let found = try engine.catalog.read { database throws(Errno) in try database.entry(.root, text("f")) }
+            let transition = Transition(kind: .replace(entry: try #require(found).id), remote: remote)
+            let claim = try #require(try await engine.remoteClaim(for: transition) {})
+            let use = Engine.PlainUse.open(file, flags: O_RDONLY | O_NONBLOCK)
+            let pending = try #require(try engine.plainClaim(use, Caller(thread: 0, user: 0, group: 0)))
+            #expect(!pending.isDone)
+            engine.coordination.release(claim)
+            engine.end(try await pending.value())
+            engine.endSession(session)
+            await account.stop()
+        }
+    }
+
     @Test func `a token of another mount is of no claim`() async throws {
         try await blocking {
             let accounts = [try EngineAccount(), try EngineAccount()]
