@@ -33,9 +33,11 @@ extension Engine {
         guard let departed = try database.entry(id: movedID), departed.isUploaded,
             let movedRow = try database.item(departed.item), movedRow.kind == row.kind
         else { return }
+        // Its bytes are only at the provider: it keeps its identity, and the new file is a new document.
+        if movedRow.residency != .whole { return }
         var moved = departed
         var heir = entry
-        take(&heir, document: moved.document, id: moved.remoteID, version: moved.remoteVersion)
+        try take(&heir, document: moved.document, id: moved.remoteID, version: moved.remoteVersion, database)
         heir.remoteMetadata = moved.remoteMetadata
         place(&heir, moved.remoteParent ?? moved.parent, moved.remoteName ?? moved.name)
         heir.remoteItem = moved.remoteItem
@@ -43,10 +45,6 @@ extension Engine {
         moved.document = .random()
         forgetRemote(&moved)
         moved.flags.formUnion(localFlags(movedRow.kind, moved.name))
-        if movedRow.residency != .whole {
-            // Its bytes are only at the provider: it keeps its identity, and the new file is a new document.
-            return
-        }
         try keepVersion(movedRow, of: departed, database)
         try database.update(moved)
         if moved.flags.contains(.localOnly) {
@@ -68,7 +66,7 @@ extension Engine {
             let remoteParent = trashed.remoteParent, let remoteName = trashed.remoteName
         else { return }
         var heir = entry
-        take(&heir, document: trashed.document, id: trashed.remoteID, version: trashed.remoteVersion)
+        try take(&heir, document: trashed.document, id: trashed.remoteID, version: trashed.remoteVersion, database)
         place(&heir, remoteParent, remoteName)
         try database.deleteTrash(trashID)
         if let item = trashed.item, let kept = try database.item(item), kept.linkCount <= 0 {
@@ -86,7 +84,7 @@ extension Engine {
         guard row.kind == .file, row.residency != .whole, row.linkCount > 1, entry.isUploaded else { return entry }
         let other = try database.entries(of: row.id).first { $0.id != entry.id && !$0.isUploaded }
         guard var heir = other else { return entry }
-        take(&heir, document: entry.document, id: entry.remoteID, version: entry.remoteVersion)
+        try take(&heir, document: entry.document, id: entry.remoteID, version: entry.remoteVersion, database)
         heir.remoteMetadata = entry.remoteMetadata
         heir.remoteItem = entry.remoteItem
         heir.remoteGeneration = entry.remoteGeneration
@@ -124,8 +122,11 @@ extension Engine {
         _ heir: inout EntryRow,
         document: DocumentID,
         id: RemoteID?,
-        version: ContentVersion?
-    ) {
+        version: ContentVersion?,
+        _ database: Database
+    ) throws(Errno) {
+        // The heir's own document ends.
+        try takeUpUnanswered(heir.document, database)
         heir.document = document
         heir.remoteID = id
         heir.remoteVersion = version

@@ -21,6 +21,8 @@ struct Reservations: Sendable {
         var moves: ItemID?
         /// The names at the provider that the operation changes.
         var places: [Place] = []
+        /// True where what is known of the document changes under another operation's reservation.
+        var isChanged = false
     }
 
     /// Ends that are remembered, at least.
@@ -77,8 +79,13 @@ struct Reservations: Sendable {
         return other
     }
 
+    /// What is known of a document changes, whose places another operation has reserved.
+    mutating func change(_ document: DocumentID) { reservations[document]?.isChanged = true }
+
     mutating func end(_ document: DocumentID) {
-        guard let reservation = reservations.removeValue(forKey: document), !reservation.places.isEmpty else { return }
+        guard let reservation = reservations.removeValue(forKey: document),
+            !reservation.places.isEmpty || reservation.isChanged
+        else { return }
         let now = System.monotonic()
         endedDocuments[document] = now
         for place in reservation.places { endedPlaces[place] = now }

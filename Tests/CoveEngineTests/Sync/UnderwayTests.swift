@@ -20,20 +20,22 @@ import Testing
     private func text(_ string: String) -> [UInt8] { Array(string.utf8) }
 
     /// An account that is paused, whose document has arrived at the source without an answer.
-    private func account(_ sent: Sent, at path: String = "f", sum: String = "sent") async throws -> EngineAccount {
+    private func account(_ sent: Sent, at path: String = "f", sum: String? = nil, content: String = "sent") async throws
+        -> EngineAccount
+    {
         let account = try EngineAccount()
         if let slash = path.firstIndex(of: "/") { try account.tree.makeDirectory(String(path[..<slash])) }
         if !sent.isNew { try account.tree.write(path, text("base")) }
         try await account.settle()
         await account.engine.pause()
-        try account.tree.write(path, text("sent"))
+        try account.tree.write(path, text(content))
         let before = try account.keepState()
         await account.engine.resume()
         try await account.settle()
-        #expect(try SourceFolder(account.source).snapshot()[path] == text("sent"))
-        let number = text(sum).withUnsafeBytes { SentBytes.sum($0) }
+        #expect(try SourceFolder(account.source).snapshot()[path] == text(content))
+        let number = text(sum ?? content).withUnsafeBytes { SentBytes.sum($0) }
         // A source that keeps no dates has another one.
-        let (time, value) = sent.bySum ? ("i.mtime + 1", "\(number)") : ("i.mtime", "NULL")
+        let (time, value) = sent.bySum ? ("i.mtime + 2000000000", "\(number)") : ("i.mtime", "NULL")
         let row = """
             INSERT INTO underway SELECT e.document, e.parent, e.name, 0, e.remote_id IS NULL, i.size, i.id, i.generation,
                 \(time), \(value) FROM entries e JOIN items i ON i.id = e.item WHERE i.kind = 0;
@@ -205,6 +207,88 @@ import Testing
             #expect(try source.snapshot()["f"] == text("here"))
             #expect(try account.tree.read("f") == text("here"))
             await account.stop()
+        }
+    }
+
+    @Test func `another device's empty file is not deleted with the one that was sent`() async throws {
+        try await blocking {
+            let account = try await account(Sent(isNew: true, bySum: true), content: "")
+            try account.tree.unlink("f")
+            try await expect(account, ["f": ""])
+        }
+    }
+
+    @Test(arguments: [0, 9 << 20, 17 << 20])
+    func `a large file is told from another one of its size by its begin and its end`(offset: Int) throws {
+        let size = 18 << 20
+        var bytes = [UInt8](repeating: 7, count: size)
+        func sum() throws -> Int64? {
+            let sink = SummingSink(size: Int64(size))
+            for range in SentBytes.ranges(of: Int64(size)) {
+                // A provider gives pieces, in any order.
+                for start in stride(from: Int(range.lowerBound), to: Int(range.upperBound), by: 1 << 20).reversed() {
+                    try bytes[start..<min(start + 1 << 20, Int(range.upperBound))].withUnsafeBytes {
+                        try sink.write($0, at: Int64(start))
+                    }
+                }
+            }
+            return sink.sum
+        }
+        let before = try #require(try sum())
+        bytes[offset] = 8
+        // What is in the middle is not looked at.
+        #expect((try sum() == before) == (offset == 9 << 20))
+    }
+
+    @Test func `what was sent of a document that another one's identity takes is looked for`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try account.tree.write("f", text("base"))
+            try await account.settle()
+            await account.engine.pause()
+            try account.tree.write("tmp", text("new"))
+            try SourceFolder(account.source).save("tmp", text("new"))
+            try account.engine.catalog.write { database throws(Errno) in
+                guard let entry = try database.entry(.root, text("tmp")) else { throw .noSuchEntry }
+                var sent = UnderwayRow(entry, to: entry.place, try database.existingItem(entry.item))
+                (sent.item, sent.sum) = (entry.item, SentBytes.sum(text("new")))
+                try database.beginUnderway(sent)
+            }
+            // A backup, and the new file at the document's name.
+            try account.tree.rename("f", "f.bak")
+            try account.tree.rename("tmp", "f")
+            try await expect(account, ["f": "new", "f.bak": "base"])
+        }
+    }
+
+    @Test func `a new file that gets a name of this machine while it is sent keeps its way back`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let (engine, tree) = (account.engine, account.tree)
+            try await account.settle()
+            await engine.pause()
+            try tree.write("f", text("sent"))
+            let sync = try #require(engine.sync)
+            let found = try engine.catalog.read { database throws(Errno) in try database.entry(.root, text("f")) }
+            let entry = try #require(found)
+            let row = try engine.catalog.read { database throws(Errno) in try database.existingItem(entry.item) }
+            let journal = try engine.catalog.read { database throws(Errno) in try database.journalRow(entry.id) }
+            try SourceFolder(account.source).save("f", text("sent"))
+            try tree.rename("f", ".~lock.f#")
+            let plan = SyncEngine.PushPlan(
+                entry: entry,
+                row: row,
+                changed: try #require(journal).changed,
+                wasSent: false,
+                attempts: 0,
+                directory: .root,
+                metadata: ItemMetadata()
+            )
+            let remote = try await engine.provider.lookup(FileName(unchecked: text("f")), in: .root)
+            _ = try await sync.acknowledge(plan, remote, generation: row.generation, bytes: 4)
+            try tree.rename(".~lock.f#", "g")
+            try tree.write("g", text("more"))
+            try await expect(account, ["g": "more"])
         }
     }
 

@@ -3,8 +3,13 @@ internal import Synchronization
 
 /// What bytes that were sent are told from others of their size by, where the provider's dates don't tell.
 enum SentBytes {
-    /// Larger files have no sum.
+    /// Of larger files the begin and the end are summed.
     static let limit: Int64 = 16 << 20
+
+    /// The parts of a file that are summed, in order.
+    static func ranges(of size: Int64) -> [Range<Int64>] {
+        size > limit ? [0..<limit / 2, size - limit / 2..<size] : [0..<size]
+    }
 
     /// A sum of bytes; nobody is to be kept from making others of the same.
     static func sum(_ bytes: UnsafeRawBufferPointer) -> Int64 {
@@ -29,22 +34,29 @@ enum SentBytes {
 }
 
 extension SnapshotSource {
-    /// The sum of its bytes; nil where they are many, or can't be read as they were.
+    /// The sum of its bytes; nil where they can't be read as they were.
     func sum() -> Int64? {
-        guard size <= SentBytes.limit else { return nil }
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(size), alignment: 16)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: Int(min(size, SentBytes.limit)),
+            alignment: 16
+        )
         defer { buffer.deallocate() }
         var filled = 0
-        while filled < buffer.count {
-            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-            guard let count = try? System.pread(descriptor, rest, Int64(filled)), count > 0 else { return nil }
-            filled += count
+        for range in SentBytes.ranges(of: size) {
+            var offset = range.lowerBound
+            while offset < range.upperBound {
+                let count = Int(range.upperBound - offset)
+                let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<filled + count])
+                guard let read = try? System.pread(descriptor, rest, offset), read > 0 else { return nil }
+                filled += read
+                offset += Int64(read)
+            }
         }
         return SentBytes.sum(UnsafeRawBufferPointer(buffer))
     }
 }
 
-/// Keeps fetched bytes for as long as it takes to sum them.
+/// Keeps fetched bytes of a file's summed parts for as long as it takes to sum them.
 final class SummingSink: ContentSink {
     private struct State {
         var bytes: [UInt8]
@@ -52,9 +64,14 @@ final class SummingSink: ContentSink {
         var isOdd = false
     }
 
+    private let size: Int64
     private let state: Mutex<State>
 
-    init(size: Int) { state = Mutex(State(bytes: Array(repeating: 0, count: size))) }
+    /// A sink for a file of a size.
+    init(size: Int64) {
+        self.size = size
+        state = Mutex(State(bytes: Array(repeating: 0, count: Int(min(size, SentBytes.limit)))))
+    }
 
     /// The sum; nil where it did not get all bytes once.
     var sum: Int64? {
@@ -66,17 +83,24 @@ final class SummingSink: ContentSink {
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ProviderError) {
         state.withLock { state in
-            guard offset >= 0, offset <= state.bytes.count, bytes.count <= state.bytes.count - Int(offset) else {
-                state.isOdd = true
-                return
+            var start: Int64 = 0
+            for range in SentBytes.ranges(of: size) {
+                if range.contains(offset), bytes.count <= range.upperBound - offset {
+                    let place = Int(start + offset - range.lowerBound)
+                    state.bytes.withUnsafeMutableBytes { all in
+                        UnsafeMutableRawBufferPointer(rebasing: all[place..<place + bytes.count]).copyMemory(
+                            from: bytes
+                        )
+                    }
+                    state.filled += bytes.count
+                    return
+                }
+                start += Int64(range.count)
             }
-            state.bytes.withUnsafeMutableBytes { all in
-                let place = Int(offset)..<Int(offset) + bytes.count
-                UnsafeMutableRawBufferPointer(rebasing: all[place]).copyMemory(from: bytes)
-            }
-            state.filled += bytes.count
+            if !bytes.isEmpty { state.isOdd = true }
         }
     }
+
     func copy(from descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
         try copyThroughMemory(from: descriptor, at: offset, count: count)
     }

@@ -36,6 +36,11 @@ extension SyncEngine {
                 let isMovedSince = entry.parent != plan.entry.parent || entry.name != plan.entry.name
                 entry.remoteParent = isMovedSince ? plan.entry.parent : nil
                 entry.remoteName = isMovedSince ? plan.entry.name : nil
+                if entry.flags.contains(.localOnly) {
+                    // What is at the provider is sent on, whatever its name has become since.
+                    entry.flags.remove(.localOnly)
+                    try database.enqueue(entry.id, at: engine.journalTime())
+                }
                 let journal = try database.journalRow(entry.id)
                 let isUnchanged = entry.id == plan.entry.id && journal?.changed == plan.changed
                 let isComplete = !isUnchanged || leftOut == nil

@@ -17,7 +17,7 @@ extension SyncEngine {
                 try await takeUp(row)
             } catch {
                 if error.parksAccount { throw error }
-                engine.log.info("\(row.document): what became of it can't be told yet: \(error)")
+                takeUpAgain(row.document, after: error)
             }
         }
     }
@@ -26,6 +26,7 @@ extension SyncEngine {
     func takeUp(_ row: UnderwayRow, for operation: DocumentID? = nil) async throws(ProviderError) {
         let engine = engine
         let operation = operation ?? row.document
+        if operation != row.document { shared.withLock { $0.reservations.change(row.document) } }
         let directory = try await engine.onContentQueue { () throws(Errno) in
             try engine.catalog.write { database throws(Errno) -> RemoteReference? in
                 try self.rely(on: [row.place.parent], changing: [row.place], for: operation, database)
@@ -88,12 +89,31 @@ extension SyncEngine {
                     try await self.takeUpUnanswered(document)
                 }
             } catch {
-                // The next connection takes it up, or whoever goes to its place.
+                // The next connection takes it up.
                 if error.parksAccount { return disconnect(error) }
-                engine.log.info("\(document): what became of it can't be told yet: \(error)")
+                takeUpAgain(document, after: error)
             }
         }
     }
+
+    /// A look failed, and another one may not: nobody else need ever come to the place.
+    private func takeUpAgain(_ document: DocumentID, after error: ProviderError) {
+        let failures = countFailedLook(for: document)
+        engine.log.info("\(document): what became of it can't be told yet: \(error)")
+        let pause = TimeSpan.seconds(1).doubled(min(failures, Self.mostFailedLooks))
+        executor.after(pause) { [weak self] in self?.takeUpLater(document) }
+    }
+
+    /// Counts one more look that failed.
+    @discardableResult
+    private func countFailedLook(for document: DocumentID) -> Int {
+        if unansweredLooks.count > 1000 { unansweredLooks = [:] }
+        unansweredLooks[document, default: 0] += 1
+        return unansweredLooks[document, default: 0]
+    }
+
+    /// After so many nobody waits any more for what can't be read.
+    private static let mostFailedLooks = 6
 
     /// Finds out what has arrived in a folder whose deletion is under way; false where somebody is busy with it.
     func takeUpAll(below trash: Int64, for deletion: DocumentID) async throws(ProviderError) -> Bool {
@@ -123,21 +143,32 @@ extension SyncEngine {
         guard row.isLike(remote) else { return false }
         if row.hasDate(of: remote) { return true }
         guard let sum = row.sum else { return false }
-        if row.size == 0 { return true }
-        let sink = SummingSink(size: Int(row.size))
+        // Of no bytes there is nothing to tell by: another device's date is another one.
+        if row.size == 0 { return row.modificationTime.wholeSecond == remote.metadata.modificationTime?.wholeSecond }
+        let sink = SummingSink(size: row.size)
         let name = FileName(unchecked: row.place.name)
         do throws(ProviderError) {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
-            try await engine.provider.fetch(
-                RemoteReference(id: remote.id, path: directory.path.appending(name)),
-                version: remote.contentVersion,
-                range: 0..<remote.size,
-                into: sink
-            )
+            for range in SentBytes.ranges(of: row.size) {
+                engine.counters.providerRequests.add(1, ordering: .relaxed)
+                try await engine.provider.fetch(
+                    RemoteReference(id: remote.id, path: directory.path.appending(name)),
+                    version: remote.contentVersion,
+                    range: range,
+                    into: sink
+                )
+            }
         } catch {
-            // Another one's by now.
-            if error == .noSuchItem || error == .versionNoLongerAvailable { return false }
-            throw error
+            switch error {
+            // Another one's by now, or one that is not to be read.
+            case .noSuchItem, .versionNoLongerAvailable, .notPermitted, .unsupported: return false
+            case .cancelled: throw error
+            default:
+                guard !error.parksAccount, countFailedLook(for: row.document) > Self.mostFailedLooks else {
+                    throw error
+                }
+                engine.log.info("\(row.document): what is where it was sent can't be read, and is taken for another's")
+                return false
+            }
         }
         return sink.sum == sum
     }
