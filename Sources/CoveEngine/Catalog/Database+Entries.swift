@@ -193,7 +193,10 @@ extension Database {
         var names: [FileName] = []
         var id: RemoteID?
         var current = directory
+        var passed: Set<ItemID> = []
         while current != .root {
+            // Places there and here together may form a ring for a while.
+            if names.count > 32, !passed.insert(current).inserted { return nil }
             guard names.count < 4096, let found = try remoteDirectory(current) else { return nil }
             if names.isEmpty { id = found.id }
             names.append(FileName(unchecked: found.name))

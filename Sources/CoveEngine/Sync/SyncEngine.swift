@@ -86,8 +86,8 @@ actor SyncEngine {
     var watched: [QueueKey: WatchedRow] = [:]
     /// How often documents were not there to be moved aside.
     var missing: [DocumentID: Int] = [:]
-    /// How often looks at what was sent, and never answered, have failed.
-    var unansweredLooks: [DocumentID: Int] = [:]
+    /// Looks at what was sent, and never answered, that have failed.
+    var unansweredLooks = UnansweredLooks()
     /// How often documents were looked for whose directories may be elsewhere.
     var looks: [DocumentID: (first: MonotonicTime, count: Int)] = [:]
     /// With so many, those are forgotten that are over.

@@ -59,7 +59,12 @@ extension WebDAVProvider {
         _ target: RemotePath
     ) async throws(ProviderError) -> RemoteItem {
         guard (200...204).contains(response.status) || response.status == 404 || response.status == 409 else {
-            throw try await refusal(response, at: path)
+            let error = try await refusal(response, at: path)
+            if error == .noSuchItem, let moved = try await lookIfPresent(target), moved.contentVersion.isSame(as: base)
+            {
+                return moved
+            }
+            throw error
         }
         // One whose answer got lost was sent again; else a folder or the item itself is missing.
         let moved = try await look(target)

@@ -7,15 +7,18 @@ final class MeddledProvider: Provider {
     private let base: any Provider
     private let meddle: @Sendable (Moment, RemotePath) -> Void
     private let refuse: @Sendable (RemotePath) -> ProviderError?
+    private let refuseFetch: @Sendable (RemotePath) -> ProviderError?
 
-    /// `meddle` is called with what is deleted, or with the new place of what was moved; `refuse` with what is to be made,
-    /// and may tell an error.
+    /// `meddle` is called with what is deleted, or with the new place of what was moved; `refuse` with what is to be made, and
+    /// `refuseFetch` with what is to be read, and may tell an error.
     init(
         _ base: any Provider,
         _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
-        refuse: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil }
+        refuse: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil },
+        refuseFetch: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil }
     ) {
         self.base = base
+        self.refuseFetch = refuseFetch
         self.refuse = refuse
         self.meddle = meddle
     }
@@ -44,6 +47,7 @@ final class MeddledProvider: Provider {
         range: Range<Int64>,
         into sink: any ContentSink
     ) async throws(ProviderError) {
+        if let error = refuseFetch(item.path) { throw error }
         try await base.fetch(item, version: version, range: range, into: sink)
     }
 

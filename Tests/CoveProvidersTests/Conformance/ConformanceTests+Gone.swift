@@ -142,6 +142,16 @@ extension ConformanceTests {
             if !mayPass { Issue.record("\(name) passed") }
         }
         #expect(try await there.names("free") == ["other"])
+        // Nor has any of them taken away what has the name now.
+        switch taker {
+        case .fileAbove: #expect(try await there.text("a/b") == "in the way")
+        case .fileTwoAbove: #expect(try await there.text("a") == "in the way")
+        case .nobody: #expect(try await there.names() == ["free"])
+        case .itself:
+            #expect(try await there.names("a/b") == ["empty", "file"])
+            #expect(try await there.names("a/b/file").isEmpty)
+            #expect(try await there.text("a/b/empty") == "in the way")
+        }
     }
 }
 

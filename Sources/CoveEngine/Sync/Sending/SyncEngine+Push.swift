@@ -220,6 +220,14 @@ extension SyncEngine {
             (sent.item, sent.generation, sent.size) = (plan.row.id, generation, size)
             sent.sum = source.sum()
             do throws(Errno) {
+                // A write came since this was planned: what was sent before may have arrived, and is looked for first.
+                let before = try engine.catalog.read { database throws(Errno) in
+                    try database.underway(plan.entry.document)
+                }
+                if let before, before.item != nil, before.item != sent.item || before.generation != generation {
+                    engine.endSnapshot(source)
+                    return .busy(.zero)
+                }
                 try self.record(underway: sent)
             } catch {
                 engine.endSnapshot(source)

@@ -106,7 +106,9 @@ extension SyncEngine {
                 let there = RemoteReference(id: other?.id, path: reference.path)
                 try await bringToLight(there, other?.kind ?? row.kind, as: name, isMerging: false)
             }
-            try await endDeletion(id, place: nil, forget: true)
+            // What was deleted here is gone there, too, where a directory has its name: then these may be its only bytes.
+            let isGone = row.kind == .file && other?.kind == .directory
+            try await endDeletion(id, place: nil, forget: !isGone)
             if let other { enqueue([.updated(other, directory: reference.path.parent)], seen: .distantPast) }
             requestPoll()
         } catch .directoryNotEmpty {

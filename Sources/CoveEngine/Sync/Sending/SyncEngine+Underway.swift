@@ -51,7 +51,7 @@ extension SyncEngine {
             }
         }
         // It may be elsewhere, or gone, before the next attempt: until then this says where its bytes are.
-        if isLeft { return }
+        if isLeft { return unansweredLooks.forget(row.document) }
         var hasArrived = false
         if let remote, let directory { hasArrived = try await isSent(row, remote, in: directory) }
         let isSent = hasArrived
@@ -63,6 +63,7 @@ extension SyncEngine {
                 if let remote { try self.record(row, arrivedAs: remote, isSent: isSent, database) }
             }
         }
+        unansweredLooks.forget(row.document)
         if let directory, let remote, remote.kind == .directory {
             // Others may have put something into it since.
             enqueue(
@@ -98,22 +99,19 @@ extension SyncEngine {
 
     /// A look failed, and another one may not: nobody else need ever come to the place.
     private func takeUpAgain(_ document: DocumentID, after error: ProviderError) {
-        let failures = countFailedLook(for: document)
         engine.log.info("\(document): what became of it can't be told yet: \(error)")
-        let pause = TimeSpan.seconds(1).doubled(min(failures, Self.mostFailedLooks))
-        executor.after(pause) { [weak self] in self?.takeUpLater(document) }
+        guard let pause = unansweredLooks.pause(of: document, after: error) else { return }
+        executor.after(pause) { [weak self] in
+            guard let self else { return }
+            shared.withLock { _ = $0.unanswered.insert(document) }
+            Task { await self.lookAgain(at: document) }
+        }
     }
 
-    /// Counts one more look that failed.
-    @discardableResult
-    private func countFailedLook(for document: DocumentID) -> Int {
-        if unansweredLooks.count > 1000 { unansweredLooks = [:] }
-        unansweredLooks[document, default: 0] += 1
-        return unansweredLooks[document, default: 0]
+    private func lookAgain(at document: DocumentID) {
+        unansweredLooks.begin(document)
+        wake()
     }
-
-    /// After so many nobody waits any more for what can't be read.
-    private static let mostFailedLooks = 6
 
     /// Finds out what has arrived in a folder whose deletion is under way; false where somebody is busy with it.
     func takeUpAll(below trash: Int64, for deletion: DocumentID) async throws(ProviderError) -> Bool {
@@ -143,8 +141,13 @@ extension SyncEngine {
         guard row.isLike(remote) else { return false }
         if row.hasDate(of: remote) { return true }
         guard let sum = row.sum else { return false }
-        // Of no bytes there is nothing to tell by: another device's date is another one.
-        if row.size == 0 { return row.modificationTime.wholeSecond == remote.metadata.modificationTime?.wholeSecond }
+        // Not all bytes tell: another device's version of another date is another one.
+        if row.size == 0 || row.size > SentBytes.limit {
+            guard row.modificationTime.wholeSecond == remote.metadata.modificationTime?.wholeSecond else {
+                return false
+            }
+            if row.size == 0 { return true }
+        }
         let sink = SummingSink(size: row.size)
         let name = FileName(unchecked: row.place.name)
         do throws(ProviderError) {
@@ -161,11 +164,8 @@ extension SyncEngine {
             switch error {
             // Another one's by now, or one that is not to be read.
             case .noSuchItem, .versionNoLongerAvailable, .notPermitted, .unsupported: return false
-            case .cancelled: throw error
             default:
-                guard !error.parksAccount, countFailedLook(for: row.document) > Self.mostFailedLooks else {
-                    throw error
-                }
+                guard unansweredLooks.isUnreadable(row.document, after: error) else { throw error }
                 engine.log.info("\(row.document): what is where it was sent can't be read, and is taken for another's")
                 return false
             }

@@ -1,0 +1,159 @@
+import CoveCore
+import CoveProviders
+import CoveTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CoveEngine
+
+/// How what was sent is told from another device's, and looks that fail.
+extension UnderwayTests {
+    @Test func `another device's empty file is not deleted with the one that was sent`() async throws {
+        try await blocking {
+            let account = try await account(Sent(isNew: true, bySum: true), content: "")
+            try account.tree.unlink("f")
+            try await expect(account, ["f": ""])
+        }
+    }
+
+    @Test(arguments: [0, 9 << 20, 17 << 20])
+    func `a large file is told from another one of its size by its begin and its end`(offset: Int) throws {
+        let size = 18 << 20
+        var bytes = [UInt8](repeating: 7, count: size)
+        func sum() throws -> Int64? {
+            let sink = SummingSink(size: Int64(size))
+            for range in SentBytes.ranges(of: Int64(size)) {
+                // A provider gives pieces, in any order.
+                for start in stride(from: Int(range.lowerBound), to: Int(range.upperBound), by: 1 << 20).reversed() {
+                    try bytes[start..<min(start + 1 << 20, Int(range.upperBound))].withUnsafeBytes {
+                        try sink.write($0, at: Int64(start))
+                    }
+                }
+            }
+            return sink.sum
+        }
+        let before = try #require(try sum())
+        bytes[offset] = 8
+        // What is in the middle is not looked at.
+        #expect((try sum() == before) == (offset == 9 << 20))
+    }
+
+    /// An account whose source is read through an obstacle; a new file has arrived without an answer, and is deleted here.
+    private func deleted(
+        refusing refuse: @escaping @Sendable () -> ProviderError?,
+        _ body: @escaping @Sendable (Engine, SourceFolder) async throws -> Void
+    ) async throws {
+        try await blocking { [self] in
+            let (folder, state) = (try TemporaryDirectory("underway"), try TemporaryDirectory("underway-state"))
+            let configuration = EngineConfiguration.ofTest("dir://\(folder.path)", state: state.path) {
+                $0.pollInterval = .seconds(3600)
+            }
+            let engine = try Engine(
+                configuration: configuration,
+                provider: MeddledProvider(FolderProvider(root: folder.path), refuseFetch: { _ in refuse() }),
+                log: Log(path: nil, echoToStandardError: false)
+            )
+            let tree = EngineTree(engine)
+            engine.start(kernel: nil, announcer: nil)
+            await engine.connected.pass()
+            await engine.pause()
+            try tree.write("f", text("sent"))
+            try engine.catalog.write { database throws(Errno) in
+                guard let entry = try database.entry(.root, text("f")) else { throw .noSuchEntry }
+                var sent = UnderwayRow(entry, to: entry.place, try database.existingItem(entry.item))
+                (sent.item, sent.sum) = (entry.item, SentBytes.sum(text("sent")))
+                try database.beginUnderway(sent)
+            }
+            let source = SourceFolder(folder.path)
+            try source.save("f", text("sent"))
+            try tree.unlink("f")
+            await engine.resume()
+            do { try await body(engine, source) } catch {
+                await engine.stop()
+                throw error
+            }
+            await engine.stop()
+        }
+    }
+
+    @Test func `what was sent is looked at again where the first look fails, and deleted then`() async throws {
+        let looks = Mutex(0)
+        try await deleted { () -> ProviderError? in
+            looks.withLock { count in
+                count += 1
+                return count == 1 ? .throttled(retryAfter: nil) : nil
+            }
+        } _: { engine, source in
+            try waitUntil("it is deleted there", deadline: 60) { try source.snapshot()["f"] == nil }
+            #expect(looks.withLock { $0 } == 2)
+        }
+    }
+
+    @Test func `what is not to be read is another device's, and nobody waits for it`() async throws {
+        try await deleted {
+            .notPermitted("it is another one's")
+        } _: { engine, source in
+            try waitUntil("nobody waits", deadline: 60) {
+                try engine.catalog.read { database throws(Errno) in try database.underway().isEmpty }
+            }
+            #expect(try source.snapshot()["f"] == text("sent"))
+        }
+    }
+
+    @Test func `what can't be read again and again is given up, but not for the server's being busy`() {
+        var looks = UnansweredLooks()
+        let document = DocumentID.random()
+        func isUnreadable(_ error: ProviderError) -> Bool { looks.isUnreadable(document, after: error) }
+        func pause(_ error: ProviderError) -> TimeSpan? { looks.pause(of: document, after: error) }
+        for _ in 0..<100 {
+            for error: ProviderError in [.throttled(retryAfter: nil), .busy, .serverUnreachable("away")] {
+                #expect(!isUnreadable(error))
+            }
+        }
+        let answers = (0..<8).map { _ in isUnreadable(.failed("400", nil)) }
+        #expect(answers == [false, false, false, false, false, false, true, true])
+        // One wait at a time, each longer, and as long as the server says.
+        #expect(pause(.timedOut) == .seconds(2))
+        #expect(pause(.timedOut) == nil)
+        looks.begin(document)
+        #expect(pause(.timedOut) == .seconds(4))
+        looks.begin(document)
+        #expect(pause(.throttled(retryAfter: .seconds(90))) == .seconds(90))
+        looks.forget(document)
+        #expect(!isUnreadable(.failed("400", nil)))
+        #expect(pause(.timedOut) == .seconds(2))
+    }
+
+    @Test(arguments: [0, 3])
+    func `another device's change in the middle of a large file is not deleted with the one that was sent`(
+        seconds: Int64
+    ) async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            var bytes = [UInt8](repeating: 7, count: 17 << 20)
+            try await account.settle()
+            await account.engine.pause()
+            try account.tree.write("f", bytes)
+            let date = try account.engine.catalog.write { database throws(Errno) in
+                guard let entry = try database.entry(.root, text("f")) else { throw .noSuchEntry }
+                let row = try database.existingItem(entry.item)
+                var sent = UnderwayRow(entry, to: entry.place, row)
+                let ends = Array(bytes.prefix(8 << 20) + bytes.suffix(8 << 20))
+                (sent.item, sent.sum) = (entry.item, SentBytes.sum(ends))
+                try database.beginUnderway(sent)
+                return row.modificationTime
+            }
+            bytes[8 << 20 | 1 << 19] = 8
+            try source.save("f", seconds == 0 ? [UInt8](repeating: 7, count: bytes.count) : bytes)
+            let time = Date(timeIntervalSince1970: Double(date.seconds + seconds) + 0.5)
+            try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: "\(source.path)/f")
+            try account.tree.unlink("f")
+            await account.engine.resume()
+            try await account.settle()
+            #expect(try source.snapshot().keys.sorted() == (seconds == 0 ? [] : ["f"]))
+            await account.stop()
+        }
+    }
+}
