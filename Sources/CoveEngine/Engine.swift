@@ -63,13 +63,12 @@ public final class Engine: Sendable {
     private let sleepWatch = EngineMutex(.sleepWatch, SleepWatch())
     private let workload = EngineMutex(.workload, Workload())
     private let syncSlot = EngineMutex<SyncEngine?>(.syncSlot, nil)
-    let cacheLimit: Int64
     /// How often something changed here.
     let localChanges = Atomic<Int>(0)
     /// How the kernel reads and writes content files by itself.
     let passthrough = EngineMutex(.passthrough, Passthrough())
-    /// Bytes of content on this disk.
-    let residentBytes: Atomic<Int64>
+    /// The bytes of content on this disk.
+    let cache: EngineMutex<CacheBudget>
     /// Which items are open, in memory that outlives this daemon.
     let ledger: HandleLedger
     /// What is in hand, in memory that outlives this daemon.
@@ -122,8 +121,8 @@ public final class Engine: Sendable {
             let resident = try catalog.read { database throws(Errno) in
                 try database.first("SELECT coalesce(sum(resident), 0) FROM items WHERE resident > 0") { $0.int(0) }
             }
-            residentBytes = Atomic(resident ?? 0)
-            cacheLimit = configuration.cacheLimit ?? max(64 << 20, (store.freeSpace()?.total ?? 0) / 10)
+            let limit = configuration.cacheLimit ?? max(64 << 20, (store.freeSpace()?.total ?? 0) / 10)
+            cache = EngineMutex(.cache, CacheBudget(limit: limit, resident: resident ?? 0))
             try takeOver()
             try keepSetAside()
             try heedLocalNames()
@@ -291,5 +290,4 @@ final class Counters: Sendable {
     let parkedRequests = Atomic<Int>(0)
     let announcements = Atomic<Int>(0)
     /// True while content is being evicted in the background.
-    let isEvicting = Atomic<Bool>(false)
 }

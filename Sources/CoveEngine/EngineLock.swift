@@ -42,6 +42,7 @@ enum EngineLock: UInt8, LockRank {
     case announcedSlot
     case fetchTask
     case countedBytes
+    case cache
     case evicted
     case timer
     case sleepWatch

@@ -199,7 +199,7 @@ import Testing
         let sum = try actor.engine.catalog.read { database throws(Errno) in
             try database.first("SELECT coalesce(sum(resident), 0) FROM items WHERE resident > 0") { $0.int(0) }
         }
-        return [try #require(sum), actor.engine.residentBytes.load(ordering: .relaxed)]
+        return [try #require(sum), actor.engine.cache.withLock { $0.resident }]
     }
 
     @Test(arguments: scenarios)

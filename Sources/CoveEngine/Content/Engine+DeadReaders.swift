@@ -8,7 +8,7 @@ extension Engine {
     /// A killed reader's read-ahead stays with its request and holds the handle open, for the kernel interrupts only
     /// requests that a thread waits for. Whoever else waits for the same pages reads them again when it fails.
     func endDeadReaders(of item: LiveItem) {
-        let waiting = item.state.withLock { state in state.fetching.waiters.filter { $0.thread > 0 } }
+        let waiting = item.state.withLock { state in state.fetching.waiters.values.filter { $0.thread > 0 } }
         let dead = waiting.filter { CallerThread(id: $0.thread).hasEnded }
         guard !dead.isEmpty else { return }
         for waiter in dead { waiter.complete(.failure(.interrupted)) }

@@ -81,7 +81,9 @@ extension Engine {
         guard row.kind == .file else { return row.kind == .directory ? nil : 0 }
         guard row.residency != .dataless, row.size > 0 else { return 0 }
         guard !live.isOpen(id) else { throw Refusal.errno(.busy, "a program has it open; close it first") }
-        guard !state.hasUnsavedContent, state.writesInFlight == 0, state.fetching.active.isEmpty else {
+        state.fetching.dropAbandoned()
+        let isIdle = state.fetching.isIdle && state.fetching.waiters.isEmpty
+        guard !state.hasUnsavedContent, state.writesInFlight == 0, isIdle else {
             throw Refusal.errno(.busy, "it is being transferred; try again when that is done")
         }
         let entries = try catalog.read { database throws(Errno) in try database.entries(of: id) }
@@ -111,10 +113,10 @@ extension Engine {
         // Whatever comes next opens the file anew, as an empty one.
         if state.descriptor >= 0 { System.close(state.descriptor) }
         state.descriptor = -1
-        residentBytes.subtract(freed, ordering: .relaxed)
+        cache.withLock { $0.change(by: -freed) }
         state.row = saved
         state.ranges = RangeSet()
-        state.fetching = Fetching()
+        _ = state.fetching.reset()
         state.isMarked = false
         return freed
     }
@@ -125,7 +127,7 @@ extension Engine {
         try? live.use(id) { item throws(Errno) in
             try item.state.withLock { state throws(Errno) in
                 let row = try load(id, &state)
-                guard row.residency == .dataless, state.ranges.isEmpty, state.fetching.active.isEmpty else { return }
+                guard row.residency == .dataless, state.ranges.isEmpty, state.fetching.isIdle else { return }
                 if state.descriptor >= 0 {
                     System.close(state.descriptor)
                     state.descriptor = -1
@@ -137,30 +139,25 @@ extension Engine {
 
     /// Evicts the least recently used clean content in the background when the cache is over its limit.
     func makeRoom(for bytes: Int64) {
-        guard residentBytes.load(ordering: .relaxed) + bytes > cacheLimit else { return }
-        guard !counters.isEvicting.exchange(true, ordering: .acquiring) else { return }
-        contentQueue.async { [self] in
-            defer { counters.isEvicting.store(false, ordering: .releasing) }
-            evictLeastRecentlyUsed(until: cacheLimit / 10 * 9 - bytes)
-        }
+        if cache.withLock({ $0.expect(bytes) }) { contentQueue.async { [self] in evictLeastRecentlyUsed() } }
     }
 
     /// While the disk is full, clean content goes until the reserve fits again.
     func makeRoomOnDisk() {
-        guard residentBytes.load(ordering: .relaxed) > 0 else { return }
-        guard !counters.isEvicting.exchange(true, ordering: .acquiring) else { return }
-        contentQueue.async { [self] in
-            defer { counters.isEvicting.store(false, ordering: .releasing) }
-            evictLeastRecentlyUsed(until: residentBytes.load(ordering: .relaxed) - max(disk.reserve.size, 16 << 20))
-        }
+        let bytes = max(disk.reserve.size, 16 << 20)
+        if cache.withLock({ $0.shrink(by: bytes) }) { contentQueue.async { [self] in evictLeastRecentlyUsed() } }
     }
 
-    /// Versions go first.
-    private func evictLeastRecentlyUsed(until target: Int64) {
-        dropVersions(until: target)
+    /// True while what makes room has to go on.
+    var isCacheOver: Bool { cache.withLock { $0.isOver } }
+
+    /// Drops what can go, versions first, until there is room enough.
+    private func evictLeastRecentlyUsed() {
+        defer { cache.withLock { $0.end() } }
+        dropVersions()
         var cursor: Int64 = -1
         var tried: Set<ItemID> = []
-        while residentBytes.load(ordering: .relaxed) > target {
+        while isCacheOver {
             let found = try? catalog.read { database throws(Errno) in
                 try database.all(
                     """
@@ -185,7 +182,7 @@ extension Engine {
                 cursor = used
                 // What a program presents stays: nobody asked for this.
                 if !isPresented(id) { _ = try? evictItem(id) }
-                if residentBytes.load(ordering: .relaxed) <= target { return }
+                if !isCacheOver { return }
             }
         }
     }

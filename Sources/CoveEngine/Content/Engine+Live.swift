@@ -132,7 +132,7 @@ extension Engine {
             if let ranges, try database.item(item.id) != nil { try database.setRanges(ranges, of: item.id) }
             if isContent { try self.enqueueEntries(of: item.id, .content, database) }
             if closing { try self.adoptIdentities(of: item.id, database) }
-            database.whenCommitted { self.residentBytes.add(added, ordering: .relaxed) }
+            database.whenCommitted { self.cache.withLock { $0.change(by: added) } }
         }
         state.row = row
         state.hasUnsavedContent = false
@@ -211,7 +211,7 @@ extension Engine {
         let dropped = try? catalog.write { database throws(Errno) -> Bool in
             guard let row = try database.item(id), row.linkCount <= 0, try !database.isKept(id) else { return false }
             try database.deleteItem(id)
-            database.whenCommitted { self.residentBytes.subtract(row.resident, ordering: .relaxed) }
+            database.whenCommitted { self.cache.withLock { $0.change(by: -row.resident) } }
             return true
         }
         if dropped == true { removeContent(id) }

@@ -33,6 +33,11 @@ final class LiveItem: Sendable {
         var snapshot: SnapshotToken?
         /// Fetches and those who wait for them.
         var fetching = Fetching()
+
+        /// What is known of its bytes; nil before the row is read.
+        var bytes: FetchPlan.Bytes? {
+            row.map { FetchPlan.Bytes(size: $0.size, here: ranges, isWhole: $0.residency == .whole) }
+        }
     }
 
     let id: ItemID

@@ -74,7 +74,7 @@ extension Engine {
             item.state.withLock { state in
                 residency = state.row?.residency ?? residency
                 local = residency == .whole ? attributes.size : state.ranges.count
-                isDownloading = !state.fetching.active.isEmpty
+                isDownloading = !state.fetching.isIdle
             }
         }
         let isLocalOnly = entry?.flags.contains(.localOnly) == true
@@ -172,8 +172,8 @@ extension Engine {
             conflicts: conflicts().count,
             errors: errors.shown + setAside,
             errorCount: errors.count + setAside.count,
-            residentBytes: residentBytes.load(ordering: .relaxed),
-            cacheLimit: cacheLimit,
+            residentBytes: cache.withLock { $0.resident },
+            cacheLimit: cache.withLock { $0.limit },
             weaknesses: weaknesses(),
             standstill: shared.standstill,
             heldUp: heldUp.isEmpty ? nil : heldUp
@@ -229,8 +229,8 @@ extension Engine {
         }
         for item in live.all() where transfers.count < Self.shownTransfers.count {
             let found = item.state.withLock { state -> (Int64, Int64, MonotonicTime, Int64)? in
-                guard let first = state.fetching.active.first, let row = state.row else { return nil }
-                let received = state.fetching.active.reduce(0) { $0 + $1.received.load(ordering: .relaxed) }
+                guard let first = state.fetching.first, let row = state.row else { return nil }
+                let received = state.fetching.fetches.values.reduce(0) { $0 + $1.received.load(ordering: .relaxed) }
                 return (state.ranges.count, row.size, first.started, received)
             }
             guard let (done, total, started, received) = found, let status = try? status(of: item.id),
@@ -320,7 +320,7 @@ extension Engine {
         statistics.readMisses = counters.readMisses.load(ordering: .relaxed)
         statistics.parkedRequests = counters.parkedRequests.load(ordering: .relaxed)
         statistics.announcements = counters.announcements.load(ordering: .relaxed)
-        statistics.residentBytes = residentBytes.load(ordering: .relaxed)
+        statistics.residentBytes = cache.withLock { $0.resident }
         statistics.openHandles = live.handleCount
         statistics.conflicts = conflicts().count
         _ = try? catalog.read { database throws(Errno) in

@@ -126,7 +126,7 @@ extension Engine {
     func drop(_ row: ItemRow, _ database: Database) throws(Errno) -> Bool {
         guard try !database.isKept(row.id), live.beginDrop(row.id) else { return false }
         database.whenRolledBack { [live] in live.endDrop(row.id) }
-        database.whenCommitted { [self] in residentBytes.subtract(row.resident, ordering: .relaxed) }
+        database.whenCommitted { [self] in cache.withLock { $0.change(by: -row.resident) } }
         try database.deleteItem(row.id)
         return true
     }

@@ -153,7 +153,7 @@ extension Engine {
         added.isSynced = false
         let saved = added
         let id = try catalog.write { database throws(Errno) in try database.insert(saved) }
-        residentBytes.add(row.size, ordering: .relaxed)
+        cache.withLock { $0.change(by: row.size) }
         do throws(Errno) {
             try store.name(file, id)
         } catch {
@@ -175,12 +175,12 @@ extension Engine {
         }
     }
 
-    /// Forgets versions until no more than this is here, or none is left.
-    func dropVersions(until target: Int64) {
-        while residentBytes.load(ordering: .relaxed) > target {
+    /// Forgets versions until there is room enough, or none is left.
+    func dropVersions() {
+        while isCacheOver {
             let found = try? catalog.read { database throws(Errno) in try database.expendableVersions(limit: 64) }
             guard let found, !found.isEmpty else { return }
-            for version in found where residentBytes.load(ordering: .relaxed) > target {
+            for version in found where isCacheOver {
                 do throws(Errno) { try drop(version) } catch { return }
             }
         }

@@ -17,7 +17,7 @@ extension Engine {
     func rangeForOpen(_ row: ItemRow, flags: Int32) -> Range<Int64>? {
         if disk.isFull || flags & O_NONBLOCK != 0 { return nil }
         let isAppended = flags & O_APPEND != 0
-        if row.size <= Fetching.firstWindow, flags & O_ACCMODE != O_WRONLY || isAppended { return 0..<row.size }
+        if row.size <= FetchPlan.firstWindow, flags & O_ACCMODE != O_WRONLY || isAppended { return 0..<row.size }
         // The first bytes of a large one tell too whether there is still such a version, and are what is read next mostly.
         if flags & O_ACCMODE == O_RDONLY { return 0..<4096 }
         let page = row.size & ~4095
@@ -104,7 +104,7 @@ extension Engine {
         let isHere = item.state.withLock { state in
             guard let row = state.row, row.residency != .whole, !state.ranges.contains(range) else { return true }
             counters.readMisses.add(1, ordering: .relaxed)
-            state.fetching.waiters.append(waiter)
+            state.fetching.add(waiter)
             request(item, &state, range.clamped(to: 0..<row.size))
             return false
         }

@@ -35,7 +35,7 @@ extension Engine {
                     changed.modificationTime = row.modificationTime
                 }
                 state.ranges = RangeSet()
-                state.fetching.wantsAll = false
+                state.fetching.plan.wantsAll = false
                 answerWaiters(&state)
                 try commitContent(item, &state)
                 return gaps.reduce(0) { $0.saturatingAdd($1.upperBound - $1.lowerBound) }

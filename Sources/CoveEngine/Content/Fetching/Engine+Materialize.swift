@@ -14,7 +14,7 @@ extension Engine {
         let pending = Pending<ReadResult>()
         let descriptor = try descriptor(item.id, &state)
         let count = Int(range.upperBound - range.lowerBound)
-        state.fetching.waiters.append(
+        state.fetching.add(
             Waiter(
                 range: range,
                 thread: thread,
@@ -29,48 +29,32 @@ extension Engine {
         return pending
     }
 
-    /// Starts the fetches that a read of a range calls for: the range itself, and more ahead of a sequential reader.
+    /// Starts the fetches that a read of a range calls for.
     func readAhead(_ item: LiveItem, _ state: inout LiveItem.State, _ range: Range<Int64>) {
-        guard let row = state.row else { return }
-        let slack = Fetching.firstWindow
-        let isSequential =
-            range.lowerBound <= state.fetching.position + slack
-            && range.lowerBound + slack >= state.fetching.position
-        let isMissing = !state.ranges.contains(range)
-        if isMissing {
-            state.fetching.window =
-                isSequential && state.fetching.position > 0
-                ? min(state.fetching.window * 2, Fetching.lastWindow) : Fetching.firstWindow
-        }
-        state.fetching.position = range.upperBound
-        // A sequential reader's next window is asked for before it gets there.
-        let ahead = isSequential && range.lowerBound > 0 ? state.fetching.window : 0
-        guard isMissing || ahead > 0 else {
-            // Its first bytes came with the open.
-            if state.fetching.active.isEmpty { continueFetching(item, &state) }
-            return
-        }
-        let wanted = range.lowerBound..<min(row.size, range.upperBound + ahead)
-        request(item, &state, wanted)
+        guard let bytes = state.bytes else { return }
+        start(item, &state, state.fetching.plan.read(range, of: bytes, isOpen: live.isOpen(item.id)))
     }
 
-    /// Starts fetches for what is missing of a range and not on its way, each at least a window long.
+    /// Starts fetches for what is missing of a range and not on its way.
     func request(_ item: LiveItem, _ state: inout LiveItem.State, _ wanted: Range<Int64>) {
-        guard let row = state.row else { return }
-        var known = state.ranges
-        for range in state.fetching.underway.ranges { known.insert(range) }
-        for gap in known.missing(in: wanted) {
-            let isDemanded = state.fetching.waiters.contains { $0.range.overlaps(gap) }
-            guard isDemanded || state.fetching.active.count < Fetching.parallel else { return }
-            var stop = min(row.size, max(gap.upperBound, gap.lowerBound + state.fetching.window))
-            if let next = known.missing(in: gap.lowerBound..<stop).first { stop = min(stop, next.upperBound) }
-            start(item, &state, gap.lowerBound..<stop, row)
-        }
+        guard let bytes = state.bytes else { return }
+        start(item, &state, state.fetching.plan.request(wanted, of: bytes))
     }
 
-    private func start(_ item: LiveItem, _ state: inout LiveItem.State, _ range: Range<Int64>, _ row: ItemRow) {
-        let fetch = Fetch(range: range, now: System.monotonic())
-        state.fetching.active.append(fetch)
+    /// Starts the next fetches in the background.
+    private func continueFetching(_ item: LiveItem, _ state: inout LiveItem.State) {
+        guard let bytes = state.bytes else { return }
+        start(item, &state, state.fetching.plan.goOn(bytes, isOpen: live.isOpen(item.id)))
+    }
+
+    private func start(_ item: LiveItem, _ state: inout LiveItem.State, _ parts: [FetchPlan.Part]) {
+        for part in parts { start(item, &state, part) }
+    }
+
+    private func start(_ item: LiveItem, _ state: inout LiveItem.State, _ part: FetchPlan.Part) {
+        let range = part.range
+        let fetch = Fetch(part, now: System.monotonic())
+        state.fetching.add(fetch)
         if !state.fetching.isCounted {
             state.fetching.isCounted = true
             counters.downloadsStarted.add(1, ordering: .relaxed)
@@ -113,7 +97,7 @@ extension Engine {
             } catch {
                 let mayBeElsewhere = error == .noSuchItem || error == .versionNoLongerAvailable && attempt < 5
                 guard mayBeElsewhere, !Task.isCancelled else { return .failure(error) }
-                if attempt == 1 { item.state.withLock { $0.fetching.waiters }.forEach { $0.isMissed?() } }
+                if attempt == 1 { item.state.withLock { $0.fetching.waiters.values.map(\.isMissed) }.forEach { $0?() } }
             }
         }
         return .failure(tried == nil ? .versionNoLongerAvailable : .noSuchItem)
@@ -138,17 +122,9 @@ extension Engine {
 
     /// Takes the waiters out whose bytes are here, and those who gave up; bytes beyond the end are not waited for.
     func satisfiedWaiters(_ state: inout LiveItem.State) -> [Waiter] {
-        guard !state.fetching.waiters.isEmpty else { return [] }
-        let isWhole = state.row?.residency == .whole
-        let size = max(0, state.row?.size ?? 0)
-        var finished: [Waiter] = []
-        state.fetching.waiters.removeAll { waiter in
-            if waiter.isAbandoned() { return true }
-            guard isWhole || state.ranges.contains(waiter.range.clamped(to: 0..<size)) else { return false }
-            finished.append(waiter)
-            return true
-        }
-        return finished
+        guard !state.fetching.waiters.isEmpty, let bytes = state.bytes else { return [] }
+        state.fetching.dropAbandoned()
+        return state.fetching.take(state.fetching.plan.answered(by: bytes))
     }
 
     /// After a local change: answers those whose wait it ended, outside the lock.
@@ -162,24 +138,22 @@ extension Engine {
         var failed: [Waiter] = []
         var error = Errno.inputOutput
         item.state.withLock { state in
-            state.fetching.active.removeAll { $0 === fetch }
+            let isCurrent = !fetch.isEnded
+            state.fetching.end(fetch.number)
             var outcome = result
-            if case .success = result, !fetch.isEnded, let row = state.row, row.residency != .whole,
-                !state.ranges.contains(fetch.range.clamped(to: 0..<max(row.size, 0)))
-            {
+            let bytes = state.bytes
+            if case .success = result, isCurrent, let bytes, !bytes.missing(in: fetch.range).isEmpty {
                 outcome = .failure(.failed("the source sent fewer bytes than asked for", .inputOutput))
             }
             if case .failure(let reason) = outcome, reason != .cancelled {
                 // The file is there, only these bytes of it are no more.
                 error = reason == .noSuchItem ? .stale : reason.errno
                 // Whoever else still waits for these bytes would wait for nobody.
-                failed = state.fetching.waiters.filter { waiter in
-                    state.ranges.missing(in: waiter.range).contains { $0.overlaps(fetch.range) }
+                if let bytes {
+                    failed = state.fetching.take(state.fetching.plan.failed([fetch.range], of: bytes))
+                } else {
+                    state.fetching.plan.wantsAll = false
                 }
-                state.fetching.waiters.removeAll { waiter in
-                    state.ranges.missing(in: waiter.range).contains { $0.overlaps(fetch.range) }
-                }
-                state.fetching.wantsAll = false
                 log.info("item \(item.id): fetch of \(fetch.range) failed: \(reason)")
                 noteFetchFailure(item.id, [fetch.range], reason)
             } else {
@@ -188,8 +162,8 @@ extension Engine {
             completeMaterialization(item, &state)
             answerWaiters(&state)
             if case .success = outcome { continueFetching(item, &state) }
-            for waiter in state.fetching.waiters {
-                request(item, &state, waiter.range.clamped(to: 0..<(state.row?.size ?? 0)))
+            if let bytes = state.bytes {
+                start(item, &state, state.fetching.plan.requestWaiting(of: bytes))
             }
         }
         for waiter in failed { waiter.complete(.failure(error)) }
@@ -203,7 +177,7 @@ extension Engine {
         if state.ranges.contains(0..<row.size) {
             row.residency = .whole
             state.ranges = RangeSet()
-            state.fetching.wantsAll = false
+            state.fetching.plan.wantsAll = false
             departing.remove(item.id)
             // Not under the item's lock: where the kernel is far behind, this waits.
             contentQueue.async { [self] in kernel.withLock { $0 }?.invalidateAttributes(of: item.id) }
@@ -212,26 +186,6 @@ extension Engine {
         }
         state.row = row
         state.hasUnsavedRanges = true
-    }
-
-    /// Starts the next background fetch: of what is wanted whole, or the rest of a small file that is open.
-    private func continueFetching(_ item: LiveItem, _ state: inout LiveItem.State) {
-        guard let row = state.row, row.residency != .whole else { return }
-        // An open alone wants no more than it has brought.
-        let isSmall = row.size <= Fetching.wholeLimit && live.isOpen(item.id) && state.fetching.position > 0
-        guard state.fetching.wantsAll || isSmall else { return }
-        state.fetching.window = min(max(state.fetching.window, 8 << 20), Fetching.lastWindow)
-        var known = state.ranges
-        for range in state.fetching.underway.ranges { known.insert(range) }
-        let gaps = known.missing(in: 0..<row.size)
-        guard let gap = gaps.first(where: { $0.upperBound > state.fetching.position }) ?? gaps.first else { return }
-        let slots = state.fetching.wantsAll ? Fetching.parallel : 1
-        var position = max(gap.lowerBound, gap.contains(state.fetching.position) ? state.fetching.position : 0)
-        while state.fetching.active.count < slots, position < gap.upperBound {
-            let stop = min(gap.upperBound, position + state.fetching.window)
-            start(item, &state, position..<stop, row)
-            position = stop
-        }
     }
 
     /// Wants all bytes of an item; the body is called when they are here or can't come.
@@ -247,8 +201,8 @@ extension Engine {
                     return true
                 }
                 if disk.isFull { throw .noSpace }
-                state.fetching.wantsAll = true
-                state.fetching.waiters.append(
+                state.fetching.plan.wantsAll = true
+                state.fetching.add(
                     Waiter(
                         range: 0..<row.size,
                         complete: { [weak self] result in
@@ -258,7 +212,7 @@ extension Engine {
                         isAbandoned: { false }
                     )
                 )
-                if state.fetching.active.isEmpty { continueFetching(item, &state) }
+                if state.fetching.isIdle { continueFetching(item, &state) }
                 return false
             }
         }
@@ -286,28 +240,24 @@ extension Engine {
     func completeBase(_ item: LiveItem, _ state: inout LiveItem.State) {
         completeMaterialization(item, &state)
         guard let row = state.row, row.residency != .whole else { return }
-        state.fetching.wantsAll = true
-        if state.fetching.active.isEmpty { continueFetching(item, &state) }
+        state.fetching.plan.wantsAll = true
+        if state.fetching.isIdle { continueFetching(item, &state) }
     }
 
     /// Ends fetches nobody needs any more after a reader gave up.
     func abandonFetches(of item: LiveItem) {
         item.state.withLock { state in
-            state.fetching.waiters.removeAll { $0.isAbandoned() }
-            guard state.fetching.waiters.isEmpty, !state.fetching.wantsAll else { return }
-            for fetch in state.fetching.active { fetch.end() }
-            state.fetching.active.removeAll()
+            state.fetching.dropAbandoned()
+            if state.fetching.waiters.isEmpty { state.fetching.endUnneeded() }
         }
     }
 
     /// At the engine's end: no byte comes into a content file any more, and whoever waits for some gets `EINTR`.
     func endFetches(of item: LiveItem) {
         let waiters = item.state.withLock { state in
-            for fetch in state.fetching.active { fetch.end() }
             // What came so far counts, and the row must say so.
             if !state.ranges.isEmpty { completeMaterialization(item, &state) }
-            defer { state.fetching = Fetching() }
-            return state.fetching.waiters
+            return state.fetching.reset()
         }
         for waiter in waiters { waiter.complete(.failure(.interrupted)) }
     }
@@ -315,13 +265,9 @@ extension Engine {
     /// After a close: what is fetched only in the background, for nobody, ends.
     func stopBackgroundFetches(of item: LiveItem) {
         item.state.withLock { state in
-            guard !state.fetching.active.isEmpty, !state.fetching.wantsAll, live.handles(item.id) <= 1 else { return }
-            let needed = state.fetching.waiters.filter { !$0.isAbandoned() }.map(\.range)
-            state.fetching.active.removeAll { fetch in
-                if needed.contains(where: { $0.overlaps(fetch.range) }) { return false }
-                fetch.end()
-                return true
-            }
+            guard !state.fetching.isIdle, live.handles(item.id) <= 1 else { return }
+            state.fetching.dropAbandoned()
+            state.fetching.endUnneeded()
         }
     }
 
@@ -329,21 +275,13 @@ extension Engine {
     func expireFetches(of item: LiveItem, now: MonotonicTime) {
         let limit = configuration.stallLimit
         let (expired, lost) = item.state.withLock { state -> ([Waiter], [Range<Int64>]) in
-            let stalled = state.fetching.active.filter {
+            let stalled = state.fetching.fetches.values.filter {
                 now - $0.lastProgress.load(ordering: .relaxed) > limit
             }
-            guard !stalled.isEmpty else { return ([], []) }
-            for fetch in stalled { fetch.end() }
-            state.fetching.active.removeAll { fetch in stalled.contains { $0 === fetch } }
-            state.fetching.wantsAll = false
-            let waiting = state.fetching.waiters
-            let isLost = { (waiter: Waiter) in
-                state.ranges.missing(in: waiter.range).contains { gap in
-                    stalled.contains { $0.range.overlaps(gap) }
-                }
-            }
-            state.fetching.waiters.removeAll(where: isLost)
-            return (waiting.filter(isLost), stalled.map(\.range))
+            guard !stalled.isEmpty, let bytes = state.bytes else { return ([], []) }
+            for fetch in stalled { state.fetching.end(fetch.number) }
+            let ranges = stalled.map(\.range)
+            return (state.fetching.take(state.fetching.plan.failed(ranges, of: bytes)), ranges)
         }
         if !expired.isEmpty { noteFetchFailure(item.id, lost, .timedOut) }
         for waiter in expired { waiter.complete(.failure(.timedOut)) }
@@ -374,7 +312,7 @@ extension Engine {
             try database.saveContent(saved)
             try database.setRanges(ranges, of: item.id)
             try self.enqueueEntries(of: item.id, .content, database)
-            database.whenCommitted { self.residentBytes.add(added, ordering: .relaxed) }
+            database.whenCommitted { self.cache.withLock { $0.change(by: added) } }
         }
         state.row = saved
         state.hasUnsavedRanges = false

@@ -1,40 +1,61 @@
 internal import CoveCore
 internal import Synchronization
 
-/// The fetches of one item and those who wait for them; guarded by the item's lock.
+/// The fetches of one item and those who wait for them, as its plan has them; guarded by the item's lock.
 struct Fetching {
-    /// Fetches going on, at most `Fetching.parallel`.
-    var active: [Fetch] = []
-    /// Requests that wait for bytes.
-    var waiters: [Waiter] = []
-    /// Where a sequential reader is expected next.
-    var position: Int64 = 0
-    /// How much the next fetch asks for; doubles while reading is sequential.
-    var window = Fetching.firstWindow
-    /// True while all bytes are wanted, whether or not anything reads: a download, or the base of a changed file.
-    var wantsAll = false
+    var plan = FetchPlan()
+    /// The plan's fetches, by their numbers.
+    private(set) var fetches: [Int: Fetch] = [:]
+    /// The plan's waiters, by their numbers.
+    private(set) var waiters: [Int: Waiter] = [:]
     /// True once this use of the item was counted as a download.
     var isCounted = false
 
-    /// The first fetch of a reader: a middle read costs no more than this.
-    static let firstWindow: Int64 = 1 << 20
-    /// The largest single fetch.
-    static let lastWindow: Int64 = 32 << 20
-    /// Fetches of one item at a time.
-    static let parallel = 4
-    /// Files up to this size are fetched whole once a program has read a part.
-    static let wholeLimit: Int64 = 64 << 20
+    var isIdle: Bool { fetches.isEmpty }
 
-    /// What fetches going on will bring.
-    var underway: RangeSet {
-        var set = RangeSet()
-        for fetch in active { set.insert(fetch.range) }
-        return set
+    /// The fetch that has gone on for the longest time.
+    var first: Fetch? { plan.underway.first.flatMap { fetches[$0.number] } }
+
+    mutating func add(_ waiter: Waiter) { waiters[plan.wait(for: waiter.range)] = waiter }
+
+    mutating func add(_ fetch: Fetch) { fetches[fetch.number] = fetch }
+
+    /// Takes those out whose wait is over.
+    mutating func take(_ numbers: [Int]) -> [Waiter] { numbers.compactMap { waiters.removeValue(forKey: $0) } }
+
+    /// Forgets those who gave up.
+    mutating func dropAbandoned() {
+        let gone = waiters.filter { $0.value.isAbandoned() }.map(\.key)
+        guard !gone.isEmpty else { return }
+        plan.giveUp(Set(gone))
+        for number in gone { waiters[number] = nil }
+    }
+
+    /// A fetch is over, and no byte of it counts any more.
+    mutating func end(_ number: Int) {
+        plan.end(number)
+        fetches.removeValue(forKey: number)?.end()
+    }
+
+    /// Ends what goes on for nobody.
+    mutating func endUnneeded() {
+        for number in plan.dropUnneeded() { fetches.removeValue(forKey: number)?.end() }
+    }
+
+    /// Ends all; those who waited.
+    mutating func reset() -> [Waiter] {
+        for fetch in fetches.values { fetch.end() }
+        let left = plan.waiting.compactMap { waiters[$0.number] }
+        plan.reset()
+        (fetches, waiters, isCounted) = ([:], [:], false)
+        return left
     }
 }
 
 /// A range on its way.
 final class Fetch: Sendable {
+    /// Its number in the plan.
+    let number: Int
     let range: Range<Int64>
     let started: MonotonicTime
     let lastProgress: Atomic<MonotonicTime>
@@ -42,8 +63,8 @@ final class Fetch: Sendable {
     private let ended = Atomic<Bool>(false)
     private let task = EngineMutex<Task<Void, Never>?>(.fetchTask, nil)
 
-    init(range: Range<Int64>, now: MonotonicTime) {
-        self.range = range
+    init(_ part: FetchPlan.Part, now: MonotonicTime) {
+        (number, range) = (part.number, part.range)
         started = now
         lastProgress = Atomic(now)
     }
