@@ -106,7 +106,7 @@ struct FetchPlan {
         // An open alone wants no more than it has brought.
         let isSmall = bytes.size <= Self.wholeLimit && isOpen && position > 0
         guard wantsAll || isSmall else { return [] }
-        window = max(window, Self.backgroundWindow)
+        window = max(wantsAll ? min(window * 2, Self.lastWindow) : window, Self.backgroundWindow)
         let gaps = known(bytes).missing(in: 0..<max(bytes.size, 0))
         guard let gap = gaps.first(where: { $0.upperBound > position }) ?? gaps.first else { return [] }
         let slots = wantsAll ? Self.parallel : 1
