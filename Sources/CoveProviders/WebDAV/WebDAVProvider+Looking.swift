@@ -150,7 +150,7 @@ extension WebDAVProvider {
     /// The error of a request that was to put something at a path: where its folder is missing, each server says that in its
     /// own way.
     func refusal(_ response: HTTPResponse, making path: RemotePath) async throws(ProviderError) -> ProviderError {
-        if Self.mayTellOfMissing.contains(response.status),
+        if Self.mayTellOfMissing(response.status),
             try await lookIfPresent(path.parent)?.kind != .directory
         {
             return .noSuchItem
@@ -161,12 +161,16 @@ extension WebDAVProvider {
     /// The error of a request that was about an item: where that is gone, with its folder or for one of another kind, each server
     /// says that in its own way.
     func refusal(_ response: HTTPResponse, at path: RemotePath) async throws(ProviderError) -> ProviderError {
-        if Self.mayTellOfMissing.contains(response.status), try await lookIfPresent(path) == nil { return .noSuchItem }
+        if Self.mayTellOfMissing(response.status), try await lookIfPresent(path) == nil { return .noSuchItem }
         return refusal(response, "\(path)")
     }
 
-    /// What servers answer where an item or a folder is missing, or another kind has its name.
-    private static let mayTellOfMissing = [400, 403, 404, 405, 409, 423, 424, 500]
+    /// True for what a server may answer where an item or a folder is missing, or another kind has its name.
+    ///
+    /// Those are many; what is left out says something of the request or of the moment.
+    private static func mayTellOfMissing(_ status: Int) -> Bool {
+        status == 500 || (400..<500).contains(status) && ![401, 407, 408, 412, 413, 425, 429].contains(status)
+    }
 
     /// The error of a status nobody at the call expected; one of 401 says how the server wants to be logged in to.
     func refusal(_ response: HTTPResponse, _ what: String) -> ProviderError {

@@ -44,6 +44,7 @@ public enum CoordinationInterface {
         # Without presenter, to the session itself: ping, which wants a reply within 10 s while others wait for one of its
         # claims, and claimLost, when it got none.
         # path is the item's, or the subitem's; newPath is where it moved to. claim is the one that a reply lets go on.
+        # A didChange or subitemDidChange that waits to be read is not told a second time.
         type Message (
           number: int,
           presenter: ?string,

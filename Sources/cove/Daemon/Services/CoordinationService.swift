@@ -130,16 +130,18 @@ enum CoordinationService {
             of: Interface.Message.self,
             bufferingPolicy: .bufferingOldest(waitingMessages)
         )
+        let unread = UnreadChanges()
         let (session, token, presenters) = try failing { () throws(ClaimFailure) in
             try engine.attend(
                 process: invocation.peer.process,
                 resuming: request.resume,
                 keepsPresenters: request.keepsPresenters == true
             ) { message in
-                switch continuation.yield(message) {
-                case .enqueued: return true
-                case .dropped, .terminated: return false
-                @unknown default: return false
+                guard unread.add(message) else { return true }
+                return switch continuation.yield(message) {
+                case .enqueued: true
+                case .dropped, .terminated: false
+                @unknown default: false
                 }
             }
         }
@@ -148,7 +150,10 @@ enum CoordinationService {
             continuation.finish()
         }
         try await invocation.send(Interface.AttendReply(session: token, presenters: presenters))
-        for await message in messages { try await invocation.send(Interface.AttendReply(message: message)) }
+        for await message in messages {
+            unread.remove(message)
+            try await invocation.send(Interface.AttendReply(message: message))
+        }
         return Interface.AttendReply()
     }
 
