@@ -41,6 +41,26 @@ import Testing
         try account.engine.versions(of: doc)[index].id
     }
 
+    @Test func `a deleted file stays in the trash where a directory of another device has its name`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try account.tree.write("doc", text("the last bytes"))
+            try await account.settle()
+            await account.engine.pause()
+            try account.tree.unlink("doc")
+            try source.remove("doc")
+            try source.makeDirectory("doc")
+            try source.save("doc/below", text("other"))
+            await account.engine.resume()
+            try await account.settle()
+            #expect(try account.tree.list("doc").keys.sorted() == ["below"])
+            #expect(try source.snapshot()["doc/below"] == text("other"))
+            #expect(account.engine.trash().map(\.path) == ["doc"])
+            await account.stop()
+        }
+    }
+
     @Test func `restoring never destroys what it replaces`() async throws {
         try await blocking {
             let account = try await account()

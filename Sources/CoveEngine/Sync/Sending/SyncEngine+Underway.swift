@@ -101,16 +101,13 @@ extension SyncEngine {
     private func takeUpAgain(_ document: DocumentID, after error: ProviderError) {
         engine.log.info("\(document): what became of it can't be told yet: \(error)")
         guard let pause = unansweredLooks.pause(of: document, after: error) else { return }
-        executor.after(pause) { [weak self] in
-            guard let self else { return }
-            shared.withLock { _ = $0.unanswered.insert(document) }
-            Task { await self.lookAgain(at: document) }
-        }
+        executor.after(pause) { [weak self] in Task { await self?.lookAgain(at: document) } }
     }
 
+    /// In one step: a look that came between the two would fail without another one after it.
     private func lookAgain(at document: DocumentID) {
         unansweredLooks.begin(document)
-        wake()
+        takeUpLater(document)
     }
 
     /// Finds out what has arrived in a folder whose deletion is under way; false where somebody is busy with it.
