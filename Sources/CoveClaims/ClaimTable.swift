@@ -27,8 +27,8 @@ package struct ClaimTable: ~Copyable {
     let root = PathNode(name: FileName(unchecked: []), parent: nil, isPackage: false)
     /// What is to be done; whoever called takes it.
     var effects: [Effect] = []
-    package internal(set) var claims: [Int: Claim] = [:]
-    package internal(set) var presenters: [Int: Presenter] = [:]
+    package internal(set) var claims = NumberedTable<Claim>()
+    package internal(set) var presenters = NumberedTable<Presenter>()
     package internal(set) var sessions: [Int: ClaimSession] = [:]
     /// Claims that were not granted at once, and are not yet.
     var pending: Set<Int> = []
@@ -46,7 +46,8 @@ package struct ClaimTable: ~Copyable {
     var hasNewPackages = false
     var wideIntents = 0
     var widePresenters = 0
-    private(set) var lastNumber = 0
+    /// The greatest number of a claim, presenter or session until now.
+    package private(set) var lastNumber = 0
 
     /// The number of the last message: an answer to one of another session, or of an earlier table, is none to another's.
     var lastMessage: Int

@@ -211,9 +211,13 @@ final class ClaimStore {
     private static func bytes(of line: Line) -> [UInt8]? { (try? JSONValue(encoding: line)).map { $0.bytes + [0x0A] } }
 
     private func compact() {
-        var all = kept.values.map { Line(granted: $0) } + waits.values.map { Line(waits: $0) }
-        all += presents.values.map { Line(presents: $0) }
-        let bytes = Array(all.compactMap(Self.bytes).joined())
+        // One line after the other: there may be a hundred thousand.
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(length)
+        func add(_ line: Line) { bytes += Self.bytes(of: line) ?? [] }
+        for granted in kept.values { add(Line(granted: granted)) }
+        for waiting in waits.values { add(Line(waits: waiting)) }
+        for presented in presents.values { add(Line(presents: presented)) }
         longest = 2 * length
         guard let file = try? System.open(path + ".new", O_RDWR | O_CREAT | O_TRUNC, 0o600) else { return }
         do throws(Errno) {

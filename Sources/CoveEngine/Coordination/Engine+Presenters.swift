@@ -126,30 +126,36 @@ extension Engine {
     public func claimStatuses<Failure: Error>(
         _ tell: ([CoordinationInterface.ClaimStatus]) async throws(Failure) -> Void
     ) async throws(Failure) {
-        let numbers = coordination.act { state, _ in Array(state.table.claims.keys) }.sorted()
+        // Those that come meanwhile are left out, or it might never end.
+        let end = coordination.act { state, _ in state.table.lastNumber }
+        var last = 0
         var names = ProgramNames()
-        for start in stride(from: 0, to: numbers.count, by: Engine.told) {
-            let part = numbers[start...].prefix(Engine.told)
-            let (found, open) = coordination.act { state, now in
-                let claims = part.compactMap { state.table.claims[$0] }
-                return (
-                    claims.map { self.status(of: $0, state, now) },
-                    Set(claims.filter(\.hasOpenFiles).map(\.number))
-                )
+        while last < end {
+            let number = last
+            let part = coordination.act { state, now in
+                state.table.claims.part(after: number, count: Engine.told).map { claims, last in
+                    (
+                        statuses: claims.map { self.status(of: $0, state, now) },
+                        open: Set(claims.filter(\.hasOpenFiles).map(\.number)),
+                        last: last
+                    )
+                }
             }
-            var statuses = found
+            guard let part else { return }
+            last = part.last
+            var statuses = part.statuses
             for index in statuses.indices {
                 statuses[index].program = names[statuses[index].process]
                 guard let claim = Token.number(statuses[index].claim, "c") else { continue }
                 let files: [CoordinationInterface.OpenFile] =
                     switch statuses[index].state {
                     case "contents": await openFiles(of: claim)
-                    case "granted" where open.contains(claim): await othersOpenFiles(of: claim)
+                    case "granted" where part.open.contains(claim): await othersOpenFiles(of: claim)
                     default: []
                     }
                 statuses[index].openFiles = files.isEmpty ? nil : files
             }
-            try await tell(statuses)
+            if !statuses.isEmpty { try await tell(statuses) }
         }
     }
 
@@ -184,24 +190,28 @@ extension Engine {
     public func presenterStatuses<Failure: Error>(
         _ tell: ([CoordinationInterface.PresenterStatus]) async throws(Failure) -> Void
     ) async throws(Failure) {
-        let numbers = coordination.act { state, _ in Array(state.table.presenters.keys) }.sorted()
+        let end = coordination.act { state, _ in state.table.lastNumber }
+        var last = 0
         var names = ProgramNames()
-        for start in stride(from: 0, to: numbers.count, by: Engine.told) {
-            let part = numbers[start...].prefix(Engine.told)
-            let presenters = coordination.act { state, _ in
-                part.compactMap { number in
-                    state.table.presenters[number].map { presenter in
+        while last < end {
+            let number = last
+            let part = coordination.act { state, _ in
+                state.table.presenters.part(after: number, count: Engine.told).map { presenters, last in
+                    let found = presenters.map { presenter in
                         (
-                            number: number,
+                            number: presenter.number,
                             process: state.holders[presenter.session]?.process ?? 0,
                             path: presenter.node?.path,
                             kinds: presenter.implements,
                             unanswered: presenter.questions.count
                         )
                     }
+                    return (presenters: found, last: last)
                 }
             }
-            let statuses = presenters.map { presenter in
+            guard let part else { return }
+            last = part.last
+            let statuses = part.presenters.map { presenter in
                 CoordinationInterface.PresenterStatus(
                     presenter: Token.presenter(presenter.number),
                     process: presenter.process,
@@ -211,7 +221,7 @@ extension Engine {
                     unanswered: presenter.unanswered
                 )
             }
-            try await tell(statuses)
+            if !statuses.isEmpty { try await tell(statuses) }
         }
     }
 }

@@ -143,7 +143,7 @@ extension Mounted {
                 #expect(times[1] < 5000)
                 // A presenter takes less than 2 KiB; the rest is what connections and calls in flight take.
                 #expect(after - before < 100_000 * 2048 + 64 << 20)
-                #expect(flooded - after < 256 << 20)
+                #expect(flooded - after < 128 << 20)
                 try waitUntil("all have gone") { try account.cove("claims --state $STATE") == "" }
             }
         }

@@ -119,8 +119,7 @@ final class VarlinkConnection: Sendable {
             while true {
                 let (messages, isFinished) = outbox.take()
                 if !messages.isEmpty {
-                    let bytes = messages.count == 1 ? messages[0] : Array(messages.joined())
-                    try UnixSocket.send(socket, bytes, stall: limits.sendStall)
+                    try UnixSocket.send(socket, messages.reduce(into: [], +=), stall: limits.sendStall)
                 }
                 if isFinished { return true }
                 if !messages.isEmpty { continue }
