@@ -124,6 +124,15 @@ static inline int cove_openat2_beneath(int dir, const char *path, uint64_t flags
 // fcntl(2) F_SETSIG (10): the signal a broken lease sends instead of SIGIO, which would end the process.
 static inline int cove_set_lease_signal(int fd, int signal) { return fcntl(fd, 10, signal); }
 
+// Has a child begin without any descriptor from `first` on; glibc wants a feature macro for it.
+extern int posix_spawn_file_actions_addclosefrom_np(void *actions, int first);
+static inline int cove_spawn_closes_from(void *actions, int first) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
+
+// pipe2(2) with O_CLOEXEC, for which glibc wants a feature macro.
+static inline int cove_pipe(void *ends) { return (int)syscall(__NR_pipe2, ends, 02000000); }
+
 // eventfd2(2), close-on-exec and non-blocking; <sys/eventfd.h> is not part of Swift's Glibc module.
 static inline int cove_eventfd(void) { return (int)syscall(__NR_eventfd2, 0u, 02000000 | 04000); }
 

@@ -41,8 +41,6 @@ public final class Engine: Sendable {
     let touched: TouchedDirectories
     let usedDirectories = UsedDirectories()
     let siblings = SiblingFetch()
-    /// The provider tells of no changes by itself.
-    let mustPoll: Bool
     /// What needs the provider waits here for the first attempt to connect.
     let connected = Gate()
     /// Counts what the provider told: a listing that it overlapped may lack some of it.
@@ -87,7 +85,6 @@ public final class Engine: Sendable {
         work: WorkLedger? = nil
     ) throws(EngineError) {
         self.configuration = configuration
-        mustPoll = provider.changeSignal == nil
         coordination = Coordination(presenterTimeout: configuration.answerTimeout, log: log)
         self.log = log
         do throws(Errno) {
@@ -206,6 +203,9 @@ public final class Engine: Sendable {
         coordination.handOver()
         for item in live.all() { try? save(item, closing: false) }
     }
+
+    /// The provider tells of no changes by itself.
+    var mustPoll: Bool { provider.mustBePolled }
 
     /// The sync engine, once started.
     var sync: SyncEngine? { syncSlot.withLock { $0 } }

@@ -43,7 +43,7 @@ public enum SourceError: Error, Sendable, Equatable, CustomStringConvertible {
 /// Makes providers from what a person types.
 public enum ProviderFactory {
     /// The kinds of sources there are, as they begin.
-    public static let schemes = ["dir://"] + networkSchemes.map { $0 + "://" }
+    public static let schemes = ["dir://"] + networkSchemes.map { $0 + "://" } + ["exec:"]
 
     static let networkSchemes = ["webdav", "webdavs", "s3"]
 
@@ -86,6 +86,9 @@ public enum ProviderFactory {
     ) throws(SourceError) -> any Provider {
         if let tree = try GeneratedTree.make(source: source) { return tree }
         if let server = try server(source, access, log) { return server }
+        if let program = try ProviderProgram(source: source) {
+            return ExternalProvider(program, state: access.state, log: log)
+        }
         let path = try directory(source)
         let rescan = try value("rescan", options, "a time such as 300s", SimulatedLink.duration)
         let folder = FolderProvider(root: path, rescanInterval: rescan ?? .seconds(300), log: log)
@@ -153,7 +156,7 @@ public enum ProviderFactory {
         return rest.hasPrefix("://") ? name + "://" : name + ":"
     }
 
-    private static func currentDirectory() -> String {
+    static func currentDirectory() -> String {
         guard let path = getcwd(nil, 0) else { return "" }
         defer { free(path) }
         return String(cString: path)

@@ -34,6 +34,7 @@ import Testing
             files: [
                 "CoveCore/System/Syscalls.swift", "CoveEngine/Catalog/Database.swift",
                 "CoveEngine/Sync/Sending/SyncEngine+Trash.swift", "CoveProviders/HTTP/HTTPOptions.swift",
+                "CoveProviders/External/Protocol/WireCalls.swift", "CoveProviders/External/Protocol/WireValues.swift",
                 "CoveProviders/S3/Requests/S3Object.swift", "cove/Announcer/AnnouncerProcess.swift",
                 "cove/Commands/CoordinationCommands.swift",
             ],

@@ -21,6 +21,9 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
             folder("folder behind a line") { root in
                 SimulatedLink(base: FolderProvider(root: root), latency: .milliseconds(1), bandwidth: 200 << 20)
             },
+            folder("folder through the protocol") { root in
+                try ServedSource.provider("dir://\(root)", beside: root)
+            },
             server("Apache", Result { try TestServer.apache() }),
             server("nginx", Result { try TestServer.nginx() }),
             server("rclone's WebDAV", Result { try TestServer.rcloneWebDAV() }),
@@ -41,10 +44,13 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
         ["Apache", "nginx", "rclone's WebDAV", "a scripted cloud"].contains($0.testDescription)
     }
 
-    private static func folder(_ name: String, _ make: @escaping @Sendable (String) -> any Provider) -> SourceKind {
+    private static func folder(
+        _ name: String,
+        _ make: @escaping @Sendable (String) throws -> any Provider
+    ) -> SourceKind {
         SourceKind(testDescription: name) {
             let folder = try TemporaryDirectory()
-            return TestSource(folder) { make(folder.path) }
+            return TestSource(folder) { try make(folder.path) }
         }
     }
 

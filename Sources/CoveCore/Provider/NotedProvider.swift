@@ -42,6 +42,9 @@ public final class NotedProvider: Provider {
     /// Fires when the provider's does.
     public var changeSignal: AsyncStream<Void>? { base.changeSignal }
 
+    /// True when the provider must be.
+    public var mustBePolled: Bool { base.mustBePolled }
+
     /// Lists a directory.
     public func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {
         try await noting([directory.path]) { () throws(ProviderError) in try await base.list(directory, page: page) }

@@ -29,6 +29,9 @@ public protocol Provider: Sendable {
     /// Fires when `changes(since:)` has something new; nil where the provider must be polled.
     var changeSignal: AsyncStream<Void>? { get }
 
+    /// True while nothing tells of changes by itself, and listed directories must be listed again and again.
+    var mustBePolled: Bool { get }
+
     /// Fetches bytes of one version into a sink, in any order inside the range, each byte once.
     ///
     /// Throws `versionNoLongerAvailable` rather than give bytes of another version.
@@ -110,6 +113,9 @@ public protocol Provider: Sendable {
 }
 
 extension Provider {
+    /// True where there is no signal.
+    public var mustBePolled: Bool { changeSignal == nil }
+
     /// There are no connections.
     public func networkChanged() {}
 

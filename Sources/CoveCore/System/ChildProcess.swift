@@ -21,6 +21,30 @@ public enum ChildProcess {
         return try spawn(program, [name] + arguments, descriptors, standardError, group)
     }
 
+    /// Starts another program in a group of its own, with the descriptors as its standard input, output and error.
+    public static func start(
+        _ program: String,
+        _ arguments: [String],
+        input: Int32,
+        output: Int32,
+        errors: Int32
+    ) throws(Errno) -> pid_t {
+        try spawn(program, [program] + arguments, [], .null, .own, input: input, output: output, errors: errors)
+    }
+
+    /// How a child has ended, in a few words; nil when it has not within the limit.
+    ///
+    /// Blocks.
+    public static func status(of child: pid_t, within limit: TimeSpan) -> String? {
+        guard let handle = try? System.retry({ cove_pidfd_open(child) }) else { return "it is gone" }
+        defer { System.close(handle) }
+        var entry = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
+        _ = try? System.retry { poll(&entry, 1, limit.pollMilliseconds) }
+        var status: Int32 = 0
+        guard waitpid(child, &status, WNOHANG) == child else { return nil }
+        return status & 0x7F == 0 ? "exit status \((status >> 8) & 0xFF)" : "signal \(status & 0x7F)"
+    }
+
     /// Runs a system program to its end, with an environment of its own where one is given; its exit status, or nil when it
     /// had to be ended at the time limit.
     public static func run(
@@ -75,7 +99,8 @@ public enum ChildProcess {
         _ group: Group,
         environment: [String]? = nil,
         input: Int32? = nil,
-        output: Int32? = nil
+        output: Int32? = nil,
+        errors: Int32? = nil
     ) throws(Errno) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -85,6 +110,7 @@ public enum ChildProcess {
         }
         if let input { posix_spawn_file_actions_adddup2(&actions, input, 0) }
         if let output { posix_spawn_file_actions_adddup2(&actions, output, 1) }
+        if let errors { posix_spawn_file_actions_adddup2(&actions, errors, 2) }
         // Through numbers that are free, for one may be another's target.
         let first = Int32(3)
         let spare = Int32(100)
@@ -93,8 +119,9 @@ public enum ChildProcess {
         }
         for index in descriptors.indices {
             posix_spawn_file_actions_adddup2(&actions, spare + Int32(index), first + Int32(index))
-            posix_spawn_file_actions_addclose(&actions, spare + Int32(index))
         }
+        // This process has some from its own parent that are not closed at an exec.
+        _ = cove_spawn_closes_from(&actions, first + Int32(descriptors.count))
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

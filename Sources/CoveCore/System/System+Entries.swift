@@ -190,6 +190,13 @@ extension System {
     /// The magic number of a file's file system, as in fstatfs(2); -1 when it can't be told.
     public static func fileSystemType(_ descriptor: Int32) -> Int64 { cove_filesystem_type(descriptor) }
 
+    /// pipe2(2) with O_CLOEXEC: the end that is read, and the one that is written.
+    public static func pipe() throws(Errno) -> (read: Int32, write: Int32) {
+        var ends: (Int32, Int32) = (-1, -1)
+        try retry { withUnsafeMutableBytes(of: &ends) { cove_pipe($0.baseAddress) } }
+        return (ends.0, ends.1)
+    }
+
     /// eventfd(2), non-blocking, for waking a poll(2).
     public static func eventDescriptor() throws(Errno) -> Int32 { try retry { cove_eventfd() } }
 }

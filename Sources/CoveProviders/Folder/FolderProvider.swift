@@ -83,6 +83,9 @@ public final class FolderProvider: Provider {
     /// Fires when `changes(since:)` has something new, and when a lost source is back.
     public var changeSignal: AsyncStream<Void>? { signal.stream() }
 
+    /// It watches.
+    public var mustBePolled: Bool { false }
+
     /// The file system's room; what root keeps for itself does not count as available.
     public func quota() async throws(ProviderError) -> ProviderQuota? {
         try await calls.run { _ throws(ProviderError) in

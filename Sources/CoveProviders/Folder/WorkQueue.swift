@@ -55,7 +55,8 @@ final class WorkQueue: Sendable {
         return try outcome.get()
     }
 
-    private func submit(_ job: @escaping Job) {
+    /// Runs a job on a lane; nobody waits for it.
+    func submit(_ job: @escaping @Sendable () -> Void) {
         let lane = state.withLock { state in
             guard let lane = state.idle.popLast() else {
                 state.waiting.append(job)

@@ -57,6 +57,9 @@ public final class GeneratedTree: Provider {
         Changes(events: [], anchor: Anchor([0]), moreComing: false)
     }
 
+    /// Nothing changes.
+    public var mustBePolled: Bool { false }
+
     /// Never fires.
     public var changeSignal: AsyncStream<Void>? { silence.stream() }
 

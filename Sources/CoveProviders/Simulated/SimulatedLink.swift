@@ -45,6 +45,9 @@ public final class SimulatedLink: Provider {
     /// Stops the provider behind the line.
     public func stop() async { await base.stop() }
 
+    /// True where the base must be.
+    public var mustBePolled: Bool { base.mustBePolled }
+
     /// Fires when the provider behind the line does, and when the line is mended.
     public var changeSignal: AsyncStream<Void>? {
         guard let inner = base.changeSignal else { return nil }

@@ -167,6 +167,13 @@ struct MountPlan: Sendable {
             }
             return "dir://" + StatePaths.absolute(path)
         }
+        // A program is named by its path, or looked for in PATH.
+        if text.hasPrefix("exec:") {
+            let rest = text.dropFirst("exec:".count)
+            let program = rest.prefix { $0 != "?" }
+            guard program.contains("/"), !program.hasPrefix("/") else { return text }
+            return "exec:" + StatePaths.absolute(String(program)) + rest.dropFirst(program.count)
+        }
         // As for rsync and scp: a colon before the first slash belongs to a remote source.
         guard text.prefix(while: { $0 != "/" }).contains(":") else { return "dir://" + StatePaths.absolute(text) }
         return text

@@ -19,6 +19,23 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
         return (folder, "dir://\(files)", files)
     }
 
+    /// A folder that a program of its own serves, by the provider protocol.
+    static let program = SharedSource(testDescription: "a program") {
+        guard let cove = ProcessInfo.processInfo.environment["COVE_BINARY"] else {
+            throw CommandFailure("COVE_BINARY is not set; run mount-scripts/test")
+        }
+        let folder = try TemporaryDirectory("shared")
+        let (files, script) = (folder.appending("files"), folder.appending("serve"))
+        try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
+        try "#!/bin/sh\nexec '\(cove)' provider serve 'dir://\(files)'\n".write(
+            toFile: script,
+            atomically: false,
+            encoding: .utf8
+        )
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: script)
+        return (folder, "exec:\(script)", files)
+    }
+
     static let apache = webDAV(.apache) { try SharedServers.apache.get() }
 
     static let all = [

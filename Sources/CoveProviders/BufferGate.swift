@@ -1,7 +1,7 @@
 internal import CoveCore
 internal import Synchronization
 
-/// Keeps the bytes of all uploads that are in memory below a limit: who comes when it is reached waits in line.
+/// Keeps what is in use at one time, bytes in memory or calls, below a limit: who comes when it is reached waits in line.
 final class BufferGate: Sendable {
     private struct State {
         var free: Int

@@ -1,0 +1,219 @@
+public import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// A cloud that a program of its own serves, in any language, over its standard input and output.
+///
+/// The process is started when something is asked of it, and again after it has ended, later and later each time. What it
+/// says is trusted in nothing: a message that breaks the protocol ends it, and what waited for it fails.
+public final class ExternalProvider: Provider {
+    private struct State {
+        var session: ProviderSession?
+        var hello: HelloResult?
+        var capabilities = ProviderCapabilities()
+        var identity: [UInt8]?
+        /// How often it ended soon after its start, one after the other.
+        var failures = 0
+        var notBefore = MonotonicTime.distantPast
+        var startedAt = MonotonicTime.distantPast
+        var isStopped = false
+        /// How many calls go on at a time.
+        var gate = BufferGate(limit: 8)
+    }
+
+    private let program: ProviderProgram
+    private let stateDirectory: String?
+    private let limits: ProviderSession.Limits
+    private let log: @Sendable (String) -> Void
+    private let words: ProviderWords
+    private let signal = ChangeSignal()
+    private let uploads = WorkQueue(label: "cove.provider.uploads", width: 8)
+    private let starting = WorkQueue(label: "cove.provider.start", width: 1)
+    private let state = Mutex(State())
+
+    /// Takes what is to be run; nothing is started before it is asked for something.
+    init(
+        _ program: ProviderProgram,
+        state: String?,
+        limits: ProviderSession.Limits = ProviderSession.Limits(),
+        log: @escaping @Sendable (String) -> Void
+    ) {
+        self.program = program
+        stateDirectory = state
+        self.limits = limits
+        self.log = log
+        words = ProviderWords(file: state.map { "\($0)/provider.log" })
+    }
+
+    deinit { state.withLock { $0.session }?.end("it is not needed any more") }
+
+    /// What it said that the source can do.
+    public var capabilities: ProviderCapabilities { state.withLock { $0.capabilities } }
+
+    /// Starts the process, or makes sure that it runs.
+    public func start() async throws(ProviderError) {
+        state.withLock { $0.isStopped = false }
+        _ = try await running()
+    }
+
+    /// What it said that the source is.
+    public func sourceIdentity() async -> [UInt8]? { state.withLock { $0.identity } }
+
+    /// Asks the process to end, and ends it when it does not.
+    public func stop() async {
+        let session = state.withLock { state in
+            state.isStopped = true
+            return state.session.take()
+        }
+        guard let session else { return }
+        session.tell(.stop)
+        await OffPool.run { ChildProcess.await(session.process, limit: .seconds(2)) }
+        session.end("it was asked to end")
+    }
+
+    /// Fires when the process says so.
+    public var changeSignal: AsyncStream<Void>? { signal.stream() }
+
+    /// True unless the process said that it tells of changes by itself.
+    public var mustBePolled: Bool { state.withLock { $0.hello?.signals != true } }
+
+    /// Tells the process.
+    public func networkChanged() { state.withLock { $0.session }?.tell(.networkChanged) }
+
+    /// Makes a call once there is a process, and room for one more.
+    func call(
+        _ name: WireCall,
+        _ parameters: CallParameters = CallParameters(),
+        content: (any ContentSource)? = nil
+    ) async throws(ProviderError) -> CallResult {
+        let (session, gate) = try await running()
+        return try await gate.holding(1) { () throws(ProviderError) in
+            try await session.call(name, parameters, content: content)
+        }
+    }
+
+    /// Makes a call that gives bytes.
+    func fetch(
+        _ name: WireCall,
+        _ parameters: CallParameters,
+        _ range: Range<Int64>,
+        _ sink: any ContentSink
+    ) async throws(ProviderError) {
+        let (session, gate) = try await running()
+        try await gate.holding(1) { () throws(ProviderError) in
+            try await session.fetch(name, parameters, range: range, into: sink)
+        }
+    }
+
+    /// Makes something of what the process told.
+    func understand<Value>(_ body: () throws(JSONError) -> Value) throws(ProviderError) -> Value {
+        do throws(JSONError) { return try body() } catch {
+            throw .failed("\(program.name): it told what can't be: \(error)", .inputOutput)
+        }
+    }
+
+    // MARK: The process
+
+    /// The process that runs, or a new one.
+    private func running() async throws(ProviderError) -> (ProviderSession, BufferGate) {
+        let (session, gate) = state.withLock { ($0.session, $0.gate) }
+        if let session, session.reason == nil { return (session, gate) }
+        // One starts it, and all others wait for that.
+        return try await starting.run { _ throws(ProviderError) in
+            let session = try self.startProcess()
+            return (session, self.state.withLock { $0.gate })
+        }
+    }
+
+    /// Starts the process and greets it; blocks until it has answered.
+    private func startProcess() throws(ProviderError) -> ProviderSession {
+        let (running, notBefore, isStopped) = state.withLock { ($0.session, $0.notBefore, $0.isStopped) }
+        if let running, running.reason == nil { return running }
+        if isStopped { throw .serverUnreachable("\(program.name): it was asked to end") }
+        let now = System.monotonic()
+        if now < notBefore {
+            let why = running?.reason ?? "it could not be started"
+            throw .serverUnreachable("\(program.name): \(why); it is started again in \(notBefore - now)")
+        }
+        let session: ProviderSession
+        do throws(Errno) { session = try launch() } catch {
+            noteFailure(now)
+            throw .serverUnreachable("\(program.path): it can't be started: \(error)")
+        }
+        let hello: Result<HelloResult, ProviderError> = BlockingThread.wait { [program, stateDirectory] in
+            await session.greet(
+                HelloParameters(versions: [WireCall.version], options: program.options, state: stateDirectory)
+            )
+        }
+        do throws(ProviderError) {
+            let hello = try hello.get()
+            guard hello.version == WireCall.version else {
+                throw .unsupported(
+                    "\(program.name): it speaks version \(hello.version) of the protocol, Cove \(WireCall.version)"
+                )
+            }
+            let known = state.withLock { $0.identity }
+            let identity = hello.identity?.bytes
+            if let known, identity != known {
+                throw .serverUnreachable("\(program.name): it serves another source than before")
+            }
+            state.withLock { state in
+                state.session = session
+                state.hello = hello
+                state.identity = identity
+                state.capabilities = hello.capabilities?.capabilities ?? WireCapabilities().capabilities
+                state.startedAt = now
+                state.gate = BufferGate(limit: min(max(hello.parallelCalls ?? 8, 1), 256))
+            }
+            // What changed while it did not run was told to nobody.
+            signal.fire()
+            return session
+        } catch {
+            session.end("\(error)")
+            noteFailure(now)
+            throw error
+        }
+    }
+
+    private func launch() throws(Errno) -> ProviderSession {
+        let process = try ProviderProcess.start(program)
+        let session = ProviderSession(
+            name: program.name,
+            process: process.number,
+            channel: process.channel,
+            uploads: uploads,
+            limits: limits,
+            onSignal: { [signal] in signal.fire() }
+        )
+        let name = program.name
+        try session.begin(
+            onWords: { [words] bytes in words.add(bytes) },
+            onEnd: { [weak self, words, log] reason in
+                let how = ProviderProcess.end(process.number)
+                words.add("cove: \(reason)\(how.map { ", \($0)" } ?? "")\n")
+                log("\(name): \(reason)\(how.map { ", \($0)" } ?? ""); `cove provider log` shows what it said")
+                self?.noteEnd(of: session)
+            }
+        )
+        return session
+    }
+
+    private func noteEnd(of session: ProviderSession) {
+        let now = System.monotonic()
+        let isOwn = state.withLock { state in
+            guard state.session === session else { return false }
+            if now - state.startedAt > .seconds(60) { state.failures = 0 }
+            return true
+        }
+        if isOwn { noteFailure(now) }
+    }
+
+    /// The first time it is started again at once, then later and later.
+    private func noteFailure(_ now: MonotonicTime) {
+        state.withLock { state in
+            let wait = state.failures == 0 ? TimeSpan.zero : .milliseconds(250).doubled(min(state.failures, 8))
+            state.notBefore = now + min(wait, .seconds(60))
+            state.failures += 1
+        }
+    }
+}

@@ -1,0 +1,204 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Frames to and from another process, over two descriptors with a thread each.
+final class FrameChannel: Sendable {
+    private struct State {
+        var waiting: [[UInt8]] = []
+        var reason: String?
+        /// How many of the two threads are at work.
+        var threads = 0
+        var hasClosed = false
+    }
+
+    private let input: Int32
+    private let output: Int32
+    /// What the process says beside: its standard error; -1 where nobody reads it.
+    private let words: Int32
+    /// Readable while something waits to be sent.
+    private let hasWork: Int32
+    /// Readable once the channel has ended.
+    private let hasEnded: Int32
+    private let state = Mutex(State())
+
+    /// Takes the descriptors, which it closes at its end.
+    init(input: Int32, output: Int32, words: Int32 = -1) throws(Errno) {
+        self.input = input
+        self.output = output
+        self.words = words
+        hasWork = try System.eventDescriptor()
+        do throws(Errno) { hasEnded = try System.eventDescriptor() } catch {
+            System.close(hasWork)
+            throw error
+        }
+        for descriptor in [input, output] { _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) }
+    }
+
+    deinit { close() }
+
+    /// Begins to read and to write.
+    ///
+    /// `onFrame` gets each frame on the reading thread, and ends the channel by a throw; `onWords` what came over the third
+    /// descriptor; `onEnd` is called once, with why.
+    func start(
+        onFrame: @escaping @Sendable (ProviderFrame) throws(FrameError) -> Void,
+        onWords: @escaping @Sendable (UnsafeRawBufferPointer) -> Void = { _ in },
+        onEnd: @escaping @Sendable (String) -> Void
+    ) throws(Errno) {
+        state.withLock { $0.threads = 2 }
+        do throws(Errno) {
+            try BlockingThread.start {
+                self.read(onFrame, onWords)
+                self.leave(onEnd)
+            }
+        } catch {
+            state.withLock { $0.threads = 0 }
+            throw error
+        }
+        do throws(Errno) {
+            try BlockingThread.start {
+                self.write()
+                self.leave(onEnd)
+            }
+        } catch {
+            end("no thread can be had: \(error)")
+            leave(onEnd)
+        }
+    }
+
+    /// Has a frame sent after those before; nothing once the channel has ended.
+    func send(_ frame: ProviderFrame) {
+        let bytes = frame.bytes
+        state.withLock { state in
+            guard state.reason == nil, !state.hasClosed else { return }
+            state.waiting.append(bytes)
+            Self.raise(hasWork)
+        }
+    }
+
+    /// Ends the channel; the first reason counts.
+    func end(_ reason: String) {
+        state.withLock { state in
+            guard state.reason == nil, !state.hasClosed else { return }
+            state.reason = reason
+            Self.raise(hasEnded)
+        }
+    }
+
+    private static func raise(_ event: Int32) {
+        var one: UInt64 = 1
+        _ = Glibc.write(event, &one, 8)
+    }
+
+    /// The last of the two threads tells of the end.
+    private func leave(_ onEnd: (String) -> Void) {
+        let reason: String? = state.withLock { state in
+            state.threads -= 1
+            return state.threads == 0 ? state.reason ?? "it has ended" : nil
+        }
+        guard let reason else { return }
+        close()
+        onEnd(reason)
+    }
+
+    private func close() {
+        let mustClose = state.withLock { state in
+            defer { state.hasClosed = true }
+            return !state.hasClosed
+        }
+        guard mustClose else { return }
+        for descriptor in Set([input, output, words, hasWork, hasEnded]) where descriptor >= 0 {
+            System.close(descriptor)
+        }
+    }
+
+    private func read(
+        _ onFrame: (ProviderFrame) throws(FrameError) -> Void,
+        _ onWords: (UnsafeRawBufferPointer) -> Void
+    ) {
+        var decoder = FrameDecoder()
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+        defer { buffer.deallocate() }
+        var hasWords = words >= 0
+        do {
+            while true {
+                var entries = [
+                    pollfd(fd: hasEnded, events: Int16(POLLIN), revents: 0),
+                    pollfd(fd: input, events: Int16(POLLIN), revents: 0),
+                    pollfd(fd: hasWords ? words : -1, events: Int16(POLLIN), revents: 0),
+                ]
+                try System.retry { poll(&entries, 3, -1) }
+                if entries[0].revents != 0 { return }
+                if entries[2].revents != 0 {
+                    let count = try System.retry { Glibc.read(words, buffer.baseAddress, buffer.count) }
+                    hasWords = count > 0
+                    onWords(UnsafeRawBufferPointer(rebasing: buffer[..<max(0, count)]))
+                }
+                if entries[1].revents == 0 { continue }
+                guard let count = try Self.attempt({ Glibc.read(input, buffer.baseAddress, buffer.count) }) else {
+                    continue
+                }
+                if count == 0 { return end(decoder.isInsideFrame ? "it has ended within a frame" : "it has ended") }
+                decoder.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                while let frame = try decoder.next() { try onFrame(frame) }
+            }
+        } catch {
+            end("\(error)")
+        }
+    }
+
+    private func write() {
+        do {
+            while true {
+                let waiting = state.withLock { state in
+                    defer { state.waiting = [] }
+                    return state.waiting
+                }
+                if waiting.isEmpty {
+                    if try isOver(waitingFor: hasWork, Int16(POLLIN)) { return }
+                    var count: UInt64 = 0
+                    _ = Glibc.read(hasWork, &count, 8)
+                    continue
+                }
+                for bytes in waiting {
+                    guard try send(bytes) else { return }
+                }
+            }
+        } catch {
+            // Who has ended says why on the other descriptor.
+            end("it takes nothing any more: \(error)")
+        }
+    }
+
+    /// Writes all bytes; false when the channel has ended meanwhile.
+    private func send(_ bytes: [UInt8]) throws(Errno) -> Bool {
+        var sent = 0
+        while sent < bytes.count {
+            let start = sent
+            let count = try Self.attempt {
+                bytes.withUnsafeBytes { Glibc.write(output, $0.baseAddress?.advanced(by: start), $0.count - start) }
+            }
+            if let count { sent += count } else if try isOver(waitingFor: output, Int16(POLLOUT)) { return false }
+        }
+        return true
+    }
+
+    /// A system call on a descriptor that does not block; nil when it would.
+    private static func attempt(_ body: () -> Int) throws(Errno) -> Int? {
+        do throws(Errno) { return try System.retry(body) } catch {
+            if error == .wouldBlock { return nil }
+            throw error
+        }
+    }
+
+    /// Waits until a descriptor is ready; true when the channel has ended.
+    private func isOver(waitingFor descriptor: Int32, _ events: Int16) throws(Errno) -> Bool {
+        var entries = [
+            pollfd(fd: hasEnded, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: descriptor, events: events, revents: 0),
+        ]
+        try System.retry { poll(&entries, 2, -1) }
+        return entries[0].revents != 0
+    }
+}

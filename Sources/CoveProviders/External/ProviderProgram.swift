@@ -1,0 +1,96 @@
+internal import CoveCore
+internal import Glibc
+
+/// What is run as a provider: a program, and what a person typed behind its name.
+struct ProviderProgram: Sendable, Equatable {
+    /// What messages call it.
+    var name: String
+    /// The executable's absolute path.
+    var path: String
+    var arguments: [String] = []
+    /// `KEY=VALUE` of the source, for the program to make sense of.
+    var options: [String: String] = [:]
+
+    /// Reads `exec:PROGRAM`, and `exec:PROGRAM?KEY=VALUE&…` with percent-encoded values; nil for what is no such source.
+    ///
+    /// A program without a slash is looked for in `PATH`.
+    init?(source: String) throws(SourceError) {
+        guard source.hasPrefix("exec:") else { return nil }
+        let rest = source.dropFirst("exec:".count)
+        let mark = rest.firstIndex(of: "?")
+        let program = String(rest[..<(mark ?? rest.endIndex)])
+        guard !program.isEmpty else { throw .badAddress(source) }
+        for pair in mark.map({ rest[rest.index(after: $0)...] })?.split(separator: "&") ?? [] {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, let key = PercentEncoding.decode(parts[0].utf8), !key.isEmpty,
+                let value = PercentEncoding.decode(parts[1].utf8)
+            else { throw .badAddress(source) }
+            options[String(decoding: key, as: UTF8.self)] = String(decoding: value, as: UTF8.self)
+        }
+        name = program.split(separator: "/").last.map(String.init) ?? program
+        if program.contains("/") {
+            path = program.hasPrefix("/") ? program : ProviderFactory.currentDirectory() + "/" + program
+        } else {
+            let places = (ProcessEnvironment.value("PATH") ?? "/usr/bin:/bin").split(separator: ":")
+            guard let found = places.map({ "\($0)/\(program)" }).first(where: { access($0 as String, X_OK) == 0 })
+            else {
+                throw .failed("\(program): there is no such program; write exec:/PATH/TO/PROGRAM")
+            }
+            path = found
+        }
+        guard access(path, X_OK) == 0 else {
+            let why = Errno.current
+            let remedy = why == .accessDenied ? "make it executable with chmod +x" : "see whether the path is right"
+            throw .failed("\(path): it can't be run: \(why); \(remedy)")
+        }
+    }
+}
+
+/// A provider's process: how it begins and how it ends.
+enum ProviderProcess {
+    /// Starts a program with its standard input, output and error connected to a channel.
+    static func start(_ program: ProviderProgram) throws(Errno) -> (number: pid_t, channel: FrameChannel) {
+        var open: [Int32] = []
+        do throws(Errno) {
+            for _ in 0..<3 {
+                let (read, write) = try System.pipe()
+                open += [read, write]
+            }
+            let channel = try FrameChannel(input: open[2], output: open[1], words: open[4])
+            // From here on the channel closes its own.
+            defer { for descriptor in [open[0], open[3], open[5]] { System.close(descriptor) } }
+            let deadline = System.monotonic() + .seconds(1)
+            while true {
+                do throws(Errno) {
+                    let number = try ChildProcess.start(
+                        program.path,
+                        program.arguments,
+                        input: open[0],
+                        output: open[3],
+                        errors: open[5]
+                    )
+                    return (number, channel)
+                } catch {
+                    // Whoever writes the program is about to close it.
+                    guard error == Errno(ETXTBSY), System.monotonic() < deadline else { throw error }
+                    TimeSpan.milliseconds(10).block()
+                }
+            }
+        } catch {
+            if open.count < 6 { open.forEach { System.close($0) } }
+            throw error
+        }
+    }
+
+    /// Ends a process and all that it has started in its group; how it ended, where that was not by itself and well.
+    static func end(_ process: pid_t) -> String? {
+        // Whoever has closed its output may be about to end.
+        if let how = ChildProcess.status(of: process, within: .milliseconds(200)) {
+            kill(-process, SIGKILL)
+            return how
+        }
+        kill(-process, SIGKILL)
+        _ = ChildProcess.status(of: process, within: .seconds(5))
+        return "it was ended"
+    }
+}

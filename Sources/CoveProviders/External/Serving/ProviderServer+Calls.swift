@@ -1,0 +1,140 @@
+internal import CoveCore
+internal import Glibc
+
+/// Each message as a call of `Provider`.
+extension ProviderServer {
+    func answer(
+        _ name: WireCall,
+        _ parameters: CallParameters,
+        _ call: Call,
+        _ number: Int
+    ) async throws -> CallResult {
+        var result = CallResult()
+        switch name {
+        case .hello, .stop, .networkChanged: break
+        case .list:
+            let page = parameters.page.map { Page($0.bytes) }
+            let listing = try await provider.list(try parameters.inDirectory(), page: page)
+            result.items = listing.items.compactMap { WireItem($0) }
+            result.next = listing.next.map { WireBytes($0.bytes) }
+        case .lookup:
+            result.item = WireItem(
+                try await provider.lookup(try parameters.newName(), in: try parameters.inDirectory())
+            )
+        case .changes:
+            let changes = try await provider.changes(since: parameters.anchor.map { Anchor($0.bytes) })
+            result.events = changes.events.map { WireChange($0) }
+            result.anchor = WireBytes(changes.anchor.bytes)
+            result.more = changes.moreComing
+        case .fetch:
+            let range = try parameters.range()
+            let sink = ServedSink(self, call, number, at: range.lowerBound)
+            let (item, version) = (try parameters.theItem(), try parameters.theVersion())
+            try await provider.fetch(item, version: version, range: range, into: sink)
+            if sink.position < range.upperBound { result.atEnd = true }
+        case .fetchVersion:
+            guard let past = parameters.past else { throw JSONError("is missing", member: "past") }
+            let sink = ServedSink(self, call, number, at: 0)
+            try await provider.fetch(try past.version(), of: try parameters.theItem(), into: sink)
+        case .create:
+            guard let kind = parameters.kind else { throw JSONError("is missing", member: "kind") }
+            let template = ItemTemplate(
+                kind: kind.kind,
+                metadata: parameters.metadata?.metadata ?? ItemMetadata(),
+                linkTarget: parameters.target?.bytes
+            )
+            let content = try await content(of: call, parameters)
+            result.item = WireItem(
+                try await provider.create(
+                    template,
+                    name: try parameters.newName(),
+                    in: try parameters.inDirectory(),
+                    content: content
+                )
+            )
+        case .modify:
+            let content = try await content(of: call, parameters)
+            result.item = WireItem(
+                try await provider.modify(
+                    try parameters.theItem(),
+                    base: try parameters.theVersion(),
+                    metadata: parameters.metadata?.metadata ?? ItemMetadata(),
+                    content: content
+                )
+            )
+        case .move:
+            result.item = WireItem(
+                try await provider.move(
+                    try parameters.theItem(),
+                    base: parameters.version.map { ContentVersion($0.bytes) },
+                    to: try parameters.inDirectory(),
+                    name: try parameters.newName()
+                )
+            )
+        case .movesUnderway:
+            result.moves = try await provider.movesUnderway()?.map {
+                WireMove(from: WireBytes($0.from.bytes), to: WireBytes($0.to.bytes))
+            }
+        case .copy:
+            result.item = WireItem(
+                try await provider.copy(
+                    try parameters.theItem(),
+                    version: try parameters.theVersion(),
+                    to: try parameters.inDirectory(),
+                    name: try parameters.newName()
+                )
+            )
+        case .delete:
+            let base = parameters.version.map { ContentVersion($0.bytes) }
+            try await provider.delete(try parameters.theItem(), base: base)
+        case .trash:
+            guard let token = parameters.token else { throw JSONError("is missing", member: "token") }
+            let base = parameters.version.map { ContentVersion($0.bytes) }
+            result.item = try await provider.trash(try parameters.theItem(), base: base, as: token).flatMap {
+                WireItem($0)
+            }
+        case .versions:
+            result.versions = try await provider.versions(of: try parameters.theItem()).map { WireVersion($0) }
+        case .quota:
+            let quota = try await provider.quota()
+            result.total = quota?.total
+            result.available = quota?.available
+        }
+        return result
+    }
+
+    /// The content that comes with a call, once it is whole; nil for a call without.
+    private func content(of call: Call, _ parameters: CallParameters) async throws(ProviderError) -> (
+        any ContentSource
+    )? {
+        guard let spool = call.spool else { return nil }
+        return try await spool.whole(identity: parameters.identity?.bytes)
+    }
+}
+
+extension CallParameters {
+    fileprivate func theItem() throws(JSONError) -> RemoteReference {
+        guard let item else { throw JSONError("is missing", member: "item") }
+        return try item.reference()
+    }
+
+    fileprivate func inDirectory() throws(JSONError) -> RemoteReference {
+        guard let directory else { throw JSONError("is missing", member: "directory") }
+        return try directory.reference()
+    }
+
+    fileprivate func newName() throws(JSONError) -> FileName {
+        guard let name else { throw JSONError("is missing", member: "name") }
+        return try WirePath.name(name)
+    }
+
+    fileprivate func theVersion() throws(JSONError) -> ContentVersion {
+        guard let version else { throw JSONError("is missing", member: "version") }
+        return ContentVersion(version.bytes)
+    }
+
+    fileprivate func range() throws(JSONError) -> Range<Int64> {
+        guard let start, let end, start >= 0, end >= start else { throw JSONError("is none", member: "start, end") }
+        return start..<end
+    }
+}

@@ -1,0 +1,149 @@
+internal import CLinux
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Content that comes in with a call, kept in a file without a name until it is whole.
+final class Spool: Sendable {
+    private struct State {
+        var descriptor: Int32 = -1
+        var next: Int64 = 0
+        var taken = 0
+        var outcome: Result<Void, ProviderError>?
+        var waiter: CheckedContinuation<Result<Void, ProviderError>, Never>?
+    }
+
+    let size: Int64
+    private let state = Mutex(State())
+
+    init(size: Int64) {
+        self.size = size
+        do throws(Errno) {
+            let place = ProcessEnvironment.value("TMPDIR") ?? "/tmp"
+            let descriptor = try System.open(place, Int32(COVE_O_TMPFILE) | O_RDWR)
+            state.withLock { $0.descriptor = descriptor }
+        } catch {
+            end(with: .failure(.failed("no file for what comes in: \(error)", error)))
+        }
+    }
+
+    deinit { state.withLock { if $0.descriptor >= 0 { System.close($0.descriptor) } } }
+
+    /// Takes the next bytes; how many more the other side may send for them, 0 for not yet.
+    func add(_ bytes: [UInt8], at offset: Int64) -> Int {
+        let (credit, waiter): (Int, (() -> Void)?) = state.withLock { state in
+            guard state.outcome == nil else { return (0, nil) }
+            guard offset == state.next, Int64(bytes.count) <= size - offset else {
+                return (0, Self.settle(&state, .failure(.failed("the content came in a wrong order", nil))))
+            }
+            do throws(Errno) { try System.pwriteAll(state.descriptor, bytes, offset) } catch {
+                return (0, Self.settle(&state, .failure(.failed("what comes in can't be kept: \(error)", error))))
+            }
+            state.next += Int64(bytes.count)
+            state.taken += bytes.count
+            guard state.taken >= WireCall.window / 4 else { return (0, nil) }
+            defer { state.taken = 0 }
+            return (state.taken, nil)
+        }
+        waiter?()
+        return credit
+    }
+
+    /// All has come.
+    func finish() {
+        let isWhole = state.withLock { $0.next == size }
+        end(with: isWhole ? .success(()) : .failure(.failed("the content ended before its size", nil)))
+    }
+
+    /// The first outcome counts.
+    func end(with outcome: Result<Void, ProviderError>) { state.withLock { Self.settle(&$0, outcome) }?() }
+
+    private static func settle(_ state: inout State, _ outcome: Result<Void, ProviderError>) -> (() -> Void)? {
+        guard state.outcome == nil else { return nil }
+        state.outcome = outcome
+        guard let waiter = state.waiter.take() else { return nil }
+        return { waiter.resume(returning: outcome) }
+    }
+
+    /// Waits until all has come.
+    func whole(identity: [UInt8]?) async throws(ProviderError) -> any ContentSource {
+        let outcome = await withCheckedContinuation { continuation in
+            let outcome: Result<Void, ProviderError>? = state.withLock { state in
+                if state.outcome == nil { state.waiter = continuation }
+                return state.outcome
+            }
+            if let outcome { continuation.resume(returning: outcome) }
+        }
+        try outcome.get()
+        return SpooledContent(spool: self, identity: identity)
+    }
+
+    fileprivate var descriptor: Int32 { state.withLock { $0.descriptor } }
+}
+
+/// A spool that is whole, as a content.
+private struct SpooledContent: ContentSource {
+    let spool: Spool
+    let identity: [UInt8]?
+
+    var size: Int64 { spool.size }
+
+    func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(ProviderError) -> Int {
+        try attempt("what came in") { () throws(Errno) in try System.pread(spool.descriptor, buffer, offset) }
+    }
+
+    func copy(to descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: min(count, 1 << 20), alignment: 16)
+        defer { buffer.deallocate() }
+        let length = try read(at: offset, into: buffer)
+        try attempt("the target") { () throws(Errno) in
+            try System.pwriteAll(descriptor, UnsafeRawBufferPointer(rebasing: buffer[..<length]), offset)
+        }
+        return length
+    }
+}
+
+/// Sends what a fetch delivers, as the other side takes it.
+final class ServedSink: ContentSink {
+    private let server: ProviderServer
+    private let call: ProviderServer.Call
+    private let number: Int
+    private let next: Mutex<Int64>
+
+    init(_ server: ProviderServer, _ call: ProviderServer.Call, _ number: Int, at start: Int64) {
+        self.server = server
+        self.call = call
+        self.number = number
+        next = Mutex(start)
+    }
+
+    /// Where the next bytes belong.
+    var position: Int64 { next.withLock { $0 } }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ProviderError) {
+        let isNext = next.withLock { next in
+            defer { next += Int64(bytes.count) }
+            return offset == next
+        }
+        guard isNext else { throw .failed("bytes came in another order than they are sent in", nil) }
+        var sent = 0
+        while sent < bytes.count {
+            guard let count = call.gate.take(min(256 << 10, bytes.count - sent)) else { throw .cancelled }
+            server.send(
+                ["id": .integer(Int64(number)), "offset": .integer(offset + Int64(sent))],
+                Array(bytes[sent..<(sent + count)])
+            )
+            sent += count
+        }
+    }
+
+    func copy(from descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: min(count, 1 << 20), alignment: 16)
+        defer { buffer.deallocate() }
+        let length = try attempt("the source") { () throws(Errno) in
+            try System.pread(descriptor, buffer, offset)
+        }
+        if length > 0 { try write(UnsafeRawBufferPointer(rebasing: buffer[..<length]), at: offset) }
+        return length
+    }
+}

@@ -1,0 +1,93 @@
+import CoveTestSupport
+import Testing
+
+@testable import CoveCore
+@testable import CoveProviders
+
+/// Frames of the provider protocol, whole, in pieces and broken.
+@Suite struct ProviderFrameTests {
+    private static func frame(_ random: inout SeededGenerator) -> ProviderFrame {
+        let number = Int64.random(in: 0..<1000, using: &random)
+        let text = String(
+            (0..<Int.random(in: 0..<20, using: &random)).map { _ in "aä\"\\\n".randomElement(using: &random) ?? "a" }
+        )
+        return ProviderFrame(
+            header: .object(["id": .integer(number), "result": .string(text)]),
+            body: random.bytes(Int.random(in: 0..<3000, using: &random))
+        )
+    }
+
+    private static func decode(_ bytes: [UInt8], by count: () -> Int) throws(FrameError) -> [ProviderFrame] {
+        var decoder = FrameDecoder()
+        var frames: [ProviderFrame] = []
+        var start = 0
+        while start < bytes.count {
+            let end = min(bytes.count, start + max(1, count()))
+            bytes[start..<end].withUnsafeBytes { decoder.append($0) }
+            start = end
+            while let frame = try decoder.next() { frames.append(frame) }
+        }
+        return frames
+    }
+
+    @Test func `frames come out as they went in, in whatever pieces they arrive`() throws {
+        let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+        print("provider frames: seed \(seed)")
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<100 {
+            let frames = (0..<10).map { _ in Self.frame(&random) }
+            let bytes = frames.flatMap(\.bytes)
+            let most = Int.random(in: 1...5000, using: &random)
+            var lengths = random
+            let found = try Self.decode(bytes) { Int.random(in: 1...most, using: &lengths) }
+            #expect(found == frames)
+        }
+    }
+
+    @Test func `what is no frame is refused, and nothing of it ends the daemon`() {
+        let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+        print("broken provider frames: seed \(seed)")
+        var random = SeededGenerator(seed: seed)
+        var refused = 0
+        for _ in 0..<3000 {
+            var bytes = (0..<3).flatMap { _ in Self.frame(&random).bytes }
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                let place = Int.random(in: 0..<bytes.count, using: &random)
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
+                case 1: bytes.removeSubrange(place..<min(bytes.count, place + 5))
+                case 2: bytes.insert(contentsOf: random.bytes(9), at: place)
+                default: bytes.replaceSubrange(place..<min(bytes.count, place + 4), with: [255, 255, 255, 255])
+                }
+                if bytes.isEmpty { bytes = [0] }
+            }
+            do { _ = try Self.decode(bytes) { 4096 } } catch { refused += 1 }
+        }
+        #expect(refused > 1000)
+    }
+
+    @Test func `lengths beyond the limits are refused before anything is kept for them`() {
+        for (header, body) in [(UInt32.max, 0), (0, UInt32.max), (UInt32(4 << 20) + 1, 0), (2, UInt32(1 << 20) + 1)] {
+            let bytes = [header, UInt32(body)].flatMap { length in
+                [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) }
+            }
+            #expect(throws: FrameError.self) { try Self.decode(bytes) { 8 } }
+        }
+    }
+
+    @Test func `bytes that are no text go as base64, and come back`() throws {
+        for bytes in [Array("Brief ä.txt".utf8), [], [0xFF, 0, 0x2F], Array(0...255)] {
+            let value = try JSONValue(encoding: WireBytes(bytes))
+            #expect(try JSONValue(parsing: value.bytes).decode(as: WireBytes.self).bytes == bytes)
+        }
+        #expect(throws: JSONError.self) {
+            try JSONValue(parsing: Array(#"{"base64":"*"}"#.utf8)).decode(as: WireBytes.self)
+        }
+    }
+
+    @Test func `paths that lead out of the root are no paths`() {
+        for path in ["..", "a/../b", "/a", "a/", "a//b", ".", "a\0b"] {
+            #expect(throws: JSONError.self) { try WirePath.path(WireBytes(Array(path.utf8))) }
+        }
+    }
+}
