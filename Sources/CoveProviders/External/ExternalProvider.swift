@@ -141,8 +141,11 @@ public final class ExternalProvider: Provider {
             throw .serverUnreachable("\(program.path): it can't be started: \(error)")
         }
         let hello: Result<HelloResult, ProviderError> = BlockingThread.wait { [program, stateDirectory] in
-            await session.greet(
-                HelloParameters(versions: [WireCall.version], options: program.options, state: stateDirectory)
+            // A folder of its own: what else is in the account's state is none of its business.
+            let own = stateDirectory.map { "\($0)/provider" }
+            if let own { try? System.makeDirectories(own) }
+            return await session.greet(
+                HelloParameters(versions: [WireCall.version], options: program.options, state: own)
             )
         }
         do throws(ProviderError) {

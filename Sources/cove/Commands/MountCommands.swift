@@ -52,6 +52,7 @@ extension CommandTable {
               dir:///PATH, a directory that serves as the cloud; a plain path means the same
               webdavs://USER@HOST/PATH, a WebDAV server as Nextcloud; webdav:// is the same without encryption
               s3://ACCESSKEY@BUCKET/PREFIX?endpoint=URL&region=R, a bucket of any S3 server; without endpoint AWS's
+              exec:PROGRAM?OPTION=VALUE&…, what a program of its own serves; exec:cove-zip?path=/PATH is a zip archive
             `cove login SOURCE` keeps the password or secret key; else COVE_PASSWORD or ~/.netrc has it, for a bucket the
             AWS environment variables or ~/.aws/credentials.
 

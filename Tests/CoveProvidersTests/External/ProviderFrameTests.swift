@@ -85,6 +85,15 @@ import Testing
         }
     }
 
+    @Test func `every call, error and capability is in the specification`() throws {
+        let page = try contents("Documentation.docc/ProviderProtocol.md")
+        let capabilities = try JSONValue(encoding: WireCapabilities(ProviderCapabilities()))
+        guard case .object(let members) = capabilities else { throw JSONError("no object") }
+        let words = WireCall.allCases.map(\.rawValue) + WireError.Kind.allCases.map(\.rawValue) + members.keys
+        #expect(members.count == 16)
+        for word in words { #expect(page.contains("`\(word)`") || page.contains("\"\(word)\""), "\(word)") }
+    }
+
     @Test func `paths that lead out of the root are no paths`() {
         for path in ["..", "a/../b", "/a", "a/", "a//b", ".", "a\0b"] {
             #expect(throws: JSONError.self) { try WirePath.path(WireBytes(Array(path.utf8))) }
