@@ -32,14 +32,21 @@ public enum ChildProcess {
         try spawn(program, [program] + arguments, [], .null, .own, input: input, output: output, errors: errors)
     }
 
+    /// True when a child has ended within the limit; it stays to be asked how.
+    ///
+    /// Blocks.
+    public static func hasEnded(_ child: pid_t, within limit: TimeSpan) -> Bool {
+        guard let handle = try? System.retry({ cove_pidfd_open(child) }) else { return true }
+        defer { System.close(handle) }
+        var entry = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
+        return (try? System.retry { poll(&entry, 1, limit.pollMilliseconds) }) == 1
+    }
+
     /// How a child has ended, in a few words; nil when it has not within the limit.
     ///
     /// Blocks.
     public static func status(of child: pid_t, within limit: TimeSpan) -> String? {
-        guard let handle = try? System.retry({ cove_pidfd_open(child) }) else { return "it is gone" }
-        defer { System.close(handle) }
-        var entry = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
-        _ = try? System.retry { poll(&entry, 1, limit.pollMilliseconds) }
+        _ = hasEnded(child, within: limit)
         var status: Int32 = 0
         guard waitpid(child, &status, WNOHANG) == child else { return nil }
         return status & 0x7F == 0 ? "exit status \((status >> 8) & 0xFF)" : "signal \(status & 0x7F)"

@@ -92,7 +92,7 @@ extension ExternalProvider {
         parameters.target = template.linkTarget.map { WireBytes($0) }
         parameters.size = content?.size
         parameters.identity = content?.identity.map { WireBytes($0) }
-        return try item(try await call(.create, parameters, content: content))
+        return try item(try await call(.create, parameters, content: content), ofSize: content?.size)
     }
 
     /// Has an item changed.
@@ -108,7 +108,7 @@ extension ExternalProvider {
         parameters.metadata = WireMetadata(metadata)
         parameters.size = content?.size
         parameters.identity = content?.identity.map { WireBytes($0) }
-        return try self.item(try await call(.modify, parameters, content: content))
+        return try self.item(try await call(.modify, parameters, content: content), ofSize: content?.size)
     }
 
     /// Has an item moved.
@@ -195,10 +195,12 @@ extension ExternalProvider {
         return ProviderQuota(total: total, available: min(available, total))
     }
 
-    private func item(_ result: CallResult) throws(ProviderError) -> RemoteItem {
+    /// The item that a call made, which has all of the content that it was given.
+    private func item(_ result: CallResult, ofSize size: Int64? = nil) throws(ProviderError) -> RemoteItem {
         try understand { () throws(JSONError) in
-            guard let item = result.item else { throw JSONError("a result without an item") }
-            return try item.item()
+            guard let item = try result.item?.item() else { throw JSONError("a result without an item") }
+            if let size, item.size != size { throw JSONError("of \(size) bytes it has \(item.size)") }
+            return item
         }
     }
 }

@@ -9,6 +9,8 @@ internal import Synchronization
 public final class ExternalProvider: Provider {
     private struct State {
         var session: ProviderSession?
+        /// The one that has not said hello yet.
+        var greeted: ProviderSession?
         var hello: HelloResult?
         var capabilities = ProviderCapabilities()
         var identity: [UInt8]?
@@ -61,14 +63,16 @@ public final class ExternalProvider: Provider {
 
     /// Asks the process to end, and ends it when it does not.
     public func stop() async {
-        let session = state.withLock { state in
+        let sessions = state.withLock { state in
             state.isStopped = true
-            return state.session.take()
+            return [state.session.take(), state.greeted.take()].compactMap(\.self)
         }
-        guard let session else { return }
-        session.tell(.stop)
-        await OffPool.run { ChildProcess.await(session.process, limit: .seconds(2)) }
-        session.end("it was asked to end")
+        for session in sessions {
+            session.tell(.stop)
+            await OffPool.run { _ = ChildProcess.hasEnded(session.process, within: .seconds(2)) }
+            session.end("it was asked to end")
+            await session.whenOver()
+        }
     }
 
     /// Fires when the process says so.
@@ -136,8 +140,11 @@ public final class ExternalProvider: Provider {
             throw .serverUnreachable("\(program.name): \(why); it is started again in \(notBefore - now)")
         }
         let session: ProviderSession
-        do throws(Errno) { session = try launch() } catch {
-            noteFailure(now)
+        do throws(Errno) {
+            session = try launch()
+            state.withLock { $0.greeted = session }
+        } catch {
+            noteFailure()
             throw .serverUnreachable("\(program.path): it can't be started: \(error)")
         }
         let hello: Result<HelloResult, ProviderError> = BlockingThread.wait { [program, stateDirectory] in
@@ -160,20 +167,26 @@ public final class ExternalProvider: Provider {
             if let known, identity != known {
                 throw .serverUnreachable("\(program.name): it serves another source than before")
             }
-            state.withLock { state in
+            let isWanted = state.withLock { state in
+                guard !state.isStopped else { return false }
+                state.greeted = nil
                 state.session = session
                 state.hello = hello
                 state.identity = identity
                 state.capabilities = hello.capabilities?.capabilities ?? WireCapabilities().capabilities
                 state.startedAt = now
                 state.gate = BufferGate(limit: min(max(hello.parallelCalls ?? 8, 1), 256))
+                return true
             }
+            guard isWanted else { throw .serverUnreachable("\(program.name): it was asked to end") }
             // What changed while it did not run was told to nobody.
             signal.fire()
             return session
         } catch {
+            state.withLock { $0.greeted = nil }
             session.end("\(error)")
-            noteFailure(now)
+            BlockingThread.wait { await session.whenOver() }
+            noteFailure()
             throw error
         }
     }
@@ -188,17 +201,26 @@ public final class ExternalProvider: Provider {
             limits: limits,
             onSignal: { [signal] in signal.fire() }
         )
+        do throws(Errno) {
+            try begin(session, process.number)
+        } catch {
+            _ = ProviderProcess.end(process.number)
+            throw error
+        }
+        return session
+    }
+
+    private func begin(_ session: ProviderSession, _ process: pid_t) throws(Errno) {
         let name = program.name
         try session.begin(
             onWords: { [words] bytes in words.add(bytes) },
-            onEnd: { [weak self, words, log] reason in
-                let how = ProviderProcess.end(process.number)
-                words.add("cove: \(reason)\(how.map { ", \($0)" } ?? "")\n")
-                log("\(name): \(reason)\(how.map { ", \($0)" } ?? ""); `cove provider log` shows what it said")
-                self?.noteEnd(of: session)
+            onEnd: { [weak self, weak session, words, log] reason in
+                let how = ProviderProcess.end(process)
+                words.add("cove: \(reason), \(how)\n")
+                log("\(name): \(reason), \(how); `cove provider log` shows what it said")
+                if let session { self?.noteEnd(of: session) }
             }
         )
-        return session
     }
 
     private func noteEnd(of session: ProviderSession) {
@@ -208,11 +230,15 @@ public final class ExternalProvider: Provider {
             if now - state.startedAt > .seconds(60) { state.failures = 0 }
             return true
         }
-        if isOwn { noteFailure(now) }
+        guard isOwn else { return }
+        noteFailure()
+        // Whoever follows its changes has it started again.
+        signal.fire()
     }
 
     /// The first time it is started again at once, then later and later.
-    private func noteFailure(_ now: MonotonicTime) {
+    private func noteFailure() {
+        let now = System.monotonic()
         state.withLock { state in
             let wait = state.failures == 0 ? TimeSpan.zero : .milliseconds(250).doubled(min(state.failures, 8))
             state.notBefore = now + min(wait, .seconds(60))

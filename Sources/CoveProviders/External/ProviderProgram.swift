@@ -51,46 +51,45 @@ enum ProviderProcess {
     /// Starts a program with its standard input, output and error connected to a channel.
     static func start(_ program: ProviderProgram) throws(Errno) -> (number: pid_t, channel: FrameChannel) {
         var open: [Int32] = []
+        let channel: FrameChannel
         do throws(Errno) {
             for _ in 0..<3 {
                 let (read, write) = try System.pipe()
                 open += [read, write]
             }
-            let channel = try FrameChannel(input: open[2], output: open[1], words: open[4])
-            // From here on the channel closes its own.
-            defer { for descriptor in [open[0], open[3], open[5]] { System.close(descriptor) } }
-            let deadline = System.monotonic() + .seconds(1)
-            while true {
-                do throws(Errno) {
-                    let number = try ChildProcess.start(
-                        program.path,
-                        program.arguments,
-                        input: open[0],
-                        output: open[3],
-                        errors: open[5]
-                    )
-                    return (number, channel)
-                } catch {
-                    // Whoever writes the program is about to close it.
-                    guard error == Errno(ETXTBSY), System.monotonic() < deadline else { throw error }
-                    TimeSpan.milliseconds(10).block()
-                }
-            }
+            channel = try FrameChannel(input: open[2], output: open[1], words: open[4])
         } catch {
-            if open.count < 6 { open.forEach { System.close($0) } }
+            open.forEach { System.close($0) }
             throw error
+        }
+        // From here on the channel closes its own.
+        open = [open[0], open[3], open[5]]
+        defer { for descriptor in open { System.close(descriptor) } }
+        let deadline = System.monotonic() + .seconds(1)
+        while true {
+            do throws(Errno) {
+                let number = try ChildProcess.start(
+                    program.path,
+                    program.arguments,
+                    input: open[0],
+                    output: open[1],
+                    errors: open[2]
+                )
+                return (number, channel)
+            } catch {
+                // Whoever writes the program is about to close it.
+                guard error == Errno(ETXTBSY), System.monotonic() < deadline else { throw error }
+                TimeSpan.milliseconds(10).block()
+            }
         }
     }
 
-    /// Ends a process and all that it has started in its group; how it ended, where that was not by itself and well.
-    static func end(_ process: pid_t) -> String? {
-        // Whoever has closed its output may be about to end.
-        if let how = ChildProcess.status(of: process, within: .milliseconds(200)) {
-            kill(-process, SIGKILL)
-            return how
-        }
+    /// Ends a process and all that it has started in its group; how it ended.
+    static func end(_ process: pid_t) -> String {
+        // Whoever has closed its output may be about to end by itself.
+        let isOver = ChildProcess.hasEnded(process, within: .milliseconds(200))
         kill(-process, SIGKILL)
-        _ = ChildProcess.status(of: process, within: .seconds(5))
-        return "it was ended"
+        let how = ChildProcess.status(of: process, within: .seconds(5)) ?? "it can't be ended"
+        return isOver ? how : "it was ended"
     }
 }

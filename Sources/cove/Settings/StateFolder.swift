@@ -4,7 +4,10 @@ internal import Glibc
 /// An account's state directory, judged before anything in it is used: the daemon opens its files by names that others know.
 enum StateFolder {
     /// What a state directory has before its account was connected for the first time.
-    private static let firstNames: Set<String> = ["lock", "log", "cove.sock", "coordination", "uploads", "lost+found"]
+    private static let firstNames: Set<String> = [
+        "lock", "log", "cove.sock", "coordination", "uploads", "lost+found", "provider", "provider.log",
+        "provider.log.1",
+    ]
     private static let remedy = "choose another directory with --state"
 
     /// The file that makes a directory an account's.

@@ -1,6 +1,8 @@
 import CoveCore
 import CoveTestSupport
 import Foundation
+import Glibc
+import Synchronization
 import Testing
 
 @testable import CoveProviders
@@ -219,6 +221,88 @@ struct BrokenProviderTests {
         #expect(try await provider.quota()?.total == process)
         #expect(sink.bytes == [])
         await provider.stop()
+    }
+
+    @Test(arguments: [
+        ("send({'id': id, 'result': {'item': dict(file, size=5000000)}})", "did not have all"),
+        (
+            "size = header['parameters']['size'] - 1; rest(); send({'id': id, 'result': {'item': dict(file, size=size)}})",
+            "of 5000000 bytes it has"
+        ),
+    ])
+    func `a file is sent when the process had all of it and has all of it`(answer: String, words: String) async throws {
+        let provider = try provider(
+            """
+            def rest():
+                # What was sent before the credit is taken, then all that follows.
+                while True:
+                    header, body = receive()
+                    if "end" in header:
+                        return
+                    send({"id": header["id"], "credit": len(body)})
+            def answer(id, header):
+                \(answer)
+            serve(answer)
+            """
+        )
+        let error = await #expect(throws: ProviderError.self) {
+            _ = try await provider.create(
+                ItemTemplate(kind: .file, metadata: ItemMetadata()),
+                name: #require(FileName("f")),
+                in: .root,
+                content: MemorySource([UInt8](repeating: 1, count: 5_000_000))
+            )
+        }
+        #expect(error?.description.contains(words) == true, "\(String(describing: error))")
+        await provider.stop()
+    }
+
+    @Test func `a content is not read any more once its call has returned`() async throws {
+        let provider = try provider(
+            "def answer(id, header):\n    send({'id': id, 'error': {'kind': 'conflict'}}) if 'call' in header else None\nserve(answer)"
+        )
+        for _ in 0..<50 {
+            let hasReturned = Atomic(false)
+            var content = MemorySource([UInt8](repeating: 1, count: 5_000_000))
+            content.onRead = { () throws(ProviderError) in
+                let before = hasReturned.load(ordering: .sequentiallyConsistent)
+                sched_yield()
+                let after = hasReturned.load(ordering: .sequentiallyConsistent)
+                #expect(!before && !after)
+            }
+            let source = content
+            await #expect(throws: ProviderError.conflict(nil)) {
+                try await provider.modify(
+                    RemoteReference(id: RemoteID("1"), path: RemotePath(unchecked: Array("f".utf8))),
+                    base: ContentVersion("v"),
+                    metadata: ItemMetadata(),
+                    content: source
+                )
+            }
+            hasReturned.store(true, ordering: .sequentiallyConsistent)
+        }
+        await provider.stop()
+    }
+
+    @Test func `a process that ignores the end is ended, with all that it has started`() async throws {
+        let provider = try provider(
+            """
+            import signal, subprocess
+            child = subprocess.Popen(["sleep", "1000"])
+            open(here + "/child", "w").write(str(child.pid))
+            header, body = receive()
+            send({"id": header["id"], "result": {"version": 1}})
+            time.sleep(1000)
+            """
+        )
+        try await provider.start()
+        let child = try #require(pid_t(contents(folder.appending("child"))))
+        await provider.stop()
+        // A dead child of a dead parent may be a zombie until init has asked for it.
+        try waitUntil("the child is gone") {
+            let state = try? String(contentsOfFile: "/proc/\(child)/stat", encoding: .utf8)
+            return state == nil || state?.contains(") Z ") == true
+        }
     }
 
     @Test func `a flood on standard error is kept to two files of a mebibyte`() async throws {

@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func `lengths beyond the limits are refused before anything is kept for them`() {
-        for (header, body) in [(UInt32.max, 0), (0, UInt32.max), (UInt32(4 << 20) + 1, 0), (2, UInt32(1 << 20) + 1)] {
+        for (header, body) in [(UInt32.max, 0), (0, UInt32.max), (UInt32(16 << 20) + 1, 0), (2, UInt32(1 << 20) + 1)] {
             let bytes = [header, UInt32(body)].flatMap { length in
                 [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) }
             }

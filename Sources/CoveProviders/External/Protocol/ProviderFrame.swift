@@ -5,7 +5,7 @@ internal import CoveCore
 /// On the wire the lengths of both come first, four bytes each, the highest first.
 struct ProviderFrame: Sendable, Equatable {
     /// The longest header, in bytes.
-    static let longestHeader = 4 << 20
+    static let longestHeader = 16 << 20
     /// The longest body, in bytes.
     static let longestBody = 1 << 20
 

@@ -23,7 +23,11 @@ extension ProviderServer {
             )
         case .changes:
             let changes = try await provider.changes(since: parameters.anchor.map { Anchor($0.bytes) })
-            result.events = changes.events.map { WireChange($0) }
+            // Many changes are few directories.
+            result.events =
+                changes.events.count < 10_000
+                ? changes.events.map { WireChange($0) }
+                : Set(changes.events.map(\.place)).map { WireChange(.directoryChanged($0)) }
             result.anchor = WireBytes(changes.anchor.bytes)
             result.more = changes.moreComing
         case .fetch:
@@ -109,6 +113,17 @@ extension ProviderServer {
     )? {
         guard let spool = call.spool else { return nil }
         return try await spool.whole(identity: parameters.identity?.bytes)
+    }
+}
+
+extension RemoteChange {
+    /// The directory in which something changed.
+    fileprivate var place: RemotePath {
+        switch self {
+        case .updated(_, let directory): directory
+        case .removed(let path): path.parent
+        case .directoryChanged(let path): path
+        }
     }
 }
 

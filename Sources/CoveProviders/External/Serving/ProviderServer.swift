@@ -66,8 +66,8 @@ public final class ProviderServer: Sendable {
     }
 
     private func tellOfLife() {
-        for number in calls.withLock({ Array($0.keys) }) {
-            send(["id": .integer(Int64(number)), "alive": .bool(true)])
+        calls.withLock { calls in
+            for number in calls.keys { send(["id": .integer(Int64(number)), "alive": .bool(true)]) }
         }
     }
 
@@ -123,17 +123,27 @@ public final class ProviderServer: Sendable {
         guard isNew else { throw FrameError("call \(number) was made twice") }
         let task = Task {
             let outcome = await outcome(of: name, decoded, call, number)
-            _ = calls.withLock { $0.removeValue(forKey: number) }
-            switch outcome {
-            case .success(let value): send(["id": .integer(Int64(number)), "result": value])
-            case .failure(let error):
-                let words = (try? JSONValue(encoding: WireError(error))) ?? .empty
-                send(["id": .integer(Int64(number)), "error": words])
+            let reply = Self.reply(outcome)
+            // Nothing is said of a call after its answer.
+            calls.withLock { calls in
+                calls[number] = nil
+                send(["id": .integer(Int64(number)), reply.name: reply.value])
             }
         }
         call.task.withLock { $0 = task }
         // It may have been called off in between.
         if call.isCancelled { task.cancel() }
+    }
+
+    /// What is sent for an outcome; an answer that is longer than a header may be is none.
+    private static func reply(_ outcome: Result<JSONValue, ProviderError>) -> (name: String, value: JSONValue) {
+        var failure = ProviderError.failed("the answer is too long", nil)
+        switch outcome {
+        case .success(let value):
+            if value.bytes.count < ProviderFrame.longestHeader - 100 { return ("result", value) }
+        case .failure(let error): failure = error
+        }
+        return ("error", (try? JSONValue(encoding: WireError(failure))) ?? .empty)
     }
 
     private func outcome(
