@@ -113,7 +113,10 @@ struct SimulatedLinkTests {
         try put("x", folder.appending("file"))
         let cases: [(String, SourceError)] = [
             ("", .empty), ("dir://", .empty), ("gopher://x", .unknownScheme("gopher://")),
-            ("exec:program", .unknownScheme("exec:")),
+            ("rclone:remote", .unknownScheme("rclone:")), ("exec:", .badAddress("exec:")),
+            ("exec:program", .failed("program: there is no such program; write exec:/PATH/TO/PROGRAM")),
+            ("exec:/bin/cat?path", .badAddress("exec:/bin/cat?path")),
+            ("exec:/bin/cat?path=%zz", .badAddress("exec:/bin/cat?path=%zz")),
             (folder.appending("none"), .missing(folder.appending("none"))),
             (folder.appending("file"), .notDirectory(folder.appending("file"))),
         ]
