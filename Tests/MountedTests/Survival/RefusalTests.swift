@@ -52,7 +52,11 @@ extension MountedInCompany {
             ),
             Refusal(
                 "$COVE mount frob://x $mnt",
-                "frob://: unknown kind of source; known are dir://, webdav://, webdavs://, s3://"
+                "frob://: unknown kind of source; known are dir://, webdav://, webdavs://, s3://, exec:"
+            ),
+            Refusal(
+                "$COVE mount exec:$src/file $mnt",
+                "$src/file: it can't be run: Permission denied; make it executable with chmod +x"
             ),
             Refusal("$COVE mount $src $mnt --account a/b", accountName, status: 2),
             Refusal(
