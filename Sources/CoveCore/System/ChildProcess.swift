@@ -91,10 +91,7 @@ public enum ChildProcess {
 
     /// Waits for a child's end, but not for ever.
     public static func await(_ child: pid_t, limit: TimeSpan) {
-        guard let handle = try? System.retry({ cove_pidfd_open(child) }) else { return }
-        defer { System.close(handle) }
-        var entry = pollfd(fd: handle, events: Int16(POLLIN), revents: 0)
-        _ = try? System.retry { poll(&entry, 1, limit.pollMilliseconds) }
+        _ = hasEnded(child, within: limit)
         waitpid(child, nil, WNOHANG)
     }
 

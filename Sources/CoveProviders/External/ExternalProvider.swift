@@ -67,7 +67,7 @@ public final class ExternalProvider: Provider {
             state.isStopped = true
             return [state.session.take(), state.greeted.take()].compactMap(\.self)
         }
-        for session in sessions {
+        for session in sessions where session.reason == nil {
             session.tell(.stop)
             await OffPool.run { _ = ChildProcess.hasEnded(session.process, within: .seconds(2)) }
             session.end("it was asked to end")
@@ -183,10 +183,10 @@ public final class ExternalProvider: Provider {
             signal.fire()
             return session
         } catch {
-            state.withLock { $0.greeted = nil }
+            // Its end counts it, unless it was asked to end.
             session.end("\(error)")
             BlockingThread.wait { await session.whenOver() }
-            noteFailure()
+            state.withLock { $0.greeted = nil }
             throw error
         }
     }
@@ -226,6 +226,7 @@ public final class ExternalProvider: Provider {
     private func noteEnd(of session: ProviderSession) {
         let now = System.monotonic()
         let isOwn = state.withLock { state in
+            if state.greeted === session { return true }
             guard state.session === session else { return false }
             if now - state.startedAt > .seconds(60) { state.failures = 0 }
             return true

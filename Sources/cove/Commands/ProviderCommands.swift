@@ -23,13 +23,11 @@ extension CommandTable {
         guard output >= 0, dup2(2, 1) >= 0 else {
             throw Failure("standard output", "\(Errno.current)", "see ulimit -n")
         }
-        signal(SIGPIPE, SIG_IGN)
         let network = NetworkSource(source)
-        var access = ProviderFactory.Access(
+        let access = ProviderFactory.Access(
             certificates: arguments.value("cacert").map { StatePaths.absolute($0) },
             credentials: { await OffPool.run { network.flatMap { LoginStore.find($0) } } }
         )
-        access.state = nil
         let server: ProviderServer
         do {
             let provider = try ProviderFactory.make(source: source, access: access)

@@ -166,6 +166,31 @@ struct BrokenProviderTests {
         #expect(try contents(folder.appending("starts")).count <= 4)
     }
 
+    @Test func `a process that greets and ends at once is started later and later`() async throws {
+        let provider = try provider(
+            """
+            open(here + '/starts', 'a').write('x')
+            header, body = receive()
+            send({"id": header["id"], "result": {"version": 1}})
+            """
+        )
+        for _ in 0..<50 { await #expect(throws: ProviderError.self) { try await provider.list(.root, page: nil) } }
+        #expect(try contents(folder.appending("starts")).count <= 4)
+        await provider.stop()
+    }
+
+    @Test func `an earlier content is whole, whatever the process says of its end`() async throws {
+        let provider = try provider(
+            "def answer(id, header):\n    send({'id': id, 'result': {'atEnd': True}})\nserve(answer)"
+        )
+        let past = RemoteVersion(id: "1", size: 10, modificationTime: .epoch, contentVersion: nil)
+        let error = await #expect(throws: ProviderError.self) {
+            try await provider.fetch(past, of: .root, into: MemorySink())
+        }
+        #expect(error?.description.contains("10 bytes less") == true)
+        await provider.stop()
+    }
+
     @Test func `a call of which nothing is heard fails, and a process that does not heed that is ended`() async throws {
         let limits = ProviderSession.Limits(silence: .milliseconds(300), cancellation: .milliseconds(300))
         let provider = try provider(
