@@ -20,7 +20,7 @@ extension Recovery {
                 row.isSynced = false
                 try database.saveContent(row)
                 if let home = row.home {
-                    _ = try Engine.rescue(id, home: home, host: configuration.hostName, at: now, database)
+                    _ = try Namespace.rescue(id, home: home, host: configuration.hostName, at: now, database)
                 }
                 for entry in try database.entries(of: id) where !entry.flags.contains(.localOnly) {
                     try database.enqueue(entry.id, at: now)
@@ -126,7 +126,7 @@ extension Recovery {
                 log.notice("entry \(id): what was written to it is incomplete; it comes back from the source")
                 continue
             }
-            let name = try Engine.conflictName(entry.parent, entry.name, host: configuration.hostName, database)
+            let name = try Namespace.conflictName(entry.parent, entry.name, host: configuration.hostName, database)
             let copy = EntryRow(parent: entry.parent, name: name, item: item.id)
             let made = try database.insert(copy)
             try database.enqueue(made, at: now)

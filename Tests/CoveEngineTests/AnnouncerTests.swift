@@ -19,7 +19,7 @@ import Testing
         func perform(_ announcement: Announcement) throws(Errno) {
             guard case .unlink(let path) = announcement, let name = path.name else { throw .notConnected }
             try engine.unlink(.root, name.bytes, Caller(thread: 0, user: 1000, group: 1000))
-            wasTakenFor.withLock { $0 = engine.incoming.current?.isCommitted }
+            wasTakenFor.withLock { $0 = engine.remoteChanges.incoming.current?.isCommitted }
         }
     }
 
@@ -32,12 +32,12 @@ import Testing
             #expect(try account.tree.list("") == ["a": .file])
             try await account.settle()
             let announcer = Absent(account.engine)
-            account.engine.announcer.withLock { $0 = announcer }
+            account.engine.context.announcer.withLock { $0 = announcer }
             try source.remove("a")
             await account.engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
             try waitUntil("the deletion is announced") { announcer.wasTakenFor.withLock { $0 } != nil }
             #expect(announcer.wasTakenFor.withLock { $0 } == false)
-            account.engine.announcer.withLock { $0 = nil }
+            account.engine.context.announcer.withLock { $0 = nil }
             await account.stop()
         }
     }
@@ -60,7 +60,7 @@ import Testing
                 remote: remote,
                 seen: System.monotonic()
             )
-            #expect(throws: Errno.busy) { try engine.show(transition) }
+            #expect(throws: Errno.busy) { try engine.remoteChanges.show(transition) }
             #expect(try account.tree.list("") == ["d": .directory] && account.tree.list("d") == ["doc": .file])
             #expect(engine.accountStatus().queuedOperations == 0)
             await account.stop()

@@ -182,13 +182,14 @@ import Testing
             world.documents[row.path] = known[row.document] ?? ""
             if row.path != "g", let bytes = try? actor.tree.read(row.path) { world.bytes[row.path] = bytes }
         }
-        let waiting = actor.engine.tombstones.waiting()
+        let waiting = actor.engine.namespace.tombstones.waiting()
         world.waiting = Set(
             (Array(waiting.entries.values) + Array(waiting.trash.values)).map {
                 String(decoding: $0.name, as: UTF8.self)
             }
         )
-        for item in actor.engine.live.all() where actor.engine.departing.document(of: item.id) != nil {
+        for item in actor.engine.contents.live.all() where actor.engine.contents.departing.document(of: item.id) != nil
+        {
             world.departing.insert(item.id)
         }
         return world
@@ -199,7 +200,7 @@ import Testing
         let sum = try actor.engine.catalog.read { database throws(Errno) in
             try database.first("SELECT coalesce(sum(resident), 0) FROM items WHERE resident > 0") { $0.int(0) }
         }
-        return [try #require(sum), actor.engine.cache.withLock { $0.resident }]
+        return [try #require(sum), actor.engine.contents.cache.withLock { $0.resident }]
     }
 
     @Test(arguments: scenarios)

@@ -21,7 +21,7 @@ import Testing
                 try engine.catalog.write { database throws(Errno) in
                     for number in 0..<200 {
                         let path = RemotePath(unchecked: Array(folder) + [0x2F] + Array("\(number)".utf8))
-                        try engine.recordProblem(path, String(repeating: "\u{1}", count: 400), database)
+                        try engine.namespace.recordProblem(path, String(repeating: "\u{1}", count: 400), database)
                     }
                 }
                 let status = engine.accountStatus()
@@ -50,7 +50,7 @@ import Testing
                 let path = RemotePath(unchecked: Array("\(folder)/\(number)".utf8))
                 return try #require(DocumentID(try engine.item(at: path).documentID))
             }
-            engine.sync?.shared.withLock { state in
+            engine.syncEngine?.shared.withLock { state in
                 for document in documents where state.reservations.begin(document) {
                     state.reservations.progress(of: document)?.total.store(10, ordering: .relaxed)
                 }
@@ -58,7 +58,8 @@ import Testing
             let status = engine.accountStatus()
             #expect((1...64).contains(status.transfers.count))
             #expect(try Self.length(status) < MessageFramer.maximumLength)
-            engine.sync?.shared.withLock { state in for document in documents { state.reservations.end(document) } }
+            engine.syncEngine?.shared.withLock { state in for document in documents { state.reservations.end(document) }
+            }
             await account.stop()
         }
     }

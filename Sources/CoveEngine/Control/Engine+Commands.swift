@@ -4,84 +4,6 @@ internal import Synchronization
 
 /// What people ask the account to do.
 extension Engine {
-    /// The files at or below a path; directories never listed are listed first.
-    private func files(below path: RemotePath) async throws(Errno) -> [ItemID] {
-        var stack: [ItemID] = [
-            try catalog.read { database throws(Errno) in try database.entry(atPath: path)?.item ?? .root }
-        ]
-        var files: [ItemID] = []
-        while let id = stack.popLast() {
-            let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
-            if row.kind == .file { files.append(id) }
-            guard row.kind == .directory else { continue }
-            if case .later(let pending) = try openDirectory(id, Caller(thread: 0, user: 0, group: 0)) {
-                try await pending.value()
-            }
-            try catalog.read { database throws(Errno) in
-                try database.eachEntry(of: id, after: 0) { entry in
-                    stack.append(entry.item)
-                    return true
-                }
-            }
-        }
-        return files
-    }
-
-    /// Starts to download a document, or all below a directory; returns when all is asked for.
-    public func download(_ path: RemotePath) async throws(Errno) {
-        let files = try await files(below: path)
-        // They go on by themselves, a few at a time.
-        Task { [self] in
-            await withTaskGroup(of: Void.self) { group in
-                for (index, id) in files.enumerated() {
-                    if index >= 8 { await group.next() }
-                    group.addTask { [self] in _ = try? await materialize(id) }
-                }
-            }
-        }
-    }
-
-    /// Downloads a document, or all below a directory, and waits for all of it.
-    public func waitForDownload(
-        _ path: RemotePath,
-        progress: @escaping @Sendable (TransferStatus) -> Void
-    ) async throws(Errno) {
-        let files = try await files(below: path)
-        let total = files.reduce(Int64(0)) { sum, id in sum.saturatingAdd((try? attributes(of: id).size) ?? 0) }
-        let started = System.monotonic()
-        let done = ByteCount()
-        let name = path.description
-        let failure = await withTaskGroup(of: Errno?.self) { group in
-            var first: Errno?
-            for (index, id) in files.enumerated() {
-                if index >= 8, let result = await group.next() { first = first ?? result }
-                group.addTask { [self] in
-                    do throws(Errno) {
-                        try await materialize(id)
-                    } catch {
-                        return error
-                    }
-                    let size = (try? attributes(of: id).size) ?? 0
-                    let sum = done.add(size)
-                    let seconds = max(0.001, (System.monotonic() - started).seconds)
-                    progress(
-                        TransferStatus(
-                            path: name,
-                            direction: "download",
-                            doneBytes: sum,
-                            totalBytes: total,
-                            bytesPerSecond: Double(sum) / seconds
-                        )
-                    )
-                    return nil
-                }
-            }
-            for await result in group { first = first ?? result }
-            return first
-        }
-        if let failure { throw failure }
-    }
-
     /// Keeps a document, or all below a directory, on this disk; or no longer does.
     public func setPinned(_ path: RemotePath, _ pinned: Bool) throws(Errno) {
         let id = try catalog.read { database throws(Errno) in try database.entry(atPath: path)?.item ?? .root }
@@ -113,13 +35,13 @@ extension Engine {
             }
             return files
         }
-        if pinned { for file in files { materialize(file) { _ in } } }
+        if pinned { for file in files { contents.materialize(file) { _ in } } }
     }
 
     /// Sends what waits without settling, and asks the provider for its changes.
     public func sync(_ path: RemotePath?, acceptDeletions: Bool, acceptLocalDeletions: Bool) async {
-        for item in live.all() { try? save(item, closing: false) }
-        await sync?.sync(acceptDeletions: acceptDeletions, acceptLocalDeletions: acceptLocalDeletions)
+        for item in contents.live.all() { try? contents.save(item, closing: false) }
+        await syncEngine?.sync(acceptDeletions: acceptDeletions, acceptLocalDeletions: acceptLocalDeletions)
     }
 
     /// Waits until all is sent and fetched that can be, something waits for a person, or time is up.
@@ -134,7 +56,7 @@ extension Engine {
         let deadline = timeout.map { System.monotonic() + $0 } ?? .distantFuture
         while true {
             let status = accountStatus()
-            let isBusy = sync?.shared.withLock { $0.isBusy } ?? false
+            let isBusy = syncEngine?.shared.withLock { $0.isBusy } ?? false
             let remaining = status.queuedOperations
             let isSettled = remaining == 0 && !isBusy && status.state == "idle"
             let isOffline = status.state == "offline" && status.reason != nil && timeout == nil
@@ -142,7 +64,8 @@ extension Engine {
             let isWaiting = status.state == "waiting-for-approval" && !isBusy
             let isStuck = isWaiting || status.state == "paused" || isOffline || status.standstill != nil
             let hasFailed = !isBusy && remaining > 0 && !canSendMore() && hasFailures()
-            let isHeld = process.map { remaining > 0 && !isBusy && ((try? isAllHeld(by: $0)) ?? false) } ?? false
+            let isHeld =
+                process.map { remaining > 0 && !isBusy && ((try? coordinator.isAllHeld(by: $0)) ?? false) } ?? false
             if isSettled || isStuck || hasFailed || isHeld || System.monotonic() >= deadline {
                 var errors = status.errors.filter { $0.retryInSeconds != nil }
                 if let reason = status.reason {
@@ -173,10 +96,10 @@ extension Engine {
     }
 
     /// Stops sending; the tree goes on to work.
-    public func pause() async { await sync?.setPaused(true) }
+    public func pause() async { await syncEngine?.setPaused(true) }
 
     /// Goes on to send.
-    public func resume() async { await sync?.setPaused(false) }
+    public func resume() async { await syncEngine?.setPaused(false) }
 
     /// Deleted documents that can be restored, newest first.
     public func trash() -> [TrashEntry] {
@@ -210,8 +133,8 @@ extension Engine {
                 parent = entry.item
             } else {
                 let above = parent
-                parent = try makeDirectory(parent, name.bytes, mode: 0o755, caller).id
-                kernel.withLock { $0 }?.invalidateEntry(above, name.bytes)
+                parent = try namespace.makeDirectory(parent, name.bytes, mode: 0o755, caller).id
+                kernel?.invalidateEntry(above, name.bytes)
             }
         }
         let directory = parent
@@ -221,7 +144,7 @@ extension Engine {
         } else {
             restored = try await restoreRemotely(row, directory, last)
         }
-        kernel.withLock { $0 }?.invalidateEntry(directory, restored.name)
+        kernel?.invalidateEntry(directory, restored.name)
         wakeSync()
         return restored.path
     }
@@ -290,7 +213,7 @@ extension Engine {
         _ parent: ItemID,
         _ last: FileName
     ) async throws(Errno) -> (name: [UInt8], path: RemotePath) {
-        guard let sync, let place = row.place else { throw .noSuchEntry }
+        guard let sync = syncEngine, let place = row.place else { throw .noSuchEntry }
         let (directory, name) = try catalog.read { database throws(Errno) -> (RemoteReference?, [UInt8]) in
             (try database.remoteReference(ofDirectory: parent), try self.freeName(parent, last, database))
         }
@@ -310,7 +233,7 @@ extension Engine {
             try database.deleteTrash(row.id)
             // The change feed may have been quicker.
             if try database.entry(parent, name) == nil {
-                var entry = try self.insertRemote(remote, into: parent, name: name, database)
+                var entry = try self.namespace.insertRemote(remote, into: parent, name: name, database)
                 entry.document = row.document
                 try database.update(entry)
             }
@@ -321,49 +244,6 @@ extension Engine {
 
     /// Deletes trashed documents for good; returns how many.
     public func emptyTrash(olderThan age: TimeSpan?) async -> Int {
-        await sync?.expireTrash(olderThan: age ?? .zero) ?? 0
-    }
-
-    /// Remembers for `cove status` why some of an item's bytes could not be fetched, and asks for what changed.
-    func noteFetchFailure(_ id: ItemID, _ ranges: [Range<Int64>], _ error: ProviderError) {
-        guard let sync else { return }
-        sync.shared.withLock { state in
-            if state.failures.count > 1000 { state.failures.removeAll() }
-            state.failures[id] = ("\(error)", ranges)
-        }
-        Task {
-            if error.parksAccount {
-                await sync.disconnect(error)
-            } else {
-                // What a recovery left without a version is found by listing its folder again only.
-                let isStandIn = live.find(id)?.state.withLock { $0.row?.version?.bytes.isEmpty } ?? false
-                await sync.requestPoll(listing: isStandIn)
-            }
-        }
-    }
-}
-
-extension Engine {
-    /// Forgets why bytes of an item could not be fetched once they are here, or there are none any more.
-    func noteFetched(_ id: ItemID, _ state: LiveItem.State) {
-        sync?.shared.withLock { shared in
-            guard let failure = shared.failures[id], let row = state.row else { return }
-            let bytes = 0..<max(0, row.size)
-            let isHere = failure.ranges.allSatisfy { state.ranges.contains($0.clamped(to: bytes)) }
-            if row.residency == .whole || isHere { shared.failures[id] = nil }
-        }
-    }
-}
-
-/// A sum of sizes that several tasks add to.
-private final class ByteCount: Sendable {
-    private let bytes = EngineMutex<Int64>(.countedBytes, 0)
-
-    /// Adds a size, and returns the sum.
-    func add(_ size: Int64) -> Int64 {
-        bytes.withLock { sum in
-            sum = sum.saturatingAdd(size)
-            return sum
-        }
+        await syncEngine?.expireTrash(olderThan: age ?? .zero) ?? 0
     }
 }

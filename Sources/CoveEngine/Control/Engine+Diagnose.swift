@@ -29,7 +29,7 @@ extension Engine {
                 DoctorFinding(
                     check: "daemon",
                     level: work.isHeld ? "problem" : "warning",
-                    message: deathNotice,
+                    message: context.deathNotice,
                     remedy: "report it, with \(configuration.stateDirectory)/log; `cove resume` goes on with "
                         + "transfers, `cove sync` also with what is set aside"
                 )
@@ -47,7 +47,7 @@ extension Engine {
                 )
             )
         }
-        let free = store.freeSpace()?.available ?? 0
+        let free = contents.store.freeSpace()?.available ?? 0
         findings.append(
             free > 256 << 20
                 ? DoctorFinding(
@@ -110,7 +110,7 @@ extension Engine {
     }
 
     private func hiddenItems() async -> [DoctorFinding] {
-        guard let sync else { return [] }
+        guard let sync = syncEngine else { return [] }
         let found = await sync.findStrays()
         guard let first = found.first else { return [] }
         let remedy =
@@ -122,7 +122,7 @@ extension Engine {
     }
 
     private func passthroughFinding() -> [DoctorFinding] {
-        let state = passthrough.withLock { $0 }
+        let state = contents.passthrough.withLock { $0 }
         if let obstacle = state.obstacle {
             return [
                 DoctorFinding(

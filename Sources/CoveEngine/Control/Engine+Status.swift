@@ -22,7 +22,7 @@ extension Engine {
     /// The documents of a directory, listed from the provider when it never was.
     public func items(in directory: RemotePath) async throws(Errno) -> [ItemStatus] {
         let id = try catalog.read { database throws(Errno) in try database.entry(atPath: directory)?.item ?? .root }
-        if case .later(let pending) = try openDirectory(id, Caller(thread: 0, user: 0, group: 0)) {
+        if case .later(let pending) = try namespace.openDirectory(id, Caller(thread: 0, user: 0, group: 0)) {
             try await pending.value()
         }
         var result: [ItemStatus] = []
@@ -63,14 +63,14 @@ extension Engine {
             database throws(Errno) -> (ItemRow, JournalRow?, Bool) in
             let row = try database.existingItem(id)
             guard let entry else { return (row, nil, false) }
-            let conflict = try !conflicts(of: entry.document, database).isEmpty
+            let conflict = try !history.conflicts(of: entry.document, database).isEmpty
             return (row, try database.journalRow(entry.id), conflict)
         }
-        let attributes = overlay(row)
+        let attributes = namespace.overlay(row)
         var residency = row.residency
         var local = row.residency == .whole ? attributes.size : row.resident
         var isDownloading = false
-        if let item = live.find(id) {
+        if let item = contents.live.find(id) {
             item.state.withLock { state in
                 residency = state.row?.residency ?? residency
                 local = residency == .whole ? attributes.size : state.ranges.count
@@ -78,8 +78,10 @@ extension Engine {
             }
         }
         let isLocalOnly = entry?.flags.contains(.localOnly) == true
-        let progress = entry.flatMap { entry in sync?.shared.withLock { $0.reservations.progress(of: entry.document) } }
-        let failure = residency == .whole ? nil : sync?.shared.withLock { $0.failures[id]?.reason }
+        let progress = entry.flatMap { entry in
+            syncEngine?.shared.withLock { $0.reservations.progress(of: entry.document) }
+        }
+        let failure = residency == .whole ? nil : syncEngine?.shared.withLock { $0.failures[id]?.reason }
         var percent = attributes.size == 0 || row.kind != .file ? 100 : 100 * Double(local) / Double(attributes.size)
         if residency == .dataless { percent = 0 }
         if let progress {
@@ -137,7 +139,7 @@ extension Engine {
 
     /// The account as a whole.
     public func accountStatus() -> AccountStatus {
-        let shared = sync?.shared.withLock { $0 } ?? SyncEngine.Shared()
+        let shared = syncEngine?.shared.withLock { $0 } ?? SyncEngine.Shared()
         let queue = (try? catalog.read { database throws(Errno) in try database.queueLength() }) ?? 0
         var reason = shared.reason
         var state = queue > 0 || shared.isPolling ? "syncing" : "idle"
@@ -154,10 +156,10 @@ extension Engine {
         }
         if !shared.isConnected { state = "offline" }
         if shared.isPaused { state = "paused" }
-        if work.isHeld { reason = "\(deathNotice); `cove resume` goes on" }
+        if work.isHeld { reason = "\(context.deathNotice); `cove resume` goes on" }
         let transfers = activeTransfers(shared)
         let errors = errors()
-        let setAside = setAsideErrors()
+        let setAside = context.setAsideErrors()
         var room = MessageRoom(Self.shownHeldUp)
         let heldUp = shared.heldUp.filter { room.take([$0.path, $0.reason]) }
         return AccountStatus(
@@ -172,8 +174,8 @@ extension Engine {
             conflicts: conflicts().count,
             errors: errors.shown + setAside,
             errorCount: errors.count + setAside.count,
-            residentBytes: cache.withLock { $0.resident },
-            cacheLimit: cache.withLock { $0.limit },
+            residentBytes: contents.cache.withLock { $0.resident },
+            cacheLimit: contents.cache.withLock { $0.limit },
             weaknesses: weaknesses(),
             standstill: shared.standstill,
             heldUp: heldUp.isEmpty ? nil : heldUp
@@ -227,7 +229,7 @@ extension Engine {
                 )
             )
         }
-        for item in live.all() where transfers.count < Self.shownTransfers.count {
+        for item in contents.live.all() where transfers.count < Self.shownTransfers.count {
             let found = item.state.withLock { state -> (Int64, Int64, MonotonicTime, Int64)? in
                 guard let first = state.fetching.first, let row = state.row else { return nil }
                 let received = state.fetching.fetches.values.reduce(0) { $0 + $1.received.load(ordering: .relaxed) }
@@ -255,7 +257,7 @@ extension Engine {
     public func startNotice(limit: TimeSpan) async -> String? {
         if let notice = rebuildNotice() { return notice }
         await connected.pass(limit: limit)
-        guard let shared = sync?.shared.withLock({ $0 }), !shared.isConnected, let reason = shared.reason else {
+        guard let shared = syncEngine?.shared.withLock({ $0 }), !shared.isConnected, let reason = shared.reason else {
             return nil
         }
         return "\(reason); what is here can be used meanwhile"
@@ -320,8 +322,8 @@ extension Engine {
         statistics.readMisses = counters.readMisses.load(ordering: .relaxed)
         statistics.parkedRequests = counters.parkedRequests.load(ordering: .relaxed)
         statistics.announcements = counters.announcements.load(ordering: .relaxed)
-        statistics.residentBytes = cache.withLock { $0.resident }
-        statistics.openHandles = live.handleCount
+        statistics.residentBytes = contents.cache.withLock { $0.resident }
+        statistics.openHandles = contents.live.handleCount
         statistics.conflicts = conflicts().count
         _ = try? catalog.read { database throws(Errno) in
             statistics.dirtyItems = Int(try database.first("SELECT count(*) FROM journal") { $0.int(0) } ?? 0)
@@ -346,7 +348,7 @@ extension Engine {
     public func conflicts() -> [ConflictStatus] {
         let found = try? catalog.read { database throws(Errno) -> [ConflictStatus] in
             var result: [ConflictStatus] = []
-            for conflict in try self.conflicts(of: nil, database) {
+            for conflict in try self.history.conflicts(of: nil, database) {
                 result.append(
                     ConflictStatus(
                         path: try database.path(of: conflict.document).description,

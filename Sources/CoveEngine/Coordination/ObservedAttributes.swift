@@ -49,7 +49,7 @@ final class ObservedAttributes: Sendable {
     }
 }
 
-extension Engine {
+extension Coordinator {
     /// A presenter observes attributes of an item from now on.
     func beginObserving(_ names: [String], of place: CatalogPlace) {
         guard !names.isEmpty, let entry = place.entry, let item = place.item else { return }
@@ -90,8 +90,9 @@ extension Engine {
 
     /// The values; empty for what the item does not have.
     private func observe(_ names: [String], of item: ItemID) -> [String: [UInt8]] {
+        let reader = attributeReader.withLock { $0 }
         var values: [String: [UInt8]] = [:]
-        for name in names { values[name] = (try? answer(item, name)) ?? [] }
+        for name in names { values[name] = reader.read(item, name) ?? [] }
         return values
     }
 }

@@ -193,10 +193,10 @@ extension SyncEngine {
         of directory: ItemID,
         _ token: DocumentID
     ) async throws(ProviderError) -> RemoteReference? {
-        let engine = engine
+        let host = host
         return try await whenNothingIsInTheWay { () async throws(ProviderError) in
-            try await engine.onContentQueue { () throws(Errno) in
-                try engine.catalog.write { database throws(Errno) in
+            try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.write { database throws(Errno) in
                     try self.rely(on: [directory], for: token, database)
                     return try database.remoteReference(ofDirectory: directory)
                 }

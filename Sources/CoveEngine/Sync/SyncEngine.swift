@@ -13,7 +13,7 @@ actor SyncEngine {
     /// Removals at the source within this time count as one.
     static let brakeTime = TimeSpan.seconds(600)
 
-    let engine: Engine
+    let host: SyncHost
     nonisolated let executor = QueueExecutor(label: "cove.sync")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     /// Announcements block on the mount: a queue of their own.
@@ -123,9 +123,9 @@ actor SyncEngine {
     private var lastQuota = Timestamp.epoch
     private var lastExpiry = Timestamp.epoch
 
-    init(_ engine: Engine) {
-        self.engine = engine
-        if engine.work.isHeld { shared.withLock { $0.isPaused = true } }
+    init(_ host: SyncHost) {
+        self.host = host
+        if host.context.work.isHeld { shared.withLock { $0.isPaused = true } }
     }
 
     /// What statfs(2) shows.
@@ -140,14 +140,14 @@ actor SyncEngine {
     /// Says that something changed here: it rests before it is sent, so one look serves all that change meanwhile.
     nonisolated func wakeSoon() {
         guard !lookPending.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        executor.after(min(.milliseconds(50), engine.configuration.settleTime / 4)) { [weak self] in
+        executor.after(min(.milliseconds(50), host.configuration.settleTime / 4)) { [weak self] in
             self?.lookPending.store(false, ordering: .releasing)
             self?.wake()
         }
     }
 
     func start() {
-        if let signal = engine.provider.changeSignal {
+        if let signal = host.provider.changeSignal {
             signalTask = Task { [weak self] in
                 for await _ in signal { await self?.requestPoll() }
             }
@@ -179,15 +179,15 @@ actor SyncEngine {
     private func round() async {
         wakePending.store(false, ordering: .releasing)
         guard !isStopped else { return }
-        let now = engine.journalTime()
+        let now = host.journalTime()
         heedClock(now)
-        if engine.work.isHeld { return }
+        if host.context.work.isHeld { return }
         if !shared.withLock({ $0.isConnected }) {
             await connect(now)
             return
         }
         if mustPoll {
-            let due = lastPoll + engine.configuration.pollInterval
+            let due = lastPoll + host.configuration.pollInterval
             if now >= due { pollRequested = true } else { alarm(at: due, now: now) }
         } else {
             requestLook(now)
@@ -200,8 +200,8 @@ actor SyncEngine {
         if hasPolled, !shared.withLock({ $0.isPaused }) { pushReady(now) }
         if now - lastExpiry > .seconds(3600) {
             lastExpiry = now
-            await expireTrash(olderThan: engine.configuration.trashTime)
-            engine.contentQueue.async { [engine] in engine.expireVersions() }
+            await expireTrash(olderThan: host.configuration.trashTime)
+            host.contentQueue.async { [host] in host.contents.expireVersions() }
         }
     }
 
@@ -215,7 +215,7 @@ actor SyncEngine {
         forcedBefore = min(forcedBefore, now)
         throttledUntil = min(throttledUntil, now)
         schedule.endRests()
-        try? engine.catalog.write { database throws(Errno) in
+        try? host.catalog.write { database throws(Errno) in
             try database.run("UPDATE journal SET changed = ?1 WHERE changed > ?1", .milliseconds(now))
             try database.run("UPDATE journal SET retry = 0 WHERE retry > ?", .milliseconds(now + Self.longestPause))
             try database.run("UPDATE trash SET deleted = ?1 WHERE deleted > ?1 AND pending = 1", .milliseconds(now))
@@ -249,10 +249,10 @@ actor SyncEngine {
         hasNetworkChanged = false
         defer {
             isConnecting = false
-            engine.connected.open()
+            host.connected.open()
         }
         do throws(ProviderError) {
-            try await engine.provider.start()
+            try await host.provider.start()
             try await checkIdentity()
             try await takeUpUnderway()
             connectAttempts = 0
@@ -261,43 +261,43 @@ actor SyncEngine {
                 state.isConnected = true
                 state.reason = nil
             }
-            engine.findPresentedConflicts()
+            host.coordinator.findPresentedConflicts()
             await refreshQuota()
             requestPoll()
         } catch {
             connectAttempts = hasNetworkChanged ? 1 : connectAttempts + 1
             // A quick first retry, then a longer and longer one, each moved at random so that devices don't march in step.
             let delay = min(.seconds(60), TimeSpan.milliseconds(500).doubled(min(connectAttempts, 7)))
-            nextConnect = engine.journalTime() + .random(in: delay / 2...delay)
+            nextConnect = host.journalTime() + .random(in: delay / 2...delay)
             shared.withLock { $0.reason = "\(error)" }
-            engine.log.info("connecting failed: \(error)")
-            alarm(at: nextConnect, now: engine.journalTime())
+            host.log.info("connecting failed: \(error)")
+            alarm(at: nextConnect, now: host.journalTime())
         }
     }
 
     /// Refuses a source that is not the one this account was made for, as an unmounted disk's empty folder.
     private func checkIdentity() async throws(ProviderError) {
-        guard let identity = await engine.provider.sourceIdentity() else { return }
-        let engine = engine
-        let known = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in try database.meta("source") }
+        guard let identity = await host.provider.sourceIdentity() else { return }
+        let host = host
+        let known = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.meta("source") }
         }
         guard let known else {
-            return try await engine.onContentQueue { () throws(Errno) in
-                try engine.catalog.write { database throws(Errno) in try database.setMeta("source", identity) }
+            return try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.write { database throws(Errno) in try database.setMeta("source", identity) }
             }
         }
         guard known == identity else {
             throw .serverUnreachable(
-                "\(engine.configuration.source) is not the folder this account was made for; "
+                "\(host.configuration.source) is not the folder this account was made for; "
                     + "mount the right disk there, or use another --account"
             )
         }
     }
 
     private func refreshQuota() async {
-        lastQuota = engine.journalTime()
-        if let quota = try? await engine.provider.quota() { shared.withLock { $0.quota = quota } }
+        lastQuota = host.journalTime()
+        if let quota = try? await host.provider.quota() { shared.withLock { $0.quota = quota } }
     }
 
     /// The source went away: everything waits until it is back.
@@ -306,10 +306,10 @@ actor SyncEngine {
             state.isConnected = false
             state.reason = "\(error)"
         }
-        engine.log.info("offline: \(error)")
+        host.log.info("offline: \(error)")
         connectAttempts = max(connectAttempts, 1)
-        nextConnect = engine.journalTime() + .milliseconds(500)
-        alarm(at: nextConnect, now: engine.journalTime())
+        nextConnect = host.journalTime() + .milliseconds(500)
+        alarm(at: nextConnect, now: host.journalTime())
     }
 
     private func pollRound() async {
@@ -327,25 +327,25 @@ actor SyncEngine {
             pollRequested = false
             let isAccepting = acceptsDeletions
             await poll()
-            lastPoll = engine.journalTime()
+            lastPoll = host.journalTime()
             if isAccepting, shared.withLock({ $0.isConnected }) { acceptsDeletions = false }
             hasPolled = true
         }
         isPollingNow = false
         shared.withLock { $0.isPolling = !$0.inbox.isEmpty }
-        if engine.journalTime() - lastQuota > .seconds(30) { await refreshQuota() }
+        if host.journalTime() - lastQuota > .seconds(30) { await refreshQuota() }
         wake()
     }
 
     func setPaused(_ paused: Bool) {
-        if !paused { engine.work.goOn() }
+        if !paused { host.context.work.goOn() }
         shared.withLock { $0.isPaused = paused }
         wake()
     }
 
     /// Sends everything changed so far without settling, and asks for the provider's changes.
     func sync(acceptDeletions: Bool, acceptLocalDeletions: Bool) async {
-        forcedBefore = engine.journalTime() + .milliseconds(1)
+        forcedBefore = host.journalTime() + .milliseconds(1)
         // What changes after this returns is dated later, and settles.
         await withCheckedContinuation { continuation in executor.after(.milliseconds(2)) { continuation.resume() } }
         if acceptDeletions {
@@ -361,8 +361,8 @@ actor SyncEngine {
         // Whoever asks for it now has the source asked once more, however much patience that wanted.
         throttledUntil = .epoch
         schedule.endRests()
-        engine.forgetSetAside()
-        let database = engine.catalog
+        host.context.forgetSetAside()
+        let database = host.catalog
         try? database.write { database throws(Errno) in
             // What went wrong before is tried again first, and told only if it goes wrong again.
             try database.run("UPDATE journal SET retry = 0, error = NULL WHERE retry > 0 OR error IS NOT NULL")
@@ -385,6 +385,6 @@ actor SyncEngine {
     /// When a failed operation is tried again: after 2 s, doubling to 5 minutes, moved at random.
     func backoff(attempts: Int64) -> Timestamp {
         let delay = min(Self.longestPause, TimeSpan.seconds(1).doubled(min(attempts, 9)))
-        return engine.journalTime() + .random(in: delay / 2...delay)
+        return host.journalTime() + .random(in: delay / 2...delay)
     }
 }

@@ -56,7 +56,7 @@ extension Request {
 
     /// Carries a call out once no claim is in its way, at once where none is or nothing is used, and answers it.
     consuming func coordinated<Value>(
-        _ use: Engine.PlainUse?,
+        _ use: PlainUse?,
         _ body: @escaping @Sendable (Engine, Caller) throws(Errno) -> Value,
         reply: @escaping @Sendable (consuming Request, Value) -> Void
     ) {
@@ -95,7 +95,7 @@ extension Request {
 
     /// Carries out a call that answers nothing but whether it worked, once no claim is in its way.
     consuming func perform(
-        _ use: Engine.PlainUse,
+        _ use: PlainUse,
         _ body: @escaping @Sendable (Engine, Caller) throws(Errno) -> Void
     ) {
         coordinated(use, body) { request, _ in request.succeed() }
@@ -104,7 +104,7 @@ extension Request {
     /// Carries out a call that makes a name and answers what that stands for, once no claim is in its way.
     consuming func make(
         _ name: [UInt8],
-        _ use: Engine.PlainUse,
+        _ use: PlainUse,
         _ body: @escaping @Sendable (Engine, Caller) throws(Errno) -> ItemAttributes
     ) {
         coordinated(use, body) { request, made in request.reply(new: made, named: name) }

@@ -20,7 +20,7 @@ extension Request {
         guard let status else { return fail(.invalidArgument) }
         let change = AttributeChange(status.pointee, valid: valid)
         let isFree = engine.isUncoordinated || engine.isWrittenBack(change, of: id, hasHandle: hasHandle)
-        let use: Engine.PlainUse = change.size != nil && !hasHandle ? .cut(id) : .change(id)
+        let use: PlainUse = change.size != nil && !hasHandle ? .cut(id) : .change(id)
         coordinated(isFree ? nil : use) { engine, caller throws(Errno) in
             try engine.setAttributes(of: id, change, hasHandle: hasHandle, caller)
         } reply: { request, attributes in

@@ -32,7 +32,7 @@ extension Request {
     private consuming func lookup(
         _ parent: ItemID,
         _ name: [UInt8],
-        waitingFor pending: Pending<Engine.PlainClaim>,
+        waitingFor pending: Pending<PlainClaim>,
         _ attributes: ItemAttributes?,
         _ caller: Caller,
         isCached: Bool
@@ -108,7 +108,7 @@ extension Request {
         _ newName: [UInt8],
         flags: UInt32
     ) {
-        let use = Engine.PlainUse.rename(parent, name, to: newParent, newName, flags: flags)
+        let use = PlainUse.rename(parent, name, to: newParent, newName, flags: flags)
         let body: @Sendable (consuming Request) -> Void = { request in
             request.perform(use) { engine, caller throws(Errno) in
                 try engine.rename(parent, name, newParent, newName, flags: flags, caller)

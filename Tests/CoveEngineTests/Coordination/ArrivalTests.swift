@@ -81,11 +81,11 @@ import Testing
             let remote = try await engine.provider.lookup(FileName(unchecked: text("f")), in: .root)
             let found = try engine.catalog.read { database throws(Errno) in try database.entry(.root, text("f")) }
             let transition = Transition(kind: .replace(entry: try #require(found).id), remote: remote)
-            let claim = try #require(try await engine.remoteClaim(for: transition) {})
-            let use = Engine.PlainUse.open(file, flags: O_RDONLY | O_NONBLOCK)
+            let claim = try #require(try await engine.coordinator.remoteClaim(for: transition) {})
+            let use = PlainUse.open(file, flags: O_RDONLY | O_NONBLOCK)
             let pending = try #require(try engine.plainClaim(use, Caller(thread: 0, user: 0, group: 0)))
             #expect(!pending.isDone)
-            engine.coordination.release(claim)
+            engine.coordinator.coordination.release(claim)
             engine.end(try await pending.value())
             engine.endSession(session)
             await account.stop()
@@ -116,22 +116,24 @@ import Testing
             try tree.write("a", text("first"))
             let session = try engine.beginConnection(process: getpid())
             let path = RemotePath(unchecked: text("a"))
-            let count = engine.coordination.beginArrival()
-            let place = try engine.place(at: path)
+            let count = engine.coordinator.coordination.beginArrival()
+            let place = try engine.namespace.place(at: path)
             // An alarm, or anybody's call, in the middle of the look-up.
-            engine.coordination.act { _, _ in }
+            engine.coordinator.coordination.act { _, _ in }
             try tree.rename("a", "b")
             try tree.write("a", text("second"))
-            engine.coordination.act { _, _ in }
+            engine.coordinator.coordination.act { _, _ in }
             #expect(!engine.isUncoordinated)
             let request = ClaimRequest(session: session, items: [WantedItem(path: place.steps, use: .write(nil))])
-            _ = try await engine.wait(for: request, [place], since: count)
-            engine.coordination.endArrival()
+            _ = try await engine.coordinator.wait(for: request, [place], since: count)
+            engine.coordinator.coordination.endArrival()
             let (new, old) = (try tree.resolve("a"), try tree.resolve("b"))
-            let watched = engine.coordination.state.withLock { [$0.watched[new] != nil, $0.watched[old] != nil] }
+            let watched = engine.coordinator.coordination.state.withLock {
+                [$0.watched[new] != nil, $0.watched[old] != nil]
+            }
             #expect(watched == [true, false])
             engine.endSession(session)
-            engine.coordination.act { _, _ in }
+            engine.coordinator.coordination.act { _, _ in }
             #expect(engine.isUncoordinated)
             await account.stop()
         }
@@ -146,19 +148,21 @@ import Testing
             try tree.write("real/F", text("x"))
             let session = try engine.beginConnection(process: .max)
             let isAbove = name == "d/F"
-            let count = engine.coordination.beginArrival()
-            let place = try engine.place(at: RemotePath(unchecked: text(name)))
+            let count = engine.coordinator.coordination.beginArrival()
+            let place = try engine.namespace.place(at: RemotePath(unchecked: text(name)))
             let target = isAbove ? "real" : "real/F"
             _ = try engine.makeSymbolicLink(.root, text(isAbove ? "d" : name), target: text(target), tree.caller)
             // The table hears of the link before the claim comes.
-            engine.coordination.act { _, _ in }
+            engine.coordinator.coordination.act { _, _ in }
             let request = ClaimRequest(session: session, items: [WantedItem(path: place.steps, use: .write(nil))])
-            let claim = try await engine.wait(for: request, [place], since: count)
-            engine.coordination.endArrival()
-            let paths = engine.coordination.act { state, _ in state.table.paths(of: claim).map(\.description) }
+            let claim = try await engine.coordinator.wait(for: request, [place], since: count)
+            engine.coordinator.coordination.endArrival()
+            let paths = engine.coordinator.coordination.act { state, _ in
+                state.table.paths(of: claim).map(\.description)
+            }
             #expect(paths == ["real/F"])
             let file = try tree.resolve("real/F")
-            #expect(engine.coordination.state.withLock { $0.watched[file] } == 1)
+            #expect(engine.coordinator.coordination.state.withLock { $0.watched[file] } == 1)
             engine.endSession(session)
             await account.stop()
         }
@@ -170,14 +174,16 @@ import Testing
             let (engine, tree) = (account.engine, account.tree)
             try tree.write("f", text("x"))
             let session = try engine.beginConnection(process: .max)
-            let count = engine.coordination.beginArrival()
-            let place = try engine.place(at: RemotePath(unchecked: text("f")))
+            let count = engine.coordinator.coordination.beginArrival()
+            let place = try engine.namespace.place(at: RemotePath(unchecked: text("f")))
             _ = try engine.link(try tree.resolve("f"), .root, text("g"), tree.caller)
-            engine.coordination.act { _, _ in }
+            engine.coordinator.coordination.act { _, _ in }
             let request = ClaimRequest(session: session, items: [WantedItem(path: place.steps, use: .write(nil))])
-            let claim = try await engine.wait(for: request, [place], since: count)
-            engine.coordination.endArrival()
-            let paths = engine.coordination.act { state, _ in state.table.paths(of: claim).map(\.description) }
+            let claim = try await engine.coordinator.wait(for: request, [place], since: count)
+            engine.coordinator.coordination.endArrival()
+            let paths = engine.coordinator.coordination.act { state, _ in
+                state.table.paths(of: claim).map(\.description)
+            }
             #expect(paths == ["f", "g"])
             engine.endSession(session)
             await account.stop()
@@ -191,10 +197,10 @@ import Testing
             try tree.write("real", text("x"))
             let session = try engine.attend(process: .max, resuming: nil) { _ in true }.session
             let path = RemotePath(unchecked: text("f"))
-            let (count, place) = (engine.coordination.beginArrival(), try engine.place(at: path))
+            let (count, place) = (engine.coordinator.coordination.beginArrival(), try engine.namespace.place(at: path))
             _ = try engine.makeSymbolicLink(.root, text("f"), target: text("real"), tree.caller)
-            let presenter = engine.coordination.act { state, now in
-                let found = engine.placeNow(place, since: count, state)
+            let presenter = engine.coordinator.coordination.act { state, now in
+                let found = engine.coordinator.placeNow(place, since: count, state)
                 return state.table.addPresenter(
                     session: session,
                     at: found?.steps,
@@ -203,8 +209,8 @@ import Testing
                     now: now
                 )
             }
-            engine.coordination.endArrival()
-            let presented = engine.coordination.act { state, _ in
+            engine.coordinator.coordination.endArrival()
+            let presented = engine.coordinator.coordination.act { state, _ in
                 presenter.flatMap { state.table.presenters[$0]?.node?.path.description }
             }
             #expect(presented == "real")

@@ -29,7 +29,7 @@ import Testing
             let asked = account.engine.counters.providerRequests.load(ordering: .relaxed)
             await account.engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
             try waitUntil("the other one is here") { try account.tree.read("z") == text("newer") }
-            func claims() -> Int { account.engine.coordination.state.withLock { $0.table.claims.count } }
+            func claims() -> Int { account.engine.coordinator.coordination.state.withLock { $0.table.claims.count } }
             try waitUntil("all wait") { claims() == 6 }
             #expect(account.engine.counters.providerRequests.load(ordering: .relaxed) - asked < 20)
             for name in names + ["gone"] { #expect(try account.tree.read(name) == text("old")) }

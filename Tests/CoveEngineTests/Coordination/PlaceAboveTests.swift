@@ -29,7 +29,9 @@ import Testing
 
     private func paths(_ engine: Engine, _ claim: String) -> [String] {
         let number = Token.number(claim, "c") ?? 0
-        return engine.coordination.act { state, _ in state.table.paths(of: number).map(\.description).sorted() }
+        return engine.coordinator.coordination.act { state, _ in
+            state.table.paths(of: number).map(\.description).sorted()
+        }
     }
 
     private func link(_ tree: EngineTree, _ name: String, _ target: String) throws {
@@ -38,7 +40,7 @@ import Testing
     }
 
     /// True when a call of this program does not go on at once.
-    private func waits(_ engine: Engine, _ use: Engine.PlainUse) throws -> Bool {
+    private func waits(_ engine: Engine, _ use: PlainUse) throws -> Bool {
         let caller = Caller(thread: getpid(), user: 0, group: 0)
         guard let pending = try engine.plainClaim(use, caller) else { return false }
         let isWaiting = !pending.isDone
@@ -94,9 +96,11 @@ import Testing
             _ = try engine.addPresenter(session: session, at: path("new/F"), implements: [], observes: [])
             let holder = try await claim(engine, "new/F", session: session)
             let waiter = Task { try await claim(engine, "new/F", session: session) }
-            try waitUntil("one waits") { engine.coordination.act { state, _ in state.table.claims.count } == 2 }
+            try waitUntil("one waits") {
+                engine.coordinator.coordination.act { state, _ in state.table.claims.count } == 2
+            }
             try link(tree, "new", "real")
-            let places = engine.coordination.act { state, _ in
+            let places = engine.coordinator.coordination.act { state, _ in
                 state.table.presenters.values.map { $0.node?.path.description }
             }
             #expect(places == ["real/F"])
@@ -121,7 +125,7 @@ import Testing
             let claim = try await claim(engine, "d/F", session: session)
             for name in ["T", "other"] {
                 // RENAME_EXCHANGE
-                let uses: [Engine.PlainUse] = [
+                let uses: [PlainUse] = [
                     .rename(.root, text(name), to: .root, text("d"), flags: 2),
                     .rename(.root, text("d"), to: .root, text(name), flags: 2),
                 ]

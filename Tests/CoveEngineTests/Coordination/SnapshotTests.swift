@@ -11,7 +11,7 @@ import Testing
     @Test func `an item whose name has no room for more has a snapshot`() async throws {
         try await blocking {
             let account = try EngineAccount()
-            let snapshots = Snapshots(engine: account.engine)
+            let snapshots = Snapshots(coordinator: account.engine.coordinator)
             let longest = String(repeating: "ö", count: 127) + "d"
             try account.tree.makeDirectory(longest)
             try account.tree.write("\(longest)/f", [1])

@@ -14,7 +14,7 @@ struct ConflictNameTests {
     }
 
     @Test func `conflict copies of conflict copies have one suffix`() throws {
-        func plain(_ name: String) -> String { String(decoding: Engine.withoutConflict(text(name)), as: UTF8.self) }
+        func plain(_ name: String) -> String { String(decoding: Namespace.withoutConflict(text(name)), as: UTF8.self) }
         #expect(plain("a (conflict from vm 2026-11-22 102140) (conflict from pc 2026-11-22 102149 2).txt") == "a.txt")
         #expect(plain("a (incomplete from vm)") == "a")
         for name in ["a (2).txt", "(conflict from x)", " (conflict from x)", "a (conflict from x) b.txt", "a)", ".txt"]

@@ -297,7 +297,7 @@ import Testing
                 try engine.catalog.read { database throws(Errno) in try database.trash(pending: true) }
                     .first { $0.kind == .directory }
             )
-            _ = try? await engine.sync?.clear(.trash(deletion.id))
+            _ = try? await engine.syncEngine?.clear(.trash(deletion.id))
             #expect(try account.there()["d"] == "a file")
             await engine.resume()
             try account.expect("all is there") { there in

@@ -85,7 +85,7 @@ import Testing
             #expect("\(heir.document)" == document)
             // It was chosen as the new document that it was until it was closed: what is claimed is that one.
             let chosen = QueueRow(key: .entry(heir.id), document: .random(), stamp: .epoch)
-            await engine.sync?.push(heir.id, chosen)
+            await engine.syncEngine?.push(heir.id, chosen)
             #expect(try source.snapshot() == ["doc": Array("first".utf8)])
             await engine.resume()
             try await account.settle()
@@ -126,7 +126,9 @@ import Testing
             try tree.rename("doc", "doc.1")
             try tree.write("doc", Array("second".utf8))
             #expect(throws: Errno.busy) {
-                try engine.show(Transition(kind: .replace(entry: sent.id), remote: remote, sent: sent.document))
+                try engine.remoteChanges.show(
+                    Transition(kind: .replace(entry: sent.id), remote: remote, sent: sent.document)
+                )
             }
             await engine.resume()
             try await account.settle()
@@ -154,7 +156,7 @@ import Testing
             func due(_ settled: Timestamp, _ newSettled: Timestamp) throws -> Set<String> {
                 try engine.catalog.read { database throws(Errno) in
                     let queue = CatalogQueue(
-                        engine: engine,
+                        host: engine.host,
                         database: database,
                         settled: settled,
                         newSettled: newSettled,
@@ -207,7 +209,7 @@ import Testing
             }
             await engine.resume()
             let before = engine.catalog.commitCount
-            let sync = try #require(engine.sync)
+            let sync = try #require(engine.syncEngine)
             for _ in 0..<50 {
                 await sync.pushReady(engine.journalTime())
                 while await sync.activePushes > 0 { await Task.yield() }

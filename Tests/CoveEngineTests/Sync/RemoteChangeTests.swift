@@ -20,17 +20,17 @@ import Testing
             try SourceFolder(account.source).save("doc", text("newer"))
             try await account.settle()
             #expect(throws: Errno.stale) { try account.engine.open(id, flags: O_RDONLY, account.tree.caller) }
-            #expect(!account.engine.walkers.isEmpty)
+            #expect(!account.engine.contents.walkers.isEmpty)
             #expect(try account.tree.read("doc") == text("newer"))
-            #expect(account.engine.walkers.isEmpty)
+            #expect(account.engine.contents.walkers.isEmpty)
             // One that never comes is not waited for long.
             #expect(throws: Errno.stale) { try account.engine.open(id, flags: O_RDONLY, account.tree.caller) }
-            account.engine.awaitWalkers()
-            #expect(!account.engine.walkers.isEmpty)
+            account.engine.contents.awaitWalkers()
+            #expect(!account.engine.contents.walkers.isEmpty)
             // Nor for ever when others keep coming.
-            account.engine.walkers.insert(Engine.Walker(told: .distantFuture), for: 1)
-            account.engine.awaitWalkers()
-            #expect(!account.engine.walkers.isEmpty)
+            account.engine.contents.walkers.insert(Contents.Walker(told: .distantFuture), for: 1)
+            account.engine.contents.awaitWalkers()
+            #expect(!account.engine.contents.walkers.isEmpty)
             await account.stop()
         }
     }
@@ -55,7 +55,7 @@ import Testing
             try source.makeDirectory(".cove")
             try source.makeDirectory(".cove/trash")
             try source.rename("doc", ".cove/trash/\(document)")
-            try await engine.sync?.endDeletion(row.id, place: text(document), of: row)
+            try await engine.syncEngine?.endDeletion(row.id, place: text(document), of: row)
             try await account.setOffline(false)
             try await account.settle()
             #expect(try source.snapshot() == ["doc": text("second")])
@@ -87,9 +87,9 @@ import Testing
             try account.engine.catalog.write { database throws(Errno) in try database.markSent(entry.id, true) }
             try account.tree.rename("d/f", "d/h")
             func isTold(_ change: () throws -> Void) throws {
-                let told = account.engine.takenChanges.load(ordering: .acquiring)
+                let told = account.engine.namespace.takenChanges.load(ordering: .acquiring)
                 try change()
-                try waitUntil("it is told") { account.engine.takenChanges.load(ordering: .acquiring) != told }
+                try waitUntil("it is told") { account.engine.namespace.takenChanges.load(ordering: .acquiring) != told }
             }
             // It leaves its name, which another file takes, and comes up after that was told.
             try isTold {
@@ -184,7 +184,7 @@ import Testing
             }
             #expect(try account.tree.list("e").isEmpty && account.tree.list("d").isEmpty)
             let told = RemoteChange.removed(RemotePath(unchecked: text("d/x")))
-            await account.engine.sync?.take([SyncEngine.Seen(change: told, time: seen)])
+            await account.engine.syncEngine?.take([SyncEngine.Seen(change: told, time: seen)])
             try waitUntil("it is here") { try account.tree.list("e") == ["x": .file] }
             await account.stop()
         }
@@ -204,7 +204,7 @@ import Testing
             }
             #expect(try account.tree.list("").isEmpty)
             let told = RemoteChange.directoryChanged(RemotePath(unchecked: text("d/below")))
-            await account.engine.sync?.take([SyncEngine.Seen(change: told, time: System.monotonic())])
+            await account.engine.syncEngine?.take([SyncEngine.Seen(change: told, time: System.monotonic())])
             #expect(try account.tree.read("d/below/x") == text("x"))
             await account.stop()
         }
@@ -226,7 +226,7 @@ import Testing
             )
             for kind in [Transition.Kind.replace(entry: entry.id), .insert(parent: .root, name: name.bytes)] {
                 let transition = Transition(kind: kind, remote: remote, seen: System.monotonic())
-                #expect(throws: Errno.busy) { try engine.show(transition) }
+                #expect(throws: Errno.busy) { try engine.remoteChanges.show(transition) }
             }
             #expect(try account.tree.resolve("doc") == item && account.tree.list("") == ["doc": .file])
             #expect(try account.tree.read("doc") == text("newer"))

@@ -251,10 +251,10 @@ import Testing
             // From here nothing is sent, and what is told is taken in all the same.
             await account.engine.pause()
             try account.tree.rename("d", "e")
-            let told = account.engine.takenChanges.load(ordering: .acquiring)
+            let told = account.engine.namespace.takenChanges.load(ordering: .acquiring)
             try FileManager.default.removeItem(atPath: account.source + "/d")
-            try waitUntil("it is told") { account.engine.takenChanges.load(ordering: .acquiring) != told }
-            await account.engine.sync?.remove([RemotePath(unchecked: [0x64])])
+            try waitUntil("it is told") { account.engine.namespace.takenChanges.load(ordering: .acquiring) != told }
+            await account.engine.syncEngine?.remove([RemotePath(unchecked: [0x64])])
             try account.tree.rename("e", "d")
             try account.tree.write("d/new", [2])
             await account.engine.resume()

@@ -145,7 +145,7 @@ final class StormDevice: @unchecked Sendable {
         let seen = try tree.read(file)
         try preparing()
         let (parent, name) = try tree.split(path)
-        guard let sync = engine.sync else { throw Errno.busy }
+        guard let sync = engine.syncEngine else { throw Errno.busy }
         try sync.announceQueue.sync {
             let there = try engine.catalog.read { database throws(Errno) in try database.entry(parent, name)?.item }
             guard there == file else { throw Errno.busy }

@@ -238,7 +238,7 @@ import Testing
             try await account.settle()
             await engine.pause()
             try tree.write("f", text("sent"))
-            let sync = try #require(engine.sync)
+            let sync = try #require(engine.syncEngine)
             let found = try engine.catalog.read { database throws(Errno) in try database.entry(.root, text("f")) }
             let entry = try #require(found)
             let row = try engine.catalog.read { database throws(Errno) in try database.existingItem(entry.item) }

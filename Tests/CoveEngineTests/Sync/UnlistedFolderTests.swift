@@ -48,7 +48,7 @@ import Testing
             try tree.rename("d/x", "y")
             try tree.rename("other", "d/other")
             let folder = try tree.resolve("d")
-            let sync = try #require(engine.sync)
+            let sync = try #require(engine.syncEngine)
             let changes = try engine.catalog.read { database throws(Errno) in
                 try sync.listings(below: folder, database)
             }
@@ -69,7 +69,7 @@ import Testing
             await engine.pause()
             try tree.rename("y", "z")
             let (outer, inner) = (try tree.resolve("z"), try tree.resolve("z/x"))
-            let sync = try #require(engine.sync)
+            let sync = try #require(engine.syncEngine)
             let changes = try engine.catalog.write { database throws(Errno) in
                 try database.run("UPDATE entries SET remote_parent = ? WHERE item = ?", .item(inner), .item(outer))
                 let found = try sync.listings(below: outer, database)
@@ -94,7 +94,7 @@ import Testing
             try source.rename("d/x", "n/x")
             try source.makeDirectory("n/x/new")
             try waitUntil("the new folder is here, and all that was told is taken in") {
-                let isBusy = engine.sync?.shared.withLock { $0.isBusy } ?? true
+                let isBusy = engine.syncEngine?.shared.withLock { $0.isBusy } ?? true
                 return try !isBusy && tree.list("").keys.contains("n")
             }
             _ = try tree.list("n")

@@ -1,5 +1,5 @@
 internal import CoveClaims
-public import CoveCore
+internal import CoveCore
 internal import Glibc
 internal import Synchronization
 
@@ -10,18 +10,18 @@ internal import Synchronization
 final class Truncations: Sendable {
     private struct Waiting {
         let item: ItemID
-        let pending: Pending<Engine.PlainClaim>
+        let pending: Pending<PlainClaim>
         let expires: MonotonicTime
     }
 
     private struct Outcome {
         let item: ItemID
-        let result: Result<Engine.PlainClaim, Errno>
+        let result: Result<PlainClaim, Errno>
         let expires: MonotonicTime
     }
 
     private struct Inherited {
-        let use: Engine.PlainUse
+        let use: PlainUse
         let expires: MonotonicTime
     }
 
@@ -45,7 +45,7 @@ final class Truncations: Sendable {
         let expires = System.monotonic() + Self.patience
         for wait in waits {
             let item = ItemID(wait.item)
-            let use = wait.flags.map { Engine.PlainUse.open(item, flags: $0) } ?? .cut(item)
+            let use = wait.flags.map { PlainUse.open(item, flags: $0) } ?? .cut(item)
             let former = state.withLock {
                 $0.inherited.updateValue(Inherited(use: use, expires: expires), forKey: wait.thread)
             }
@@ -54,7 +54,7 @@ final class Truncations: Sendable {
     }
 
     /// What the call is of which a thread's look-up of the item is, where the daemon before this one has told it to come.
-    func takeInherited(_ thread: Int32, _ item: ItemID) -> Engine.PlainUse? {
+    func takeInherited(_ thread: Int32, _ item: ItemID) -> PlainUse? {
         let inherited = state.withLock { state -> Inherited? in
             guard state.inherited[thread]?.use.truncatedItem == item else { return nil }
             return state.inherited.removeValue(forKey: thread)
@@ -67,8 +67,8 @@ final class Truncations: Sendable {
     func expect(
         _ thread: Int32,
         _ item: ItemID,
-        _ pending: Pending<Engine.PlainClaim>
-    ) -> (item: ItemID, pending: Pending<Engine.PlainClaim>)? {
+        _ pending: Pending<PlainClaim>
+    ) -> (item: ItemID, pending: Pending<PlainClaim>)? {
         let waiting = Waiting(item: item, pending: pending, expires: System.monotonic() + Self.patience)
         let former = state.withLock { $0.waiting.updateValue(waiting, forKey: thread) }
         if former == nil { count.add(1, ordering: .relaxed) }
@@ -76,7 +76,7 @@ final class Truncations: Sendable {
     }
 
     /// What a thread's look-up of the item is to wait for.
-    func takeWaiting(_ thread: Int32, _ item: ItemID) -> Pending<Engine.PlainClaim>? {
+    func takeWaiting(_ thread: Int32, _ item: ItemID) -> Pending<PlainClaim>? {
         let waiting = state.withLock { state -> Waiting? in
             guard state.waiting[thread]?.item == item else { return nil }
             return state.waiting.removeValue(forKey: thread)
@@ -86,7 +86,7 @@ final class Truncations: Sendable {
     }
 
     /// Notes how a look-up's wait ended, for the thread's call; a claim that the thread did not come for, if there is one.
-    func note(_ thread: Int32, _ item: ItemID, _ result: Result<Engine.PlainClaim, Errno>) -> Engine.PlainClaim? {
+    func note(_ thread: Int32, _ item: ItemID, _ result: Result<PlainClaim, Errno>) -> PlainClaim? {
         let outcome = Outcome(item: item, result: result, expires: System.monotonic() + Self.patience)
         let former = state.withLock { $0.outcomes.updateValue(outcome, forKey: thread) }
         if former == nil { count.add(1, ordering: .relaxed) }
@@ -94,7 +94,7 @@ final class Truncations: Sendable {
     }
 
     /// How the wait ended for a thread whose call comes again.
-    func takeOutcome(_ thread: Int32, _ item: ItemID) -> Result<Engine.PlainClaim, Errno>? {
+    func takeOutcome(_ thread: Int32, _ item: ItemID) -> Result<PlainClaim, Errno>? {
         if isEmpty { return nil }
         let outcome = state.withLock { state -> Outcome? in
             guard state.outcomes[thread]?.item == item else { return nil }
@@ -107,7 +107,7 @@ final class Truncations: Sendable {
     /// What the kernel did not come back for, because its program was killed or does without.
     func expire(
         before now: MonotonicTime
-    ) -> (threads: [Int32], waits: [Pending<Engine.PlainClaim>], claims: [Engine.PlainClaim]) {
+    ) -> (threads: [Int32], waits: [Pending<PlainClaim>], claims: [PlainClaim]) {
         if isEmpty { return ([], [], []) }
         let (waits, outcomes, inherited) = state.withLock { state in
             let waits = state.waiting.filter { $0.value.expires < now }
@@ -124,11 +124,11 @@ final class Truncations: Sendable {
     }
 }
 
-extension Engine {
+extension Coordinator {
     /// True for a call that is to be answered `ESTALE`, after which the look-up waits for the claim.
     ///
     /// Throws `EBUSY` for one that comes again without a look-up, as through /proc: it would hold its lock.
-    public func defersTruncation(
+    func defersTruncation(
         _ pending: Pending<PlainClaim>,
         _ use: PlainUse,
         _ caller: Caller
@@ -147,7 +147,7 @@ extension Engine {
     ///
     /// What it read there would be out of date, and what it wrote lost. The look-up that follows finds the new one, and the
     /// call that comes again finds the claim.
-    public func isOutOfDate(_ use: PlainUse, _ claim: PlainClaim, _ caller: Caller) -> Bool {
+    func isOutOfDate(_ use: PlainUse, _ claim: PlainClaim, _ caller: Caller) -> Bool {
         guard case .open(let id, let flags) = use, flags & O_TRUNC == 0 else { return false }
         let paths = coordination.act { state, _ in state.table.paths(of: claim.number) }
         let items = try? catalog.glance { database throws(Errno) -> [ItemID] in
@@ -161,7 +161,7 @@ extension Engine {
     }
 
     /// What a look-up is to wait for first; nil nearly always.
-    public func deferredTruncation(_ item: ItemID, _ caller: Caller) -> Pending<PlainClaim>? {
+    func deferredTruncation(_ item: ItemID, _ caller: Caller) -> Pending<PlainClaim>? {
         if truncations.isEmpty { return nil }
         if let pending = truncations.takeWaiting(caller.thread, item) { return pending }
         guard let use = truncations.takeInherited(caller.thread, item) else { return nil }
@@ -171,7 +171,7 @@ extension Engine {
     }
 
     /// A look-up ended before its wait did: its program was killed, or does without.
-    public func forgetTruncation(_ caller: Caller) { dropWait(of: caller.thread) }
+    func forgetTruncation(_ caller: Caller) { dropWait(of: caller.thread) }
 
     /// The next daemon is to know of a thread that comes by a look-up, if this one ends before that has.
     private func keepWait(_ use: PlainUse, _ thread: Int32) {
@@ -185,7 +185,7 @@ extension Engine {
     private func dropWait(of thread: Int32) { coordination.state.withLock { $0.store?.dropWait(of: thread) } }
 
     /// The look-up has waited and is about to be answered: the thread's call comes next, and ends as the wait did.
-    public func endTruncationWait(_ item: ItemID, _ caller: Caller, _ result: Result<PlainClaim, Errno>) {
+    func endTruncationWait(_ item: ItemID, _ caller: Caller, _ result: Result<PlainClaim, Errno>) {
         dropWait(of: caller.thread)
         if let left = truncations.note(caller.thread, item, result) { end(left) }
     }
@@ -207,7 +207,7 @@ extension Engine {
     }
 }
 
-extension Engine.PlainUse {
+extension PlainUse {
     /// The item of a call that cuts it and holds a lock meanwhile.
     var truncatedItem: ItemID? {
         switch self {

@@ -4,9 +4,9 @@ internal import Synchronization
 
 /// Copies of items as they were when a claim for uploading was granted: a file as it is, a directory as one zip file.
 struct Snapshots {
-    let engine: Engine
+    let coordinator: Coordinator
 
-    private var folder: String { engine.configuration.stateDirectory + "/snapshots" }
+    private var folder: String { coordinator.configuration.stateDirectory + "/snapshots" }
 
     /// Drops what an earlier daemon left, but for the snapshots of claims that go on; these.
     func clear(keeping claims: Set<Int>) -> [Int: [String]] {
@@ -62,11 +62,11 @@ struct Snapshots {
 
     /// Copies an item's bytes, a reflink where the disk can; how many there are.
     private func copy(_ id: ItemID, into target: Int32, at offset: Int64) throws(Errno) -> Int64 {
-        try engine.live.use(id) { item throws(Errno) in
+        try coordinator.contents.live.use(id) { item throws(Errno) in
             let (source, size) = try item.state.withLock { state throws(Errno) -> (Int32, Int64) in
-                let row = try engine.load(id, &state)
-                let descriptor = try engine.descriptor(id, &state)
-                return (try engine.store.copy(descriptor, size: row.size), row.size)
+                let row = try coordinator.contents.load(id, &state)
+                let descriptor = try coordinator.contents.descriptor(id, &state)
+                return (try coordinator.contents.store.copy(descriptor, size: row.size), row.size)
             }
             defer { System.close(source) }
             if offset == 0, (try? System.clone(source, to: target)) != nil { return size }
@@ -91,7 +91,8 @@ struct Snapshots {
         var waiting = [(root, path)]
         while let (directory, path) = waiting.popLast() {
             try writer.addDirectory(path)
-            for (name, row) in try entries(of: directory) where !engine.localNames.matches(name, row.kind) {
+            for (name, row) in try entries(of: directory)
+            where !coordinator.namespace.localNames.matches(name, row.kind) {
                 let inner = path + String(decoding: name, as: UTF8.self)
                 switch row.kind {
                 case .directory: waiting.append((row.id, inner + "/"))
@@ -108,7 +109,7 @@ struct Snapshots {
     }
 
     private func entries(of directory: ItemID) throws(Errno) -> [(name: [UInt8], row: ItemRow)] {
-        try engine.catalog.read { database throws(Errno) in
+        try coordinator.catalog.read { database throws(Errno) in
             var found: [(name: [UInt8], row: ItemRow)] = []
             var failure: Errno?
             try database.eachEntry(of: directory, after: 0) { entry in

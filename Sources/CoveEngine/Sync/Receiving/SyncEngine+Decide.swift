@@ -13,7 +13,7 @@ extension SyncEngine {
         if try database.entry(remoteParent: directory, remoteName: remote.name) != nil { return true }
         if try database.pendingTrash(remoteParent: directory, remoteName: remote.name) != nil { return true }
         if try database.underway(at: Place(directory, remote.name)) != nil { return true }
-        guard engine.provider.capabilities.stableIDs else { return false }
+        guard host.provider.capabilities.stableIDs else { return false }
         if try database.entry(remoteID: remote.id) != nil { return true }
         return try database.pendingTrash(remoteID: remote.id) != nil
     }
@@ -52,8 +52,8 @@ extension SyncEngine {
         guard let row = try database.item(directory), row.kind == .directory else { return .nothing }
         let name = FileName(unchecked: remote.name)
         if name.isReserved { return try decideHidden(name, remote, in: directory, seen: seen, database) }
-        if let problem = engine.problem(with: remote) {
-            try engine.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
+        if let problem = host.namespace.problem(with: remote) {
+            try host.namespace.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
             return .nothing
         }
         try database.forgetProblem(at: path.appending(FileName(unchecked: remote.name)).bytes)
@@ -63,7 +63,7 @@ extension SyncEngine {
             if let answer = answer(seen, entry.document, place) { return answer }
             return try decideKnown(entry, remote, seen: seen, database)
         }
-        if engine.provider.capabilities.stableIDs, let entry = try database.entry(remoteID: remote.id) {
+        if host.provider.capabilities.stableIDs, let entry = try database.entry(remoteID: remote.id) {
             if let answer = answer(seen, entry.document, place) { return answer }
             return try decideMoved(entry, remote, to: directory, seen: seen, database)
         }
@@ -73,7 +73,7 @@ extension SyncEngine {
             let isSame = remote.kind == trashed.kind && trashed.remoteVersion == remote.contentVersion
             return isSame || remote.kind == .directory ? .nothing : .resurrect(trash: trashed.id)
         }
-        if engine.provider.capabilities.stableIDs, var trashed = try database.pendingTrash(remoteID: remote.id),
+        if host.provider.capabilities.stableIDs, var trashed = try database.pendingTrash(remoteID: remote.id),
             trashed.kind == remote.kind, trashed.remoteVersion == remote.contentVersion
         {
             if let answer = answer(seen, trashed.document, place) { return answer }
@@ -95,7 +95,7 @@ extension SyncEngine {
             if !occupant.isUploaded, remote.kind == .file, try database.journalRow(occupant.id) != nil {
                 // The push compares the two before it calls them a conflict.
                 try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(occupant.id))
-                engine.wakeSync()
+                host.wakeSync()
                 return .nothing
             }
         }
@@ -119,7 +119,7 @@ extension SyncEngine {
         else { return nil }
         // The next attempt compares the two before it calls them a conflict.
         try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(entry.id))
-        engine.wakeSync()
+        host.wakeSync()
         return .nothing
     }
 
@@ -169,7 +169,7 @@ extension SyncEngine {
         {
             // An attempt to send it may have arrived, or both sides have made the same of it: the push compares the bytes.
             try database.run("UPDATE journal SET changed = 0, retry = 0 WHERE entry = ?", .int(entry.id))
-            engine.wakeSync()
+            host.wakeSync()
             return .nothing
         }
         return .show(Transition(kind: .replace(entry: entry.id), remote: remote, seen: seen))
@@ -177,7 +177,8 @@ extension SyncEngine {
 
     /// True where the bytes of both sides can be compared, soon and once, and may be the same.
     private nonisolated func mayBeSame(_ row: ItemRow, _ remote: RemoteItem, _ journal: JournalRow) -> Bool {
-        row.residency == .whole && row.size == remote.size && journal.attempts == 0 && !engine.live.isWritable(row.id)
+        row.residency == .whole && row.size == remote.size && journal.attempts == 0
+            && !host.contents.live.isWritable(row.id)
     }
 
     private nonisolated func decideMoved(

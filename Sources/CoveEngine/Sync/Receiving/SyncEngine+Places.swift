@@ -29,9 +29,9 @@ extension SyncEngine {
     }
 
     func isKnown(_ path: RemotePath) async -> Bool {
-        let engine = engine
-        let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in try database.directory(atRemotePath: path) != nil }
+        let host = host
+        let found = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.directory(atRemotePath: path) != nil }
         }
         return found ?? true
     }
@@ -55,11 +55,11 @@ extension SyncEngine {
 
     /// Looks for each directory on a path that the catalog does not know; true when it knows all of them then.
     private func comesUp(_ path: RemotePath) async throws(ProviderError) -> Bool {
-        let engine = engine
+        let host = host
         var sought: Place?
         while true {
-            let found = try await engine.onContentQueue { () throws(Errno) in
-                try engine.catalog.read { database throws(Errno) in try self.firstUnknown(path, database) }
+            let found = try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.read { database throws(Errno) in try self.firstUnknown(path, database) }
             }
             guard let (place, isListed) = found else { return true }
             if let doubt = doubt(.distantFuture, of: nil, at: place), case .busy(let document) = doubt {
@@ -92,7 +92,7 @@ extension SyncEngine {
 
     /// Takes a change up again that could not be taken in, later and later; where all directories are polled that does it.
     func takeAgain(_ change: RemoteChange) {
-        if mustPoll, !engine.provider.capabilities.risingDirectoryVersions { return }
+        if mustPoll, !host.provider.capabilities.risingDirectoryVersions { return }
         let pause = failedLooks.pause(change.directory, at: System.monotonic())
         executor.after(pause) { [weak self] in
             self?.enqueue([change], seen: .distantPast)

@@ -22,13 +22,13 @@ extension SyncEngine {
     /// Directories listed in one round: those in use come first, then all others in turn.
     static let pollBudget = 30
 
-    nonisolated var mustPoll: Bool { engine.mustPoll }
+    nonisolated var mustPoll: Bool { host.provider.mustBePolled }
 
     /// Looks for changes: everywhere when a person asked for it, else as far as the budget goes.
     func pollDirectories(everywhere: Bool) async throws(ProviderError) {
-        let engine = engine
+        let host = host
         // The root's listing tells which of its directories have changed below.
-        let rises = engine.provider.capabilities.risingDirectoryVersions
+        let rises = host.provider.capabilities.risingDirectoryVersions
         let directories = rises ? [ItemID.root] : try await directoriesToPoll(everywhere: everywhere)
         try await relist(all: directories)
     }
@@ -48,11 +48,11 @@ extension SyncEngine {
     }
 
     private func directoriesToPoll(everywhere: Bool) async throws(ProviderError) -> [ItemID] {
-        let engine = engine
+        let host = host
         let after = pollCursor
         let limit = everywhere ? Int64.max : Int64(Self.pollBudget)
-        let listed = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let listed = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 try database.all(
                     // Also those of which only single names were ever asked for.
                     """
@@ -65,7 +65,7 @@ extension SyncEngine {
             }
         }
         if everywhere { return listed }
-        let used = engine.usedDirectories.latest(Self.pollBudget / 2)
+        let used = host.namespace.usedDirectories.latest(Self.pollBudget / 2)
         let first = ([ItemID.root] + used.filter { $0 != .root }).prefix(Self.pollBudget * 3 / 4)
         let rest = listed.filter { !first.contains($0) }.prefix(Self.pollBudget - first.count)
         // Past the last one the next round begins again.
@@ -76,7 +76,7 @@ extension SyncEngine {
 
     /// Directories whose version tells that something below them has changed, to be listed before that is recorded.
     func changedBelow(_ changed: [RemoteItem], in path: RemotePath) -> [RemotePath] {
-        guard mustPoll, engine.provider.capabilities.risingDirectoryVersions else { return [] }
+        guard mustPoll, host.provider.capabilities.risingDirectoryVersions else { return [] }
         return changed.filter { $0.kind == .directory }.map { path.appending(FileName(unchecked: $0.name)) }
     }
 }

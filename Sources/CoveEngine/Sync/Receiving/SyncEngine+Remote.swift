@@ -27,8 +27,8 @@ extension SyncEngine {
 
     /// Asks for the changes after the last known place, and takes them in.
     func poll() async {
-        let engine = engine
-        let stored = try? engine.catalog.read { database throws(Errno) in try database.meta("anchor") }
+        let host = host
+        let stored = try? host.catalog.read { database throws(Errno) in try database.meta("anchor") }
         var anchor = stored.map { Anchor($0) }
         if mustListAgain { anchor = nil }
         mustListAgain = false
@@ -36,11 +36,11 @@ extension SyncEngine {
             if anchor == nil { anchor = try await startAnchor() }
             var more = true
             while more, !Task.isCancelled {
-                engine.counters.providerRequests.add(1, ordering: .relaxed)
+                host.counters.providerRequests.add(1, ordering: .relaxed)
                 let seen = System.monotonic()
                 let changes: Changes
                 do throws(ProviderError) {
-                    changes = try await engine.provider.changes(since: anchor)
+                    changes = try await host.provider.changes(since: anchor)
                 } catch .anchorExpired {
                     anchor = try await startAnchor()
                     continue
@@ -59,17 +59,17 @@ extension SyncEngine {
                 try await pollDirectories(everywhere: false)
             }
         } catch {
-            if error.parksAccount { disconnect(error) } else { engine.log.info("polling failed: \(error)") }
+            if error.parksAccount { disconnect(error) } else { host.log.info("polling failed: \(error)") }
         }
     }
 
     /// A new place to follow changes from: taken first, then everything listed is listed again.
     private func startAnchor() async throws(ProviderError) -> Anchor {
-        let engine = engine
-        engine.counters.providerRequests.add(1, ordering: .relaxed)
-        let anchor = try await engine.provider.changes(since: nil).anchor
-        let listed = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let host = host
+        host.counters.providerRequests.add(1, ordering: .relaxed)
+        let anchor = try await host.provider.changes(since: nil).anchor
+        let listed = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 // Also those that were never listed, where single names were asked for, or a recovery left documents of no
                 // version.
                 try database.all(
@@ -100,7 +100,7 @@ extension SyncEngine {
             } catch {
                 if error.parksAccount { throw error }
                 failedListings += 1
-                engine.log.info("directory \(directory): listing failed: \(error)")
+                host.log.info("directory \(directory): listing failed: \(error)")
             }
         }
         // A file that left one directory may have come up in another: removals last.
@@ -110,11 +110,11 @@ extension SyncEngine {
     private func save(_ anchor: Anchor) async throws(ProviderError) {
         // What was held back must be found missing again, after a restart too.
         if mustListAgain { return }
-        let engine = engine
-        try await engine.onContentQueue { () throws(Errno) in
-            let known = try engine.catalog.read { database throws(Errno) in try database.meta("anchor") }
+        let host = host
+        try await host.onContentQueue { () throws(Errno) in
+            let known = try host.catalog.read { database throws(Errno) in try database.meta("anchor") }
             guard known != anchor.bytes else { return }
-            try engine.catalog.write { database throws(Errno) in try database.setMeta("anchor", anchor.bytes) }
+            try host.catalog.write { database throws(Errno) in try database.setMeta("anchor", anchor.bytes) }
         }
     }
 
@@ -132,17 +132,17 @@ extension SyncEngine {
         _ directory: ItemID,
         at reference: RemoteReference
     ) async throws(ProviderError) -> [RemoteChange] {
-        let engine = engine
+        let host = host
         var names: Set<[UInt8]> = []
         var below: [RemoteChange] = []
         var newcomers: [RemoteItem] = []
         var page: Page?
         let time = System.monotonic()
         repeat {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            host.counters.providerRequests.add(1, ordering: .relaxed)
             let listing: Listing
             do throws(ProviderError) {
-                listing = try await engine.provider.list(reference, page: page)
+                listing = try await host.provider.list(reference, page: page)
             } catch .noSuchItem {
                 // Without a root nothing in it is gone: the disk behind the server may be, or another server answers.
                 if reference.path.isRoot { throw Self.withoutRoot }
@@ -151,8 +151,8 @@ extension SyncEngine {
             names.formUnion(listing.items.map(\.name))
             let items = listing.items
             let room = Self.mostNewcomers - newcomers.count
-            let (changed, new) = try await engine.onContentQueue { () throws(Errno) in
-                try engine.catalog.read { database throws(Errno) in
+            let (changed, new) = try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.read { database throws(Errno) in
                     let different = try self.different(items, from: directory, database)
                     return try self.split(different, in: directory, upTo: room, database)
                 }
@@ -183,9 +183,9 @@ extension SyncEngine {
         from directory: ItemID,
         at path: RemotePath
     ) async throws(ProviderError) -> [RemoteChange] {
-        let engine = engine
-        return try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let host = host
+        return try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 var gone: [RemoteChange] = []
                 try database.each(
                     """
@@ -209,7 +209,7 @@ extension SyncEngine {
     func take(_ events: [Seen]) async {
         var removals: [RemotePath] = []
         var listings: [RemotePath] = []
-        if !events.isEmpty { engine.takenChanges.add(1, ordering: .releasing) }
+        if !events.isEmpty { host.namespace.takenChanges.add(1, ordering: .releasing) }
         for event in events {
             listings += placesNow(of: event)
             switch event.change {
@@ -226,10 +226,10 @@ extension SyncEngine {
     }
 
     func listAgain(_ path: RemotePath) async -> [RemotePath] {
-        let engine = engine
+        let host = host
         do throws(ProviderError) {
-            let found = try await engine.onContentQueue { () throws(Errno) in
-                try engine.catalog.read { database throws(Errno) -> ItemID? in
+            let found = try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.read { database throws(Errno) -> ItemID? in
                     guard let id = try database.directory(atRemotePath: path) else { return nil }
                     if try database.item(id)?.residency == .whole { return id }
                     // Of this one only single names were ever asked for, if any.
@@ -250,13 +250,13 @@ extension SyncEngine {
     }
 
     func update(_ first: RemoteItem, _ path: RemotePath, seen firstTime: MonotonicTime) async {
-        let engine = engine
+        let host = host
         var remote = first
         var seen = firstTime
         for _ in 0..<20 {
             let (item, time) = (remote, seen)
-            let decided = try? await engine.onContentQueue { () throws(Errno) in
-                try engine.catalog.write { database throws(Errno) in
+            let decided = try? await host.onContentQueue { () throws(Errno) in
+                try host.catalog.write { database throws(Errno) in
                     try self.decide(item, path, seen: time, database)
                 }
             }
@@ -280,9 +280,9 @@ extension SyncEngine {
                 case .resurrect(let trash): try await resurrect(trash)
                 case .rebase(let entry, let id, let base):
                     let version = remote.contentVersion
-                    try await engine.onContentQueue { () throws(Errno) in
-                        try engine.rebase(id, from: base, to: version)
-                        try engine.catalog.write { database throws(Errno) in
+                    try await host.onContentQueue { () throws(Errno) in
+                        try host.contents.rebase(id, from: base, to: version)
+                        try host.catalog.write { database throws(Errno) in
                             try database.run(
                                 "UPDATE entries SET remote_version = ? WHERE id = ? AND remote_version = ?",
                                 .blob(version.bytes),
@@ -332,7 +332,7 @@ extension SyncEngine {
                 failedListings += 1
                 takeAgain(.updated(remote, directory: path))
                 if error.parksAccount { disconnect(error) }
-                engine.log.info("\(path)/\(String(decoding: remote.name, as: UTF8.self)): \(error)")
+                host.log.info("\(path)/\(String(decoding: remote.name, as: UTF8.self)): \(error)")
                 return
             }
         }
@@ -345,9 +345,9 @@ extension SyncEngine {
         _ name: [UInt8],
         _ path: RemotePath
     ) async throws(ProviderError) -> (RemoteItem, MonotonicTime)? {
-        let engine = engine
-        let directory = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in try database.directory(atRemotePath: path) }
+        let host = host
+        let directory = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.directory(atRemotePath: path) }
         }
         guard let directory else {
             await seek(path)
@@ -361,11 +361,11 @@ extension SyncEngine {
         for name: [UInt8],
         in directory: ItemID
     ) async throws(ProviderError) -> (found: RemoteItem?, path: RemotePath?) {
-        let engine = engine
+        let host = host
         let answer = try await whileInPlace(directory) { place throws(ProviderError) in
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            host.counters.providerRequests.add(1, ordering: .relaxed)
             do throws(ProviderError) {
-                let found = try await engine.provider.lookup(FileName(unchecked: name), in: place)
+                let found = try await host.provider.lookup(FileName(unchecked: name), in: place)
                 return (found as RemoteItem?, place.path as RemotePath?)
             } catch .noSuchItem {
                 return (nil, place.path)
@@ -380,9 +380,9 @@ extension SyncEngine {
     }
 
     private func resurrect(_ trash: Int64) async throws(ProviderError) {
-        let engine = engine
-        try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) in try database.deleteTrash(trash) }
+        let host = host
+        try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) in try database.deleteTrash(trash) }
         }
     }
 }

@@ -27,7 +27,7 @@ extension SyncEngine {
         let path = directory.appending(name)
         let now = System.monotonic()
         let stray = shared.withLock { $0.strays.see(path, now) }
-        guard !engine.configuration.isReadOnly else { return }
+        guard !host.configuration.isReadOnly else { return }
         let passing = PassingName(name)
         let isNobodys = if isLeft(passing) { true } else { try await isOwn(passing) }
         var due = stray.first + (isNobodys ? .zero : Self.strayRest)
@@ -51,15 +51,15 @@ extension SyncEngine {
     private nonisolated func isLeft(_ name: PassingName?) -> Bool {
         // Names that don't tell since when are those of earlier versions.
         guard let since = name?.since else { return true }
-        return engine.journalTime() - since > Self.clockDifference
+        return host.journalTime() - since > Self.clockDifference
     }
 
     /// True for what this device has hidden itself, and does not stand for any more.
     private func isOwn(_ name: PassingName?) async throws(ProviderError) -> Bool {
         guard let document = name?.document else { return false }
-        let engine = engine
-        return try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let host = host
+        return try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 if try database.hasHidden(document) { return true }
                 if try database.entry(document: document) != nil { return true }
                 return try database.trash(document: document) != nil
@@ -90,7 +90,7 @@ extension SyncEngine {
                     try await merge(hidden, into: parent.path.appending(name), depth: 0)
                 }
                 do throws(ProviderError) {
-                    return try await engine.provider.delete(hidden, base: .directory)
+                    return try await host.provider.delete(hidden, base: .directory)
                 } catch .directoryNotEmpty {}
             }
             try await show(hidden, kind == .directory ? .directory : nil, in: parent, as: name)
@@ -109,7 +109,7 @@ extension SyncEngine {
         for free in name.recoveryNames {
             do throws(ProviderError) {
                 _ = try await move(hidden, base, parent, free)
-                return engine.log.notice("\(parent.path.appending(free)): it had a hidden name at the source")
+                return host.log.notice("\(parent.path.appending(free)): it had a hidden name at the source")
             } catch .filenameCollision {}
         }
         throw .failed("its name is hidden at the source, and no other is free", nil)
@@ -136,7 +136,7 @@ extension SyncEngine {
         var items: [RemoteItem] = []
         var page: Page?
         repeat {
-            let listing = try await engine.provider.list(directory, page: page)
+            let listing = try await host.provider.list(directory, page: page)
             items += listing.items
             page = listing.next
         } while page != nil
@@ -145,7 +145,7 @@ extension SyncEngine {
 
     private func isDirectory(_ name: FileName, in parent: RemoteReference) async throws(ProviderError) -> Bool {
         do throws(ProviderError) {
-            return try await engine.provider.lookup(name, in: parent).kind == .directory
+            return try await host.provider.lookup(name, in: parent).kind == .directory
         } catch .noSuchItem {
             return false
         }
@@ -155,7 +155,7 @@ extension SyncEngine {
     private func merge(_ source: RemoteReference, into target: RemotePath, depth: Int) async throws(ProviderError) {
         let items = try await items(in: source)
         defer { enqueue([.directoryChanged(target)], seen: .distantPast) }
-        for item in items where engine.problem(with: item) == nil {
+        for item in items where host.namespace.problem(with: item) == nil {
             let name = FileName(unchecked: item.name)
             if name.isReserved { continue }
             let child = RemoteReference(id: item.id, path: source.path.appending(name))
@@ -166,7 +166,7 @@ extension SyncEngine {
                 guard item.kind == .directory, other?.kind == .directory, depth < 100 else { continue }
                 try await merge(child, into: target.appending(name), depth: depth + 1)
                 do throws(ProviderError) {
-                    try await engine.provider.delete(child, base: .directory)
+                    try await host.provider.delete(child, base: .directory)
                 } catch .directoryNotEmpty {}
             } catch .noSuchItem {
                 // It moved on by itself.

@@ -59,16 +59,16 @@ extension SyncEngine {
     /// there is gone.
     private func isInPlace(_ path: RemotePath, _ directory: ItemID?) async throws(ProviderError) -> Bool {
         guard let name = path.name else { return true }
-        let engine = engine
-        guard engine.provider.capabilities.stableIDs, let directory else { return false }
-        let known = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let host = host
+        guard host.provider.capabilities.stableIDs, let directory else { return false }
+        let known = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 try database.remoteReference(ofDirectory: directory)?.id
             }
         }
-        engine.counters.providerRequests.add(1, ordering: .relaxed)
+        host.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {
-            return try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: path.parent)).id == known
+            return try await host.provider.lookup(name, in: RemoteReference(id: nil, path: path.parent)).id == known
         } catch .noSuchItem {
             return false
         }
@@ -108,17 +108,17 @@ extension SyncEngine {
     ) async throws(ProviderError) -> Bool {
         let path = reference.path.parent
         guard let name = path.name else { return false }
-        let engine = engine
-        let known = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in try database.remoteReference(ofDirectory: parent)?.id }
+        let host = host
+        let known = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.remoteReference(ofDirectory: parent)?.id }
         }
-        engine.counters.providerRequests.add(2, ordering: .relaxed)
+        host.counters.providerRequests.add(2, ordering: .relaxed)
         if let last = reference.path.name, try await isThere(last, in: RemoteReference(id: known, path: path)) {
             return true
         }
         do throws(ProviderError) {
-            let there = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: path.parent))
-            return there.kind != .directory || engine.provider.capabilities.stableIDs && there.id != known
+            let there = try await host.provider.lookup(name, in: RemoteReference(id: nil, path: path.parent))
+            return there.kind != .directory || host.provider.capabilities.stableIDs && there.id != known
         } catch .noSuchItem {
             return true
         }
@@ -126,9 +126,9 @@ extension SyncEngine {
 
     /// Lists the youngest directories that nobody has opened yet: what is hidden in them is found by that.
     private func lookInsideUnlisted() async {
-        let engine = engine
-        let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let host = host
+        let found = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 try self.appeared(after: 0, areListed: false, like: nil, database).prefix(Self.mostListings).map(\.item)
             }
         }
@@ -136,7 +136,7 @@ extension SyncEngine {
             do throws(ProviderError) {
                 try await list(directory)
             } catch {
-                engine.log.info("directory \(directory): listing failed: \(error)")
+                host.log.info("directory \(directory): listing failed: \(error)")
                 if error.parksAccount { return }
             }
         }
@@ -144,7 +144,7 @@ extension SyncEngine {
 
     private func isThere(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> Bool {
         do throws(ProviderError) {
-            _ = try await engine.provider.lookup(name, in: directory)
+            _ = try await host.provider.lookup(name, in: directory)
             return true
         } catch .noSuchItem {
             return false
@@ -176,7 +176,7 @@ extension SyncEngine {
             entry.remoteID = remote.id
             try database.update(entry)
             try database.enqueue(entry.id, at: .epoch)
-            engine.wakeSync()
+            host.wakeSync()
             return .nothing
         }
         guard var trashed = try database.trash(document: document), trashed.kind == remote.kind, trashed.place == nil,
@@ -186,7 +186,7 @@ extension SyncEngine {
         trashed.remoteParent = directory
         trashed.retry = .epoch
         try database.update(trashed)
-        engine.wakeSync()
+        host.wakeSync()
         return .nothing
     }
 }

@@ -18,7 +18,7 @@ extension SyncEngine {
         upTo count: Int,
         _ database: Database
     ) throws(Errno) -> (others: [RemoteItem], newcomers: [RemoteItem]) {
-        guard !engine.provider.capabilities.stableIDs else { return (items, []) }
+        guard !host.provider.capabilities.stableIDs else { return (items, []) }
         var (others, newcomers) = ([RemoteItem](), [RemoteItem]())
         for remote in items {
             var waits = newcomers.count < count ? try isUnknown(remote, in: directory, database) : false
@@ -39,7 +39,7 @@ extension SyncEngine {
         _ database: Database
     ) throws(Errno) -> Bool {
         guard remote.kind == .directory, !FileName(unchecked: remote.name).isReserved,
-            engine.problem(with: remote) == nil
+            host.namespace.problem(with: remote) == nil
         else { return false }
         if try database.entry(directory, remote.name) != nil { return false }
         if try database.entry(remoteParent: directory, remoteName: remote.name) != nil { return false }
@@ -92,7 +92,7 @@ extension SyncEngine {
         guard !newcomers.isEmpty || !gone.isEmpty, let moves = try await movesUnderway() else {
             return (newcomers, gone)
         }
-        engine.counters.providerRequests.add(1, ordering: .relaxed)
+        host.counters.providerRequests.add(1, ordering: .relaxed)
         let path = reference.path
         let places = moves.flatMap { [$0.from, $0.to] }
         if places.contains(where: { $0 == path || $0.parent == path || path.isInside($0) }) {
@@ -108,10 +108,10 @@ extension SyncEngine {
         var names: Set<[UInt8]> = []
         var page: Page?
         repeat {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            host.counters.providerRequests.add(1, ordering: .relaxed)
             let listing: Listing
             do throws(ProviderError) {
-                listing = try await engine.provider.list(reference, page: page)
+                listing = try await host.provider.list(reference, page: page)
             } catch .noSuchItem {
                 if path.isRoot { throw Self.withoutRoot }
                 return ([], [.removed(path)])
@@ -124,9 +124,9 @@ extension SyncEngine {
 
     /// The moves that go on; nil also where the source does not tell: then what it shows is taken as it is.
     private func movesUnderway() async throws(ProviderError) -> [DirectoryMove]? {
-        do throws(ProviderError) { return try await engine.provider.movesUnderway() } catch {
+        do throws(ProviderError) { return try await host.provider.movesUnderway() } catch {
             if error.parksAccount { throw error }
-            engine.log.info("asking for moves that go on: \(error)")
+            host.log.info("asking for moves that go on: \(error)")
             return nil
         }
     }
@@ -136,12 +136,12 @@ extension SyncEngine {
         _ gone: [RemoteChange],
         in directory: ItemID
     ) async -> [(renamable: Int64?, name: [UInt8])] {
-        let engine = engine
+        let host = host
         let names = gone.compactMap { change -> [UInt8]? in
             if case .removed(let path) = change { path.name?.bytes } else { nil }
         }
-        let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> [(renamable: Int64?, name: [UInt8])] in
+        let found = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> [(renamable: Int64?, name: [UInt8])] in
                 var found: [(renamable: Int64?, name: [UInt8])] = []
                 for name in names where found.count < Self.renameLooks {
                     guard let entry = try database.entry(remoteParent: directory, remoteName: name), !entry.isMoved,

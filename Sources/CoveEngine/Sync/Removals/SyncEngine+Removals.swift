@@ -28,9 +28,9 @@ extension SyncEngine {
 
     /// The entries of documents at places of the provider; directories that are elsewhere here are looked for.
     private func entries(at paths: Set<RemotePath>) async -> [Int64] {
-        let engine = engine
-        let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> (entries: [Int64], elsewhere: Set<RemotePath>) in
+        let host = host
+        let found = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> (entries: [Int64], elsewhere: Set<RemotePath>) in
                 var entries: [Int64] = []
                 var elsewhere: Set<RemotePath> = []
                 for path in paths {
@@ -57,11 +57,11 @@ extension SyncEngine {
     private func forgetProblems(
         _ find: @escaping @Sendable (Database) throws(Errno) -> [[UInt8]]
     ) async throws(ProviderError) {
-        let engine = engine
-        try await engine.onContentQueue { () throws(Errno) in
-            let found = try engine.catalog.read(find)
+        let host = host
+        try await host.onContentQueue { () throws(Errno) in
+            let found = try host.catalog.read(find)
             guard !found.isEmpty else { return }
-            try engine.catalog.write { database throws(Errno) in
+            try host.catalog.write { database throws(Errno) in
                 for path in found { try database.forgetProblem(at: path) }
             }
         }
@@ -84,8 +84,8 @@ extension SyncEngine {
     func isRootThere() async -> Bool {
         let failure: ProviderError
         do throws(ProviderError) {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
-            _ = try await engine.provider.list(RemoteReference(id: nil, path: .root), page: nil)
+            host.counters.providerRequests.add(1, ordering: .relaxed)
+            _ = try await host.provider.list(RemoteReference(id: nil, path: .root), page: nil)
             return true
         } catch .noSuchItem {
             failure = SyncEngine.withoutRoot
@@ -100,14 +100,14 @@ extension SyncEngine {
     /// The next poll lists again, and finds missing again what is.
     func mustFindMissingAgain() {
         mustListAgain = true
-        _ = try? engine.catalog.write { database throws(Errno) in try database.setMeta("anchor", nil) }
+        _ = try? host.catalog.write { database throws(Errno) in try database.setMeta("anchor", nil) }
     }
 
     /// The brake: false when so much is gone, at once or in portions, that a person is to be asked.
     func mayRemove(_ entries: [Int64]) async -> Bool {
-        let engine = engine
-        let counts = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> (gone: Int, all: Int) in
+        let host = host
+        let counts = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> (gone: Int, all: Int) in
                 var gone = 0
                 for id in entries {
                     guard let entry = try database.entry(id: id) else { continue }
@@ -121,7 +121,7 @@ extension SyncEngine {
             }
         }
         guard let (gone, all) = counts else { return false }
-        let now = engine.journalTime()
+        let now = host.journalTime()
         if acceptsDeletions || now - lateRemovals.since > SyncEngine.brakeTime { lateRemovals = (now, 0) }
         let sum = gone + lateRemovals.count
         if sum > SyncEngine.deletionBrake, sum * 2 > all + lateRemovals.count, !acceptsDeletions {
@@ -135,7 +135,7 @@ extension SyncEngine {
             // Those of earlier portions are gone there too.
             shared.withLock { $0.heldRemovals = sum }
             let before = all + lateRemovals.count
-            engine.log.notice("the source no longer has \(sum) of \(before) documents: waiting for approval")
+            host.log.notice("the source no longer has \(sum) of \(before) documents: waiting for approval")
             return false
         }
         hasLookedEverywhere = false
@@ -148,10 +148,10 @@ extension SyncEngine {
     ///
     /// Returns when the look began, nil when it is not gone.
     func confirmGone(_ id: Int64) async -> MonotonicTime? {
-        let engine = engine
+        let host = host
         func entry() async -> EntryRow? {
-            let found = try? await engine.onContentQueue { () throws(Errno) in
-                try engine.catalog.read { database throws(Errno) in try database.entry(id: id) }
+            let found = try? await host.onContentQueue { () throws(Errno) in
+                try host.catalog.read { database throws(Errno) in try database.entry(id: id) }
             }
             return found ?? nil
         }
@@ -177,9 +177,9 @@ extension SyncEngine {
     }
 
     private func remotePath(of id: Int64) async -> RemotePath? {
-        let engine = engine
-        let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let host = host
+        let found = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 try database.entry(id: id).flatMap { entry throws(Errno) in
                     try database.remoteReference(of: entry)?.path
                 }
@@ -205,9 +205,9 @@ extension SyncEngine {
     }
 
     func removeTree(_ id: Int64, seen: MonotonicTime) async {
-        let engine = engine
-        let tree: [EntryRow]? = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> [EntryRow] in
+        let host = host
+        let tree: [EntryRow]? = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> [EntryRow] in
                 guard let entry = try database.entry(id: id) else { return [] }
                 return try self.tree(below: entry, database)
             }
@@ -227,7 +227,7 @@ extension SyncEngine {
                 }
                 if showing == .overtaken, let path = await remotePath(of: entry.id) { enqueueLater(.removed(path)) }
             } catch {
-                engine.log.info("removing entry \(entry.id): \(error)")
+                host.log.info("removing entry \(entry.id): \(error)")
             }
         }
     }

@@ -63,9 +63,9 @@ extension SyncEngine {
         guard !isLookingAround else { return 0 }
         isLookingAround = true
         defer { isLookingAround = false }
-        let engine = engine
-        let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> [ItemID: Bool] in
+        let host = host
+        let found = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> [ItemID: Bool] in
                 var directories: [ItemID: Bool] = [:]
                 for id in try find(database) { directories[id] = try database.item(id)?.residency == .whole }
                 return directories
@@ -83,7 +83,7 @@ extension SyncEngine {
             } catch .noSuchItem {
                 // It is gone itself.
             } catch {
-                engine.log.info("directory \(directory): listing failed: \(error)")
+                host.log.info("directory \(directory): listing failed: \(error)")
                 if error.parksAccount { disconnect(error) }
                 mustFindMissingAgain()
                 return nil
@@ -94,7 +94,7 @@ extension SyncEngine {
 
     /// Lists a directory that never was.
     func list(_ directory: ItemID) async throws(ProviderError) {
-        let pending = engine.listing(of: directory)
+        let pending = host.namespace.listing(of: directory)
         let result = await withCheckedContinuation { continuation in
             pending.whenDone { continuation.resume(returning: $0) }
         }
@@ -128,9 +128,9 @@ extension SyncEngine {
         orAt places: [Place] = []
     ) async -> (whereabouts: Whereabouts, place: Place?) {
         guard looks > 0 else { return (.gone, nil) }
-        let engine = engine
-        let found = try? await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let host = host
+        let found = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 try self.successors(of: id, database)
             }
         }
@@ -158,13 +158,13 @@ extension SyncEngine {
                     enqueueLater(.removed(old))
                     return (.later, candidate)
                 case .shown:
-                    engine.log.debug("\(old) is \(place) now")
+                    host.log.debug("\(old) is \(place) now")
                     noteMove(old, place)
                     listMoved(candidate.name, path)
                     return (.renamed, candidate)
                 }
             } catch {
-                engine.log.info("\(old): looking for where it went: \(error)")
+                host.log.info("\(old): looking for where it went: \(error)")
                 let mayBeThere = if case .throttled = error { true } else { error.parksAccount }
                 guard mayBeThere else { continue }
                 // Nothing is gone before it was seen that it is not there.
@@ -239,14 +239,14 @@ extension SyncEngine {
     ///
     /// Where it has directories alone, the first of them is looked into.
     private func isSame(_ directory: ItemID, _ place: RemoteReference) async throws(ProviderError) -> Bool {
-        let engine = engine
+        let host = host
         var (directory, place) = (directory, place)
         for _ in 0..<16 {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
-            let listing = try await engine.provider.list(place, page: nil)
+            host.counters.providerRequests.add(1, ordering: .relaxed)
+            let listing = try await host.provider.list(place, page: nil)
             let known = directory
-            let below = try await engine.onContentQueue { () throws(Errno) in
-                try engine.catalog.read { database throws(Errno) in
+            let below = try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.read { database throws(Errno) in
                     try self.compare(known, listing, database)
                 }
             }
@@ -350,7 +350,7 @@ extension SyncEngine {
     /// A directory that was moved there: what was told of it under another path is looked for again.
     func listMoved(_ name: [UInt8], _ path: RemotePath) {
         let top = path.appending(FileName(unchecked: name))
-        let found = try? engine.catalog.read { database throws(Errno) -> [RemoteChange] in
+        let found = try? host.catalog.read { database throws(Errno) -> [RemoteChange] in
             guard let id = try database.directory(atRemotePath: top) else { return [] }
             return try self.listings(below: id, database)
         }

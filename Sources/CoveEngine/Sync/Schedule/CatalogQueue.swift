@@ -3,7 +3,7 @@ internal import CoveCore
 
 /// The queue as the catalog has it.
 struct CatalogQueue: QueueView {
-    let engine: Engine
+    let host: SyncHost
     let database: Database
     /// Entries changed up to this moment have settled.
     let settled: Timestamp
@@ -104,10 +104,10 @@ struct CatalogQueue: QueueView {
         else { return .ready(QueueNeeds()) }
         if let place = departed.entries[id] {
             if try isBeingRewritten(place) { return rewritten }
-            if try engine.isHeld(place, by: held, database) { return claimed }
+            if try host.coordinator.isHeld(place, by: held, database) { return claimed }
         }
-        if try engine.isHeld(entry.place, by: held, database) { return claimed }
-        if row.stamp > settled, engine.live.isWritable(item.id) {
+        if try host.coordinator.isHeld(entry.place, by: held, database) { return claimed }
+        if row.stamp > settled, host.contents.live.isWritable(item.id) {
             return .rest(row.stamp - settled, .openForWriting)
         }
         let target = try database.remoteChain(of: entry.parent)
@@ -173,7 +173,7 @@ struct CatalogQueue: QueueView {
         else { return .ready(QueueNeeds()) }
         if let place = departed.trash[id], try isBeingRewritten(place) { return rewritten }
         if held.contains(row.path) { return claimed }
-        if engine.departing.needs(document) {
+        if host.contents.departing.needs(document) {
             return .rest(.milliseconds(500), .stillRead)
         }
         var needs = QueueNeeds(path: Set(try database.remoteAncestry(of: parent)))
@@ -195,7 +195,7 @@ struct CatalogQueue: QueueView {
     /// True while a file that may take over a departed document's name is being written.
     private func isBeingRewritten(_ place: Place) throws(Errno) -> Bool {
         guard let found = try database.entry(place.parent, place.name), !found.isUploaded else { return false }
-        return engine.live.isWritable(found.item)
+        return host.contents.live.isWritable(found.item)
     }
 
     /// When the next row may go by its own times, those that may go now left out.

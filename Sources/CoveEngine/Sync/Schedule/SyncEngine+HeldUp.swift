@@ -24,9 +24,9 @@ extension SyncEngine {
 
     /// Looks at what waits longest, and tells what has waited for a minute while others were sent.
     func watchRows(_ now: MonotonicTime, holdsDeletions: Bool) {
-        let time = engine.journalTime()
-        let engine = engine
-        let found = try? engine.catalog.read { database throws(Errno) -> [Candidate] in
+        let time = host.journalTime()
+        let host = host
+        let found = try? host.catalog.read { database throws(Errno) -> [Candidate] in
             var found = try self.waitingEntries(time, database)
             if !holdsDeletions { found += try self.waitingDeletions(time, database) }
             return found
@@ -41,13 +41,13 @@ extension SyncEngine {
             // What makes progress by itself is shown as a transfer.
             if row.stamp != new.stamp || row.bytes != new.bytes { row = new }
             next[candidate.row.key] = row
-            guard now - row.since >= engine.configuration.standstillTime else { continue }
+            guard now - row.since >= host.configuration.standstillTime else { continue }
             // Where a queue is long, who comes late waits long: that alone is nothing to tell.
             let othersWent = candidate.reason == .unknown ? row.isOvertaken : row.sent != sent
             if othersWent { late.append((candidate, (now - row.since).seconds)) }
         }
         watched = next
-        let told = try? engine.catalog.read { database throws(Errno) -> [Standstill] in
+        let told = try? host.catalog.read { database throws(Errno) -> [Standstill] in
             var told: [Standstill] = []
             for (candidate, seconds) in late {
                 guard let path = try self.path(of: candidate.row.key, database) else { continue }
@@ -60,7 +60,7 @@ extension SyncEngine {
             return state.heldUp
         }
         for row in told ?? [] where !former.contains(where: { $0.path == row.path }) {
-            engine.log.notice("\(row.path) waits while others are sent: \(row.reason)")
+            host.log.notice("\(row.path) waits while others are sent: \(row.reason)")
         }
     }
 

@@ -8,20 +8,20 @@ extension SyncEngine {
 
     /// Starts what can go.
     func pushReady(_ now: Timestamp) {
-        guard !engine.configuration.isReadOnly, !engine.disk.isStuck else { return }
+        guard !host.configuration.isReadOnly, !host.disk.isStuck else { return }
         guard now >= throttledUntil else { return alarm(at: throttledUntil, now: now) }
         let slots = pushSlots(now) - activeWeight
         guard slots > 0 else { return }
-        let engine = engine
-        let configuration = engine.configuration
+        let host = host
+        let configuration = host.configuration
         let holdsDeletions = holdsDeletions(now)
-        let held = engine.heldNames
+        let held = host.coordinator.heldNames
         var next: Timestamp?
         do throws(Errno) {
-            let rows = try engine.catalog.read { database throws(Errno) -> [QueueRow] in
+            let rows = try host.catalog.read { database throws(Errno) -> [QueueRow] in
                 let forced = forcedBefore - .milliseconds(1)
                 let queue = CatalogQueue(
-                    engine: engine,
+                    host: host,
                     database: database,
                     settled: settled(now),
                     newSettled: max(now - configuration.newSettleTime, forced),
@@ -40,7 +40,7 @@ extension SyncEngine {
                 return rows
             }
             if let failure = schedule.takeFailure() {
-                engine.log.error("what the catalog has of a row of the queue can't be read: \(failure)")
+                host.log.error("what the catalog has of a row of the queue can't be read: \(failure)")
             }
             for row in rows {
                 noteOvertaken(by: row)
@@ -52,7 +52,7 @@ extension SyncEngine {
                 try reviveQueue()
             }
         } catch {
-            engine.log.error("the queue can't be read: \(error)")
+            host.log.error("the queue can't be read: \(error)")
             next = now + .seconds(1)
         }
         if let rest = schedule.nextRest { next = min(next ?? rest, rest) }
@@ -61,15 +61,15 @@ extension SyncEngine {
 
     /// What was changed up to this moment has settled.
     func settled(_ now: Timestamp) -> Timestamp {
-        max(now - engine.configuration.settleTime, forcedBefore - .milliseconds(1))
+        max(now - host.configuration.settleTime, forcedBefore - .milliseconds(1))
     }
 
     /// The names whose document may still be taken over.
     private func departed(_ now: Timestamp) -> (entries: [Int64: Place], trash: [Int64: Place]) {
-        guard !engine.tombstones.isEmpty else { return ([:], [:]) }
-        let changes = engine.localChanges.load(ordering: .relaxed)
+        guard !host.namespace.tombstones.isEmpty else { return ([:], [:]) }
+        let changes = host.context.localChanges.load(ordering: .relaxed)
         if changes != knownDeparted.changes || (now - knownDeparted.time).magnitude > .seconds(1) {
-            knownDeparted = (now, changes, engine.tombstones.waiting())
+            knownDeparted = (now, changes, host.namespace.tombstones.waiting())
         }
         return knownDeparted.rows
     }
@@ -91,19 +91,19 @@ extension SyncEngine {
         eager[row.key] = nil
         looks[row.document] = nil
         shared.withLock { $0.sent &+= 1 }
-        pushLimit.succeeded(upTo: engine.provider.capabilities.parallelChanges)
+        pushLimit.succeeded(upTo: host.provider.capabilities.parallelChanges)
     }
 
     /// Nothing can go and nothing will: rows that wait for a folder which does not wait itself are put right.
     private func reviveQueue() throws(Errno) {
-        let engine = engine
-        let isHeld = try engine.catalog.read { database throws(Errno) in
+        let host = host
+        let isHeld = try host.catalog.read { database throws(Errno) in
             try database.first("SELECT 1 FROM journal WHERE held > 0 AND held <> 2 LIMIT 1", read: { _ in true })
                 ?? false
         }
         guard isHeld else { return }
-        let count = try engine.catalog.write { database throws(Errno) in try database.reviveHeld() }
-        engine.log.info("nothing could be sent: \(count) rows were put right")
+        let count = try host.catalog.write { database throws(Errno) in try database.reviveHeld() }
+        host.log.info("nothing could be sent: \(count) rows were put right")
         if count > 0 { wake() }
     }
 
@@ -111,7 +111,7 @@ extension SyncEngine {
     /// seconds of that, or when a person asked for it, some.
     private func pushSlots(_ now: Timestamp) -> Int {
         if now - lastActivity.time >= .milliseconds(100) {
-            let count = engine.localChanges.load(ordering: .relaxed)
+            let count = host.context.localChanges.load(ordering: .relaxed)
             let isHigh = count - lastActivity.count > 50
             lastActivity = (now, count, isHigh ? lastActivity.highSince ?? now : nil)
         }
@@ -124,11 +124,11 @@ extension SyncEngine {
     /// The brake: true while there are so many deletions that a person is to be asked.
     private func holdsDeletions(_ now: Timestamp) -> Bool {
         // Counting them takes time where they are many.
-        let changes = engine.localChanges.load(ordering: .relaxed)
+        let changes = host.context.localChanges.load(ordering: .relaxed)
         if now >= lastBrake.time, now - lastBrake.time < .milliseconds(100), changes == lastBrake.changes {
             return lastBrake.holds
         }
-        let catalog = engine.catalog
+        let catalog = host.catalog
         let count = (try? catalog.read { database throws(Errno) in try database.pendingDeletions() }) ?? 0
         if count == 0 { acceptsLocalDeletions = false }
         var holds = false
@@ -152,9 +152,9 @@ extension SyncEngine {
             guard times > 5 else { return }
             pause = min(SyncEngine.blockedRest.doubled(times - 5), .seconds(5))
         }
-        let due = engine.journalTime() + pause
+        let due = host.journalTime() + pause
         guard !schedule.rest(row, until: due, reason) else { return }
-        try? engine.catalog.write { database throws(Errno) in
+        try? host.catalog.write { database throws(Errno) in
             switch row.key {
             case .entry(let id): try database.postpone(id, retry: due)
             case .trash(let id): try database.postponeTrash(id, retry: due)
@@ -167,7 +167,7 @@ extension SyncEngine {
 
     /// The source asks for patience: everything rests, and nothing counts as failed.
     func throttle(_ row: QueueRow, _ pause: TimeSpan?) {
-        let now = engine.journalTime()
+        let now = host.journalTime()
         let pause = min(max(pause ?? .seconds(1), .milliseconds(100)), SyncEngine.longestPause)
         throttledUntil = max(throttledUntil, now + pause)
         pushLimit.refused(now)

@@ -12,7 +12,7 @@ extension SyncEngine {
 
     /// Looks now and then whether anything was sent; from the clock's round.
     nonisolated func watchProgress(_ now: MonotonicTime) {
-        let limit = engine.configuration.standstillTime
+        let limit = host.configuration.standstillTime
         let isDue = shared.withLock { state in
             guard now - state.progress.looked >= min(.seconds(5), limit / 4) else { return false }
             state.progress.looked = now
@@ -24,9 +24,9 @@ extension SyncEngine {
 
     /// Notes what stands still, and what others go before.
     func lookForStandstill(_ now: MonotonicTime) {
-        let counters = engine.counters
+        let counters = host.counters
         let holdsDeletions = shared.withLock { $0.heldDeletions > 0 }
-        let waits = try? engine.catalog.read { database throws(Errno) in
+        let waits = try? host.catalog.read { database throws(Errno) in
             try database.waitsToBeSent(withDeletions: !holdsDeletions)
         }
         let found = shared.withLock { state -> (isWaiting: Bool, isStill: Bool) in
@@ -46,7 +46,7 @@ extension SyncEngine {
                 state.standstill = nil
                 return (isWaiting, false)
             }
-            return (true, now - state.progress.since >= engine.configuration.standstillTime)
+            return (true, now - state.progress.since >= host.configuration.standstillTime)
         }
         guard found.isWaiting else { return watched = [:] }
         watchRows(now, holdsDeletions: holdsDeletions)
@@ -55,9 +55,9 @@ extension SyncEngine {
 
     /// Says which row waits longest, and for what.
     private func explainStandstill(_ now: MonotonicTime) {
-        let time = engine.journalTime()
-        let engine = engine
-        let found = try? engine.catalog.read { database throws(Errno) -> (path: RemotePath, reason: String)? in
+        let time = host.journalTime()
+        let host = host
+        let found = try? host.catalog.read { database throws(Errno) -> (path: RemotePath, reason: String)? in
             guard let key = try database.firstWaiting() else { return nil }
             return try self.explain(key, time, database)
         }
@@ -68,7 +68,7 @@ extension SyncEngine {
             state.standstill = Standstill(path: path.description, reason: reason, seconds: seconds)
             return isNew
         }
-        if isNew { engine.log.notice("nothing was sent for a while though the source answers: \(path): \(reason)") }
+        if isNew { host.log.notice("nothing was sent for a while though the source answers: \(path): \(reason)") }
     }
 
     private func explain(
@@ -126,8 +126,8 @@ extension SyncEngine {
         _ now: Timestamp
     ) -> WaitReason? {
         if isPushing(document) { return .onItsWay }
-        if engine.configuration.isReadOnly { return .readOnly }
-        if engine.disk.isStuck { return .diskFailed }
+        if host.configuration.isReadOnly { return .readOnly }
+        if host.disk.isStuck { return .diskFailed }
         if !hasPolled { return .notPolled }
         if throttledUntil > now { return .throttled }
         if let rest = schedule.rests[key] { return rest.reason }

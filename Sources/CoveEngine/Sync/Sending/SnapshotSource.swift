@@ -83,7 +83,7 @@ enum SnapshotOutcome {
     case incomplete
 }
 
-extension Engine {
+extension SyncHost {
     /// How long an SQLite log beside a document has still to rest; the document alone would be torn.
     func databaseRest(beside entry: EntryRow) throws(Errno) -> TimeSpan {
         let logs = try catalog.read { database throws(Errno) -> [ItemRow] in
@@ -94,7 +94,7 @@ extension Engine {
             }
             return logs
         }
-        let changed = logs.map { overlay($0) }.filter { $0.size > 0 }.map(\.modificationTime).max()
+        let changed = logs.map { namespace.overlay($0) }.filter { $0.size > 0 }.map(\.modificationTime).max()
         guard let changed else { return .zero }
         let rest = configuration.openFileRest
         return max(.zero, min(rest - (System.now() - changed), rest))
@@ -107,10 +107,10 @@ extension Engine {
         of document: DocumentID,
         progress: PushProgress
     ) throws(Errno) -> SnapshotOutcome {
-        if try isClaimedForWriting(id) { return .busy(.milliseconds(200)) }
-        let item = live.retain(id)
+        if try coordinator.isClaimedForWriting(id) { return .busy(.milliseconds(200)) }
+        let item = contents.live.retain(id)
         var keeps = false
-        defer { if !keeps { live.release(id) } }
+        defer { if !keeps { contents.live.release(id) } }
         let rest = configuration.openFileRest
         // Content must be durable before a provider is told that this device has sent it.
         try syncAhead(of: id)
@@ -119,9 +119,9 @@ extension Engine {
             return outcome
         }
         let outcome = try item.state.withLock { state throws(Errno) -> SnapshotOutcome in
-            let row = try load(id, &state)
+            let row = try contents.load(id, &state)
             guard row.residency == .whole else {
-                if row.kind == .file { completeBase(item, &state) }
+                if row.kind == .file { contents.completeBase(item, &state) }
                 return .incomplete
             }
             // Bytes written or fetched meanwhile are not durable.
@@ -130,19 +130,19 @@ extension Engine {
             }
             // Copied under the lock, which others wait for: a large file is sent as it lies, and again if it is written to.
             var copiesFirst = false
-            if live.isWritable(id) {
+            if contents.live.isWritable(id) {
                 let rested = System.monotonic() - state.lastWrite
                 guard rested >= rest else { return .busy(rest - rested + .milliseconds(1)) }
                 copiesFirst = row.size <= 64 << 20
             }
             try catalog.write { database throws(Errno) in try database.markSent(entry, true) }
-            let content = try descriptor(id, &state)
+            let content = try contents.descriptor(id, &state)
             let token = SnapshotToken()
             if copiesFirst { try disk.requireRoom(forCopy: Int(row.size)) }
             let source = SnapshotSource(
                 item: item,
                 token: token,
-                descriptor: copiesFirst ? try store.copy(content, size: row.size) : content,
+                descriptor: copiesFirst ? try contents.store.copy(content, size: row.size) : content,
                 isCopy: copiesFirst,
                 size: row.size,
                 identity: Array("\(document) \(id) \(row.generation) \(row.modificationTime)".utf8),
@@ -173,7 +173,7 @@ extension Engine {
         var generation: Int64 = 0
         var content: Int32 = -1
         let early = try item.state.withLock { state throws(Errno) -> SnapshotOutcome? in
-            let row = try load(item.id, &state)
+            let row = try contents.load(item.id, &state)
             guard let stamp = state.seen else { return nil }
             guard row.residency == .whole else { return .incomplete }
             guard !state.hasUnsavedContent, state.writesInFlight == 0 else { return .busy(.milliseconds(20)) }
@@ -181,24 +181,24 @@ extension Engine {
             guard rested >= rest else {
                 // The clock's round ends a mapping that is gone.
                 let wait = rest - rested + .milliseconds(1)
-                return .busy(live.isLingering(item.id) ? min(wait, .seconds(1)) : wait)
+                return .busy(contents.live.isLingering(item.id) ? min(wait, .seconds(1)) : wait)
             }
             (seen, size, generation) = (stamp, row.size, row.generation)
-            let descriptor = try descriptor(item.id, &state)
+            let descriptor = try contents.descriptor(item.id, &state)
             content = try System.retry { dup(descriptor) }
             return .busy(.milliseconds(20))
         }
         guard content >= 0 else { return early }
         defer { System.close(content) }
         try disk.writing("bytes of a file can't be made durable") { () throws(Errno) in
-            try store.sync(item.id, content)
+            try contents.store.sync(item.id, content)
         }
         try disk.requireRoom(forCopy: Int(size))
-        let copy = try store.copy(content, size: size)
+        let copy = try contents.store.copy(content, size: size)
         var isKept = false
         defer { if !isKept { System.close(copy) } }
         return try item.state.withLock { state throws(Errno) in
-            let row = try load(item.id, &state)
+            let row = try contents.load(item.id, &state)
             guard state.seen == seen, row.generation == generation, row.residency == .whole, !state.hasUnsavedContent
             else { return .busy(.milliseconds(20)) }
             try catalog.write { database throws(Errno) in
@@ -229,6 +229,6 @@ extension Engine {
             if state.snapshot === source.token { state.snapshot = nil }
         }
         if source.isCopy { System.close(source.descriptor) }
-        live.release(source.item.id)
+        contents.live.release(source.item.id)
     }
 }

@@ -3,22 +3,22 @@ internal import Glibc
 internal import Synchronization
 
 /// Making content durable before it is sent, many files at a time: the disk's journal is then written once for all.
-extension Engine {
+extension SyncHost {
     /// Files synced along with the one that is to be sent now.
     private static let syncedTogether = 64
 
     /// Makes the content of an item durable, and that of the files to be sent after it.
     func syncAhead(of id: ItemID) throws(Errno) {
-        let item = live.retain(id)
-        defer { live.release(id) }
-        try save(item, closing: false)
+        let item = contents.live.retain(id)
+        defer { contents.live.release(id) }
+        try contents.save(item, closing: false)
         let isSynced = try item.state.withLock { state throws(Errno) in
             // What may change unseen is made durable when it is copied.
-            try load(id, &state).isSynced || state.seen != nil
+            try contents.load(id, &state).isSynced || state.seen != nil
         }
         if isSynced { return }
         var waiting: [SyncingItem] = []
-        defer { for one in waiting { one.end(live) } }
+        defer { for one in waiting { one.end(contents.live) } }
         for id in [id] + (try nextToSend().filter { $0 != id }) {
             if let one = try beginSync(id) { waiting.append(one) }
         }
@@ -26,7 +26,7 @@ extension Engine {
         for one in waiting { System.startWriting(one.descriptor, 0, 0) }
         for one in waiting {
             try disk.writing("bytes of a file can't be made durable") { () throws(Errno) in
-                try store.sync(one.item.id, one.descriptor)
+                try contents.store.sync(one.item.id, one.descriptor)
             }
         }
         let done = waiting.filter { one in
@@ -60,7 +60,7 @@ extension Engine {
                 """,
                 .milliseconds(due),
                 .milliseconds(journalTime()),
-                .int(Int64(Engine.syncedTogether)),
+                .int(Int64(Self.syncedTogether)),
                 read: { $0.item(0) }
             )
         }
@@ -68,20 +68,20 @@ extension Engine {
 
     /// Nil for what changes just now.
     private func beginSync(_ id: ItemID) throws(Errno) -> SyncingItem? {
-        let item = live.retain(id)
+        let item = contents.live.retain(id)
         let found = Result { () throws(Errno) -> SyncingItem? in
             try item.state.withLock { state throws(Errno) in
-                let row = try load(id, &state)
+                let row = try contents.load(id, &state)
                 guard row.kind == .file, row.residency == .whole, !row.isSynced, !state.hasUnsavedContent,
                     state.writesInFlight == 0, state.seen == nil
                 else { return nil }
-                let descriptor = try descriptor(id, &state)
+                let descriptor = try contents.descriptor(id, &state)
                 let copy = try System.retry { dup(descriptor) }
                 return SyncingItem(item: item, descriptor: copy, generation: row.generation, lastWrite: state.lastWrite)
             }
         }
         if case .success(.some(let one)) = found { return one }
-        live.release(id)
+        contents.live.release(id)
         // Gone meanwhile: nothing is to be sent of it.
         if case .failure(let error) = found, error != .stale { throw error }
         return nil

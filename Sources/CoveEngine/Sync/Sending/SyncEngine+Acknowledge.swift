@@ -10,24 +10,26 @@ extension SyncEngine {
         generation: Int64?,
         bytes: Int64?
     ) async throws(ProviderError) -> PushResult {
-        let engine = engine
+        let host = host
         if let bytes {
-            engine.counters.contentUpdates.add(1, ordering: .relaxed)
-            engine.counters.bytesUploaded.add(bytes, ordering: .relaxed)
+            host.counters.contentUpdates.add(1, ordering: .relaxed)
+            host.counters.bytesUploaded.add(bytes, ordering: .relaxed)
         }
         let base = plan.entry.remoteVersion
         let leftOut = leftOut(of: plan, remote)
-        let (hasChildren, isComplete) = try await engine.onContentQueue { () throws(Errno) -> (Bool, Bool) in
+        let (hasChildren, isComplete) = try await host.onContentQueue { () throws(Errno) -> (Bool, Bool) in
             // Bytes that are only there are the same, under another version.
-            if generation == nil, let base { try engine.rebase(plan.row.id, from: base, to: remote.contentVersion) }
-            return try engine.catalog.write { database throws(Errno) -> (Bool, Bool) in
+            if generation == nil, let base {
+                try host.contents.rebase(plan.row.id, from: base, to: remote.contentVersion)
+            }
+            return try host.catalog.write { database throws(Errno) -> (Bool, Bool) in
                 try database.endUnderway(plan.entry.document)
                 guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database) else {
                     try self.acknowledgeDeparted(plan, remote, database)
                     return (false, true)
                 }
                 let isNewDirectory = plan.current == nil && plan.row.kind == .directory
-                engine.acknowledge(
+                host.namespace.acknowledge(
                     remote,
                     &entry,
                     item: generation == nil ? plan.entry.remoteItem ?? plan.row.id : plan.row.id,
@@ -39,7 +41,7 @@ extension SyncEngine {
                 if entry.flags.contains(.localOnly) {
                     // What is at the provider is sent on, whatever its name has become since.
                     entry.flags.remove(.localOnly)
-                    try database.enqueue(entry.id, at: engine.journalTime())
+                    try database.enqueue(entry.id, at: host.journalTime())
                 }
                 let journal = try database.journalRow(entry.id)
                 let isUnchanged = entry.id == plan.entry.id && journal?.changed == plan.changed
@@ -110,7 +112,7 @@ extension SyncEngine {
             kind: kind,
             item: nil,
             size: remote.size,
-            deleted: engine.journalTime(),
+            deleted: host.journalTime(),
             isPending: true
         )
         trashed.remoteID = remote.id
@@ -129,9 +131,9 @@ extension SyncEngine {
         _ name: FileName,
         from old: RemotePath
     ) async throws(ProviderError) {
-        let engine = engine
-        let new = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) -> RemotePath? in
+        let host = host
+        let new = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) -> RemotePath? in
                 try database.endUnderway(sent.document)
                 guard var entry = try self.entry(of: sent.document, first: sent.id, database) else {
                     // Deleted while it moved: the deletion must find it at its new place.
@@ -170,7 +172,7 @@ extension SyncEngine {
 
     /// True for a whole file whose version another one has or had, where versions of different bytes may be the same.
     private nonisolated func isAmbiguous(_ entry: EntryRow, _ database: Database) throws(Errno) -> Bool {
-        guard engine.provider.capabilities.coarseVersions, let version = entry.remoteVersion,
+        guard host.provider.capabilities.coarseVersions, let version = entry.remoteVersion,
             let row = try database.item(entry.item), row.kind == .file, row.residency == .whole, row.size > 0
         else { return false }
         let other = try database.first(
@@ -187,9 +189,9 @@ extension SyncEngine {
 
     /// The document is not where it was at the provider: another device moved or deleted it, or an answer got lost.
     func recreate(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
-        let engine = engine
-        let place = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> RemoteReference? in
+        let host = host
+        let place = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> RemoteReference? in
                 try self.entry(of: plan.entry.document, first: plan.entry.id, database)
                     .flatMap { entry throws(Errno) in try database.remoteReference(of: entry) }
             }
@@ -213,14 +215,14 @@ extension SyncEngine {
 
     /// The provider has a document no more: what was changed here of it is sent as a new one.
     func makeAnew(entry id: Int64, _ document: DocumentID) async throws(ProviderError) -> PushResult {
-        let engine = engine
-        let isLeft = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) -> Bool? in
+        let host = host
+        let isLeft = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) -> Bool? in
                 guard var entry = try database.entry(id: id), entry.document == document, entry.isUploaded,
                     let row = try database.item(entry.item)
                 else { return nil }
                 if row.kind == .file, row.residency != .whole { return false }
-                engine.forgetRemote(&entry)
+                host.namespace.forgetRemote(&entry)
                 try database.update(entry)
                 try database.enqueue(entry.id, at: .epoch)
                 if row.kind == .directory { try database.markListed(row.id) }
@@ -239,10 +241,10 @@ extension SyncEngine {
         _ name: FileName,
         _ kind: ItemKind
     ) async throws(ProviderError) -> Bool {
-        engine.counters.providerRequests.add(1, ordering: .relaxed)
+        host.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {
-            let found = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: place.path.parent))
-            if engine.provider.capabilities.stableIDs { return found.id == place.id }
+            let found = try await host.provider.lookup(name, in: RemoteReference(id: nil, path: place.path.parent))
+            if host.provider.capabilities.stableIDs { return found.id == place.id }
             return (found.kind == .directory) == (kind == .directory)
         } catch {
             guard error == .noSuchItem else { throw error }

@@ -11,8 +11,8 @@ extension SyncEngine {
         if let other {
             remote = other
         } else {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
-            remote = try await engine.provider.lookup(name, in: plan.directory)
+            host.counters.providerRequests.add(1, ordering: .relaxed)
+            remote = try await host.provider.lookup(name, in: plan.directory)
         }
         let place = RemoteReference(id: remote.id, path: plan.directory.path.appending(name))
         if !plan.entry.isUploaded, try await isSame(plan, remote, place) {
@@ -37,8 +37,8 @@ extension SyncEngine {
             remote = other
         } else {
             guard let name = place.path.name else { throw .noSuchItem }
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
-            remote = try await engine.provider.lookup(
+            host.counters.providerRequests.add(1, ordering: .relaxed)
+            remote = try await host.provider.lookup(
                 name,
                 in: RemoteReference(id: nil, path: place.path.parent)
             )
@@ -57,20 +57,20 @@ extension SyncEngine {
     /// An attempt was answered: what is at its place did not arrive from here, whatever its size, dates and bytes; nor did what
     /// comes there later.
     private func endRefused(_ plan: PushPlan) async throws(ProviderError) {
-        let engine = engine
-        try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) in try database.endUnderway(plan.entry.document) }
+        let host = host
+        try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) in try database.endUnderway(plan.entry.document) }
         }
     }
 
     /// A part of the base of a changed file was never here, and the provider has it no more: the wait for it ends.
     func endWithoutBase(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
-        let engine = engine
+        let host = host
         if let current = plan.current, let name = current.path.name {
             let remote: RemoteItem
             do throws(ProviderError) {
-                engine.counters.providerRequests.add(1, ordering: .relaxed)
-                remote = try await engine.provider.lookup(name, in: RemoteReference(id: nil, path: current.path.parent))
+                host.counters.providerRequests.add(1, ordering: .relaxed)
+                remote = try await host.provider.lookup(name, in: RemoteReference(id: nil, path: current.path.parent))
             } catch .noSuchItem {
                 return try await recreate(plan)
             }
@@ -81,13 +81,13 @@ extension SyncEngine {
             enqueue([.updated(remote, directory: current.path.parent)], seen: .distantPast)
             return .retry(after: .milliseconds(500))
         }
-        let missing = try await engine.onContentQueue { () throws(Errno) -> Int64? in
-            let missing = try engine.endWithoutBase(plan.row.id)
-            if let missing, missing > 0 { try engine.nameIncomplete(plan.entry.id, missing: missing) }
+        let missing = try await host.onContentQueue { () throws(Errno) -> Int64? in
+            let missing = try host.contents.endWithoutBase(plan.row.id)
+            if let missing, missing > 0 { try host.namespace.nameIncomplete(plan.entry.id, missing: missing) }
             return missing
         }
         if missing != nil { return .later(.zero) }
-        engine.log.notice("\(plan.entry.document): it was cut while its bytes were only at the source; they are gone")
+        host.log.notice("\(plan.entry.document): it was cut while its bytes were only at the source; they are gone")
         let transition = Transition(kind: .remove(entry: plan.entry.id), remote: nil, sent: plan.entry.document)
         let showing = try await show(transition, retry: { [weak self] in self?.wake() })
         return showing == .claimed ? .later(SyncEngine.claimedRest) : .done
@@ -115,10 +115,10 @@ extension SyncEngine {
         }
         guard remote.size == plan.row.size, plan.row.residency == .whole else { return false }
         if remote.size == 0 { return true }
-        let sink = ComparingSink(store: engine.store, id: plan.row.id)
+        let sink = ComparingSink(store: host.contents.store, id: plan.row.id)
         do throws(ProviderError) {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
-            try await engine.provider.fetch(
+            host.counters.providerRequests.add(1, ordering: .relaxed)
+            try await host.provider.fetch(
                 place,
                 version: remote.contentVersion,
                 range: 0..<remote.size,
@@ -148,19 +148,19 @@ extension SyncEngine {
         _ transition: Transition,
         retry: @escaping @Sendable () -> Void
     ) async throws(ProviderError) -> Showing {
-        let engine = engine
+        let host = host
         let claim: Int?
         do throws(Errno) {
-            claim = try await engine.remoteClaim(for: transition, retry: retry)
+            claim = try await host.coordinator.remoteClaim(for: transition, retry: retry)
         } catch {
             return .claimed
         }
-        defer { if let claim { engine.coordination.release(claim) } }
+        defer { if let claim { host.coordinator.coordination.release(claim) } }
         let queue = announceQueue
         let error = await withCheckedContinuation { (continuation: CheckedContinuation<Errno?, Never>) in
             queue.async {
                 do throws(Errno) {
-                    try engine.show(transition)
+                    try host.remoteChanges.show(transition)
                     continuation.resume(returning: nil)
                 } catch {
                     continuation.resume(returning: error)

@@ -28,10 +28,10 @@ extension SyncEngine {
 
     /// Reads all a push needs, nil when nothing differs; throws when its directory must be sent first.
     func plan(_ journal: JournalRow) async throws(ProviderError) -> PushPlan? {
-        let engine = engine
-        let now = engine.journalTime()
-        return try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) -> PushPlan? in
+        let host = host
+        let now = host.journalTime()
+        return try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) -> PushPlan? in
                 guard let entry = try database.entry(id: journal.entry), let row = try database.item(entry.item),
                     entry.document == journal.document, row.kind.isSynced, !entry.flags.contains(.localOnly)
                 else {
@@ -42,7 +42,7 @@ extension SyncEngine {
                     try database.dequeue(journal.entry)
                     return nil
                 }
-                if row.kind == .symbolicLink, !entry.isUploaded, !engine.provider.capabilities.symbolicLinks {
+                if row.kind == .symbolicLink, !entry.isUploaded, !host.provider.capabilities.symbolicLinks {
                     var local = entry
                     local.flags.insert(.localOnly)
                     try database.update(local)
@@ -107,7 +107,7 @@ extension SyncEngine {
     }
 
     private nonisolated func metadata(of row: ItemRow, _ database: Database) throws(Errno) -> ItemMetadata {
-        let capabilities = engine.provider.capabilities
+        let capabilities = host.provider.capabilities
         var metadata = ItemMetadata(modificationTime: row.kind == .directory ? nil : row.modificationTime)
         if capabilities.permissions { metadata.permissions = row.permissions }
         if capabilities.ownership {
@@ -124,9 +124,9 @@ extension SyncEngine {
 
     /// Moves or deletes what stands where something else is to go.
     func clear(_ obstacle: Obstacle) async throws(ProviderError) -> PushResult {
-        let engine = engine
-        let found = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> DocumentID? in
+        let host = host
+        let found = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> DocumentID? in
                 switch obstacle {
                 case .entry(let id): try database.entry(id: id)?.document
                 case .trash(let id): try database.trash(id: id)?.document
@@ -159,8 +159,8 @@ extension SyncEngine {
                     requestPoll()
                     guard try await isMissing(document) else { return .later(.milliseconds(300)) }
                     // It is deleted there, and what was to leave it is made anew.
-                    try await engine.onContentQueue { () throws(Errno) in
-                        try engine.catalog.write { database throws(Errno) in try database.endUnderway(document) }
+                    try await host.onContentQueue { () throws(Errno) in
+                        try host.catalog.write { database throws(Errno) in try database.endUnderway(document) }
                     }
                     try await endDeletion(id, place: nil)
                 }
@@ -182,10 +182,10 @@ extension SyncEngine {
     }
 
     private func moveAside(entry id: Int64, _ document: DocumentID) async throws(ProviderError) {
-        let engine = engine
+        let host = host
         guard try await !takeUpUnanswered(document) else { return }
-        let step = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write(durable: true) {
+        let step = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write(durable: true) {
                 database throws(Errno) -> (RemoteReference, EntryRow, name: FileName, isDirectory: Bool)? in
                 guard let entry = try database.entry(id: id), entry.document == document,
                     let parent = entry.remoteParent, let current = try database.remoteReference(of: entry),
@@ -220,16 +220,16 @@ extension SyncEngine {
         _ original: FileName,
         _ database: Database
     ) throws(Errno) -> FileName {
-        let now = engine.journalTime()
+        let now = host.journalTime()
         try database.noteHidden(document, at: now, forgetting: now - Self.clockDifference)
         return PassingName(document, since: now, original: original).name
     }
 
     /// What was sent of a document and never answered is found out about before it is moved again; true when there was something.
     func takeUpUnanswered(_ document: DocumentID) async throws(ProviderError) -> Bool {
-        let engine = engine
-        let unanswered = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in try database.underway(document) }
+        let host = host
+        let unanswered = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.underway(document) }
         }
         if let unanswered { try await takeUp(unanswered) }
         return unanswered != nil
@@ -237,9 +237,9 @@ extension SyncEngine {
 
     /// True while something at the provider has still to leave a directory before it can be deleted.
     private func isAwaited(trash id: Int64) async throws(ProviderError) -> Bool {
-        let engine = engine
-        return try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let host = host
+        return try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 guard let row = try database.trash(id: id), row.kind == .directory, let item = row.item else {
                     return false
                 }
@@ -249,10 +249,10 @@ extension SyncEngine {
     }
 
     private func moveAside(trash id: Int64, _ document: DocumentID) async throws(ProviderError) {
-        let engine = engine
+        let host = host
         guard try await !takeUpUnanswered(document) else { return }
-        let step = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write(durable: true) { database throws(Errno) -> (RemoteReference, FileName)? in
+        let step = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write(durable: true) { database throws(Errno) -> (RemoteReference, FileName)? in
                 guard let row = try database.trash(id: id), row.isPending, let item = row.item,
                     let parent = row.remoteParent, let current = try database.remoteReference(ofDirectory: item),
                     let known = current.path.name
@@ -267,8 +267,8 @@ extension SyncEngine {
         }
         guard let (current, name) = step else { return }
         let moved = try await move(current, .directory, RemoteReference(id: nil, path: current.path.parent), name)
-        try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) in
+        try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) in
                 try database.endUnderway(document)
                 try database.run(
                     "UPDATE trash SET remote_name = ?, remote_id = ? WHERE id = ?",

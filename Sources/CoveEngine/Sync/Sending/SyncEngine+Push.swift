@@ -18,8 +18,8 @@ extension SyncEngine {
 
     /// Sends one row of the journal, whose document is reserved.
     func push(_ id: Int64, _ row: QueueRow) async {
-        let engine = engine
-        let found = try? engine.catalog.read { database throws(Errno) in try database.journalRow(id) }
+        let host = host
+        let found = try? host.catalog.read { database throws(Errno) in try database.journalRow(id) }
         guard let journal = found ?? nil else { return }
         // It has another document's identity since it was chosen, which is not the one that is reserved.
         guard journal.document == row.document else { return block(row) }
@@ -29,18 +29,18 @@ extension SyncEngine {
         case .later(let pause, let reason): postpone(row, pause, reason)
         case .blocked: block(row)
         case .retry(let pause):
-            let retry = engine.journalTime() + pause
-            try? engine.catalog.write { database throws(Errno) in
+            let retry = host.journalTime() + pause
+            try? host.catalog.write { database throws(Errno) in
                 try database.postpone(journal.entry, attempts: journal.attempts + 1, retry: retry, error: journal.error)
             }
         case .failed(.cancelled): break
         case .failed(.throttled(let pause)): throttle(row, pause)
         case .failed(let error) where error.parksAccount: disconnect(error)
         case .failed(let error):
-            if error == .timedOut { pushLimit.refused(engine.journalTime()) }
+            if error == .timedOut { pushLimit.refused(host.journalTime()) }
             let retry = backoff(attempts: journal.attempts)
-            engine.log.info("entry \(journal.entry): sending failed: \(error)")
-            try? engine.catalog.write { database throws(Errno) in
+            host.log.info("entry \(journal.entry): sending failed: \(error)")
+            try? host.catalog.write { database throws(Errno) in
                 try database.postpone(
                     journal.entry,
                     attempts: journal.attempts + 1,
@@ -85,12 +85,12 @@ extension SyncEngine {
         _ directory: RemoteReference,
         _ name: FileName
     ) async throws(ProviderError) -> RemoteItem {
-        engine.counters.providerRequests.add(1, ordering: .relaxed)
-        return try await engine.provider.move(item, base: base, to: directory, name: name)
+        host.counters.providerRequests.add(1, ordering: .relaxed)
+        return try await host.provider.move(item, base: base, to: directory, name: name)
     }
 
     private func send(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
-        engine.log.debug(
+        host.log.debug(
             "sending \(plan.entry.document) \(plan.directory.path)/\(FileName(unchecked: plan.entry.name)), "
                 + "at the provider \(plan.current.map { "\($0.path)" } ?? "new")"
         )
@@ -109,7 +109,7 @@ extension SyncEngine {
                 let base: ContentVersion? = plan.row.kind == .directory ? .directory : nil
                 current.isFile = plan.row.kind != .directory
                 let moved = try await move(current, base, plan.directory, FileName(unchecked: plan.entry.name))
-                engine.counters.moves.add(1, ordering: .relaxed)
+                host.counters.moves.add(1, ordering: .relaxed)
                 try await acknowledgeMove(
                     of: plan.entry,
                     isDirectory: plan.row.kind == .directory,
@@ -134,17 +134,17 @@ extension SyncEngine {
 
     /// Records what is about to be sent; durably, for the power may fail before its answer is.
     private nonisolated func record(underway row: UnderwayRow) throws(Errno) {
-        try engine.catalog.write(durable: true) { database throws(Errno) in try database.beginUnderway(row) }
+        try host.catalog.write(durable: true) { database throws(Errno) in try database.beginUnderway(row) }
     }
 
     private func beginUnderway(_ row: UnderwayRow) async throws(ProviderError) {
-        try await engine.onContentQueue { () throws(Errno) in try self.record(underway: row) }
+        try await host.onContentQueue { () throws(Errno) in try self.record(underway: row) }
     }
 
     private func create(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
         let template = ItemTemplate(kind: plan.row.kind, metadata: plan.metadata, linkTarget: plan.row.target)
         let name = FileName(unchecked: plan.entry.name)
-        let provider = engine.provider
+        let provider = host.provider
         do throws(ProviderError) {
             return try await withContent(plan) { source throws(ProviderError) in
                 try await provider.create(template, name: name, in: plan.directory, content: source)
@@ -165,14 +165,14 @@ extension SyncEngine {
         hasContent: Bool
     ) async throws(ProviderError) -> PushResult {
         let base = plan.entry.remoteVersion ?? ContentVersion([])
-        let provider = engine.provider
+        let provider = host.provider
         do throws(ProviderError) {
             if hasContent {
                 return try await withContent(plan) { source throws(ProviderError) in
                     try await provider.modify(current, base: base, metadata: plan.metadata, content: source)
                 }
             }
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            host.counters.providerRequests.add(1, ordering: .relaxed)
             let remote = try await provider.modify(current, base: base, metadata: plan.metadata, content: nil)
             return try await acknowledge(plan, remote, generation: nil, bytes: nil)
         } catch .conflict(let other) {
@@ -193,23 +193,23 @@ extension SyncEngine {
         _ plan: PushPlan,
         _ send: @Sendable ((any ContentSource)?) async throws(ProviderError) -> RemoteItem
     ) async throws(ProviderError) -> PushResult {
-        let engine = engine
+        let host = host
         let entry = plan.entry.id
         guard plan.row.kind == .file else {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            host.counters.providerRequests.add(1, ordering: .relaxed)
             try await beginUnderway(UnderwayRow(plan.entry, to: plan.entry.place, plan.row))
             let remote = try await send(nil)
             return try await acknowledge(plan, remote, generation: plan.row.generation, bytes: nil)
         }
         // A program still reads the bytes that these would replace.
-        if engine.departing.needs(plan.entry.document) {
+        if host.contents.departing.needs(plan.entry.document) {
             return .later(.milliseconds(500), because: .stillRead)
         }
-        let rest = try await engine.onContentQueue { () throws(Errno) in try engine.databaseRest(beside: plan.entry) }
+        let rest = try await host.onContentQueue { () throws(Errno) in try host.databaseRest(beside: plan.entry) }
         if rest > .zero { return .later(rest, because: .databaseLog) }
         let progress = shared.withLock { $0.reservations.progress(of: plan.entry.document) } ?? PushProgress()
-        let outcome = try await engine.onContentQueue { () throws(Errno) in
-            let outcome = try engine.beginSnapshot(
+        let outcome = try await host.onContentQueue { () throws(Errno) in
+            let outcome = try host.beginSnapshot(
                 plan.row.id,
                 for: entry,
                 of: plan.entry.document,
@@ -221,16 +221,16 @@ extension SyncEngine {
             sent.sum = source.sum()
             do throws(Errno) {
                 // A write came since this was planned: what was sent before may have arrived, and is looked for first.
-                let before = try engine.catalog.read { database throws(Errno) in
+                let before = try host.catalog.read { database throws(Errno) in
                     try database.underway(plan.entry.document)
                 }
                 if let before, before.item != nil, before.item != sent.item || before.generation != generation {
-                    engine.endSnapshot(source)
+                    host.endSnapshot(source)
                     return .busy(.zero)
                 }
                 try self.record(underway: sent)
             } catch {
-                engine.endSnapshot(source)
+                host.endSnapshot(source)
                 throw error
             }
             return outcome
@@ -240,15 +240,15 @@ extension SyncEngine {
             return .later(max(pause, .milliseconds(20)), because: .openOrClaimed)
         case .incomplete:
             do throws(Errno) {
-                try await engine.materialize(plan.row.id)
+                try await host.contents.materialize(plan.row.id)
             } catch {
                 if error == .stale { return try await endWithoutBase(plan) }
                 throw .failed("its base version can't be fetched (\(error)); its changes stay here", nil)
             }
             return .later(.zero)
         case .ready(let source, let generation, let size):
-            defer { engine.endSnapshot(source) }
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            defer { host.endSnapshot(source) }
+            host.counters.providerRequests.add(1, ordering: .relaxed)
             let remote: RemoteItem
             do throws(ProviderError) {
                 remote = try await send(source)

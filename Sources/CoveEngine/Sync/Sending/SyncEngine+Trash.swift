@@ -5,7 +5,7 @@ internal import Synchronization
 extension SyncEngine {
     /// Sends one deletion, whose document is reserved: by a move into the provider's trash where its bytes are only there.
     func deleteRemotely(_ id: Int64, _ queued: QueueRow) async {
-        let engine = engine
+        let host = host
         do throws(ProviderError) {
             if try await sendDeletion(id) { noteProgress(queued) }
         } catch .failed(_, .wouldBlock) {
@@ -15,8 +15,8 @@ extension SyncEngine {
         } catch {
             if error == .cancelled { return }
             if error.parksAccount { return disconnect(error) }
-            engine.log.info("trash \(id): deleting failed: \(error)")
-            _ = try? engine.catalog.write { database throws(Errno) in
+            host.log.info("trash \(id): deleting failed: \(error)")
+            _ = try? host.catalog.write { database throws(Errno) in
                 guard var row = try database.trash(id: id) else { return }
                 row.attempts += 1
                 row.retry = self.retryTime(row.attempts)
@@ -29,14 +29,14 @@ extension SyncEngine {
 
     private nonisolated func retryTime(_ attempts: Int64) -> Timestamp {
         let delay = min(Self.longestPause, TimeSpan.seconds(1).doubled(min(attempts, 9)))
-        return engine.journalTime() + .random(in: delay / 2...delay)
+        return host.journalTime() + .random(in: delay / 2...delay)
     }
 
     /// Sends one deletion, whose document is reserved; false when it has to be tried again, for it is not where it was.
     func sendDeletion(_ id: Int64) async throws(ProviderError) -> Bool {
-        let engine = engine
-        let document = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in try database.trash(id: id)?.document }
+        let host = host
+        let document = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.trash(id: id)?.document }
         }
         if let document {
             _ = try await takeUpUnanswered(document)
@@ -46,14 +46,14 @@ extension SyncEngine {
                 return false
             }
         }
-        let found = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) -> (TrashRow, RemoteReference)? in
+        let found = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) -> (TrashRow, RemoteReference)? in
                 guard let row = try database.trash(id: id), row.isPending, let parent = row.remoteParent,
                     let reference = try database.remoteReference(of: row)
                 else { return nil }
                 let directory = row.kind == .directory ? row.item : nil
                 if let directory, try database.isOccupiedRemotely(directory) { throw .wouldBlock }
-                if engine.departing.needs(row.document) { throw .wouldBlock }
+                if host.contents.departing.needs(row.document) { throw .wouldBlock }
                 let place = Place(parent, row.remoteName ?? [])
                 try self.rely(on: [parent], moving: directory, changing: [place], for: row.document, database)
                 return (row, reference)
@@ -63,8 +63,8 @@ extension SyncEngine {
             try await endDeletion(id, place: nil)
             return true
         }
-        engine.log.debug("deleting \(row.document) \(reference.path)")
-        engine.counters.providerRequests.add(1, ordering: .relaxed)
+        host.log.debug("deleting \(row.document) \(reference.path)")
+        host.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {
             let base: ContentVersion? =
                 switch row.kind {
@@ -73,23 +73,23 @@ extension SyncEngine {
                 case .directory: .directory
                 default: nil
                 }
-            if row.kind == .file, row.item == nil, engine.provider.capabilities.trash {
+            if row.kind == .file, row.item == nil, host.provider.capabilities.trash {
                 // A document may be deleted, go on as the file that takes its name, and be deleted again.
                 let token = "\(row.document)-\(row.deleted.millisecondsSinceEpoch)"
-                let kept = try await engine.provider.trash(reference, base: base, as: token)
-                engine.counters.deletions.add(1, ordering: .relaxed)
+                let kept = try await host.provider.trash(reference, base: base, as: token)
+                host.counters.deletions.add(1, ordering: .relaxed)
                 try await endDeletion(id, place: kept.map { _ in Array(token.utf8) }, of: row)
                 return true
             }
             if row.kind == .file, let item = row.item {
                 // From here on these bytes are the only ones.
-                try await engine.onContentQueue { () throws(Errno) in
-                    try engine.live.use(item) { live throws(Errno) in try engine.syncContent(live) }
-                    try engine.catalog.synchronize()
+                try await host.onContentQueue { () throws(Errno) in
+                    try host.contents.live.use(item) { live throws(Errno) in try host.contents.syncContent(live) }
+                    try host.catalog.synchronize()
                 }
             }
-            try await engine.provider.delete(reference, base: base)
-            engine.counters.deletions.add(1, ordering: .relaxed)
+            try await host.provider.delete(reference, base: base)
+            host.counters.deletions.add(1, ordering: .relaxed)
             try await endDeletion(id, place: nil)
             if row.kind == .directory { await lookAtSuccessor(of: reference) }
         } catch .noSuchItem {
@@ -125,18 +125,18 @@ extension SyncEngine {
 
     /// Has a deletion tried again after so long.
     private func rest(_ id: Int64, _ pause: TimeSpan) async throws(ProviderError) {
-        let engine = engine
-        let retry = engine.journalTime() + pause
-        try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) in try database.postponeTrash(id, retry: retry) }
+        let host = host
+        let retry = host.journalTime() + pause
+        try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) in try database.postponeTrash(id, retry: retry) }
         }
     }
 
     /// Takes in what has the name of a deleted item by now: it was not shown while that was to be deleted.
     private func lookAtSuccessor(of reference: RemoteReference) async {
-        guard engine.provider.capabilities.stableIDs, let name = reference.path.name else { return }
+        guard host.provider.capabilities.stableIDs, let name = reference.path.name else { return }
         let parent = RemoteReference(id: nil, path: reference.path.parent)
-        guard let other = try? await engine.provider.lookup(name, in: parent) else { return }
+        guard let other = try? await host.provider.lookup(name, in: parent) else { return }
         enqueue([.updated(other, directory: parent.path)], seen: .distantPast)
     }
 
@@ -147,9 +147,9 @@ extension SyncEngine {
         of sent: TrashRow? = nil,
         forget: Bool = false
     ) async throws(ProviderError) {
-        let engine = engine
-        let orphan = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) -> ItemID? in
+        let host = host
+        let orphan = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) -> ItemID? in
                 guard var row = try database.trash(id: id) else {
                     guard var sent, let place else { return nil }
                     // A file took the name and goes on as the document meanwhile: what went is another one now.
@@ -174,27 +174,27 @@ extension SyncEngine {
     }
 
     private func dropOrphan(_ id: ItemID) async {
-        let engine = engine
-        _ = try? await engine.onContentQueue { () throws(Errno) in engine.dropOrphan(id) }
+        let host = host
+        _ = try? await host.onContentQueue { () throws(Errno) in host.contents.dropOrphan(id) }
     }
 
     /// Deletes for good what has been in the trash for so long; returns how many documents.
     @discardableResult
     func expireTrash(olderThan age: TimeSpan) async -> Int {
-        let engine = engine
-        let limit = engine.journalTime() - age
-        let rows = (try? engine.catalog.read { database throws(Errno) in try database.trash(pending: false) }) ?? []
+        let host = host
+        let limit = host.journalTime() - age
+        let rows = (try? host.catalog.read { database throws(Errno) in try database.trash(pending: false) }) ?? []
         var count = 0
         for row in rows where row.deleted <= limit {
             if let place = row.place {
                 let reference = trashReference(place)
                 do throws(ProviderError) {
-                    try await engine.provider.delete(reference, base: nil)
+                    try await host.provider.delete(reference, base: nil)
                 } catch {
                     if error != .noSuchItem { continue }
                 }
             }
-            _ = try? engine.catalog.write { database throws(Errno) in try database.deleteTrash(row.id) }
+            _ = try? host.catalog.write { database throws(Errno) in try database.deleteTrash(row.id) }
             if let item = row.item { await dropOrphan(item) }
             count += 1
         }

@@ -7,9 +7,9 @@ internal import Synchronization
 extension SyncEngine {
     /// Finds out what became of all of them.
     func takeUpUnderway() async throws(ProviderError) {
-        let engine = engine
-        let rows = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in try database.underway() }
+        let host = host
+        let rows = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.underway() }
         }
         for row in rows where beginPush(row.document) {
             defer { endPush(row.document) }
@@ -24,28 +24,28 @@ extension SyncEngine {
 
     /// Finds out what became of one, whose document is reserved, for an operation of that document or of another one.
     func takeUp(_ row: UnderwayRow, for operation: DocumentID? = nil) async throws(ProviderError) {
-        let engine = engine
+        let host = host
         let operation = operation ?? row.document
         if operation != row.document { shared.withLock { $0.reservations.change(row.document) } }
-        let directory = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) -> RemoteReference? in
+        let directory = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) -> RemoteReference? in
                 try self.rely(on: [row.place.parent], changing: [row.place], for: operation, database)
                 return try database.remoteReference(ofDirectory: row.place.parent)
             }
         }
         var found: RemoteItem?
         if let directory {
-            engine.counters.providerRequests.add(1, ordering: .relaxed)
+            host.counters.providerRequests.add(1, ordering: .relaxed)
             do throws(ProviderError) {
-                found = try await engine.provider.lookup(FileName(unchecked: row.place.name), in: directory)
+                found = try await host.provider.lookup(FileName(unchecked: row.place.name), in: directory)
             } catch {
                 guard error == .noSuchItem else { throw error }
             }
         }
         if let other = found, let directory { found = try await finishMove(row, other, in: directory) }
         let remote = found
-        let isLeft = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) in
+        let isLeft = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
                 guard let remote, row.isLike(remote) else { return false }
                 return try database.isToBeCompared(row)
             }
@@ -55,8 +55,8 @@ extension SyncEngine {
         var hasArrived = false
         if let remote, let directory { hasArrived = try await isSent(row, remote, in: directory) }
         let isSent = hasArrived
-        try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.write { database throws(Errno) in
+        try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) in
                 // It is where it was again, meanwhile.
                 if isSent, try database.isToBeCompared(row) { return }
                 try database.endUnderway(row.document)
@@ -99,7 +99,7 @@ extension SyncEngine {
 
     /// A look failed, and another one may not: nobody else need ever come to the place.
     private func takeUpAgain(_ document: DocumentID, after error: ProviderError) {
-        engine.log.info("\(document): what became of it can't be told yet: \(error)")
+        host.log.info("\(document): what became of it can't be told yet: \(error)")
         guard let pause = unansweredLooks.pause(of: document, after: error) else { return }
         executor.after(pause) { [weak self] in Task { await self?.lookAgain(at: document) } }
     }
@@ -112,9 +112,9 @@ extension SyncEngine {
 
     /// Finds out what has arrived in a folder whose deletion is under way; false where somebody is busy with it.
     func takeUpAll(below trash: Int64, for deletion: DocumentID) async throws(ProviderError) -> Bool {
-        let engine = engine
-        let rows = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> [UnderwayRow] in
+        let host = host
+        let rows = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> [UnderwayRow] in
                 guard let row = try database.trash(id: trash), row.kind == .directory, let item = row.item else {
                     return []
                 }
@@ -149,8 +149,8 @@ extension SyncEngine {
         let name = FileName(unchecked: row.place.name)
         do throws(ProviderError) {
             for range in SentBytes.ranges(of: row.size) {
-                engine.counters.providerRequests.add(1, ordering: .relaxed)
-                try await engine.provider.fetch(
+                host.counters.providerRequests.add(1, ordering: .relaxed)
+                try await host.provider.fetch(
                     RemoteReference(id: remote.id, path: directory.path.appending(name)),
                     version: remote.contentVersion,
                     range: range,
@@ -163,7 +163,7 @@ extension SyncEngine {
             case .noSuchItem, .versionNoLongerAvailable, .notPermitted, .unsupported: return false
             default:
                 guard unansweredLooks.isUnreadable(row.document, after: error) else { throw error }
-                engine.log.info("\(row.document): what is where it was sent can't be read, and is taken for another's")
+                host.log.info("\(row.document): what is where it was sent can't be read, and is taken for another's")
                 return false
             }
         }
@@ -176,12 +176,12 @@ extension SyncEngine {
         _ found: RemoteItem,
         in directory: RemoteReference
     ) async throws(ProviderError) -> RemoteItem {
-        let engine = engine
-        guard engine.provider.capabilities.movesInSteps, !row.isNew, row.item == nil, row.kind == .file else {
+        let host = host
+        guard host.provider.capabilities.movesInSteps, !row.isNew, row.item == nil, row.kind == .file else {
             return found
         }
-        let old = try await engine.onContentQueue { () throws(Errno) in
-            try engine.catalog.read { database throws(Errno) -> (RemoteReference, ContentVersion)? in
+        let old = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> (RemoteReference, ContentVersion)? in
                 if let entry = try database.entry(document: row.document) {
                     guard let version = entry.remoteVersion else { return nil }
                     return try database.remoteReference(of: entry).map { ($0, version) }
@@ -253,7 +253,7 @@ extension SyncEngine {
                 entry.remoteID = remote.id
                 return try database.update(entry)
             }
-            engine.acknowledge(remote, &entry, item: row.item ?? entry.item, generation: row.generation)
+            host.namespace.acknowledge(remote, &entry, item: row.item ?? entry.item, generation: row.generation)
             // Its mode and attributes may have been on their way still.
             entry.flags.insert(.metadataChanged)
             // What is at the provider is sent on, whatever its name has become.
@@ -268,7 +268,7 @@ extension SyncEngine {
 
     /// True when an item of the provider is the one that was acknowledged, wherever it is.
     private nonisolated func isSame(_ remote: RemoteItem, _ id: RemoteID?, _ version: ContentVersion?) -> Bool {
-        engine.provider.capabilities.stableIDs ? remote.id == id : remote.contentVersion == version
+        host.provider.capabilities.stableIDs ? remote.id == id : remote.contentVersion == version
     }
 }
 

@@ -14,7 +14,7 @@ struct QueueScene: @unchecked Sendable {
     var status: AccountStatus { account.engine.accountStatus() }
     var sync: SyncEngine {
         get throws {
-            guard let sync = engine.sync else { throw CommandFailure("the engine is not started") }
+            guard let sync = engine.syncEngine else { throw CommandFailure("the engine is not started") }
             return sync
         }
     }
@@ -200,7 +200,7 @@ struct QueueScene: @unchecked Sendable {
             let item = try tree.resolve("old")
             try tree.unlink("old")
             let row = try deletion("old")
-            engine.departing.add(item, of: row.queued.document)
+            engine.contents.departing.add(item, of: row.queued.document)
             try await push()
             return try deletion("old")
         case .successor:

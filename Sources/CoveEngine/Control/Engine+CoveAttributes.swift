@@ -1,0 +1,104 @@
+internal import CLinux
+internal import CoveCore
+
+/// The names of Cove's own extended attributes.
+enum CoveAttribute {
+    static let prefix = Array("user.cove.".utf8)
+    /// Those that are set, and taken away, as a program's are.
+    static let kept: [[UInt8]] = [PackageTypes.attribute, Array("user.cove.tags".utf8)]
+
+    static func isOne(_ name: [UInt8]) -> Bool { name.starts(with: prefix) }
+
+    /// What follows the prefix.
+    static func key(_ name: [UInt8]) -> String { String(decoding: name.dropFirst(prefix.count), as: UTF8.self) }
+}
+
+/// The attributes `user.cove.*`: questions about an item, and what may be set of it.
+extension Engine {
+    /// What the writable ones of `user.cove.*` do; the kernel has seen that the caller may write to the item.
+    func command(_ id: ItemID, _ name: [UInt8], _ value: [UInt8], _ caller: Caller) throws(Errno) {
+        try requireWritable()
+        switch CoveAttribute.key(name) {
+        case "pinned":
+            // It takes room on the disk of the account's owner, and of a directory for all that is in it.
+            let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
+            guard caller.user == 0 || caller.user == row.user || caller.user == configuration.user else {
+                throw .notPermitted
+            }
+            let text = String(decoding: value, as: UTF8.self)
+            guard text == "0" || text == "1" else { throw .invalidArgument }
+            try setPinned(id, text == "1")
+        case "package":
+            let text = String(decoding: value, as: UTF8.self)
+            guard text == "0" || text == "1" else { throw .invalidArgument }
+            try catalog.write { database throws(Errno) in
+                guard try database.existingItem(id).kind == .directory else { throw .notDirectory }
+                try database.setExtendedAttribute(name, value, of: id)
+                try self.contents.enqueueEntries(of: id, .attributes, database)
+            }
+            wakeSync()
+        case "tags":
+            guard value.count <= Namespace.maximumValue else { throw .argumentListTooLong }
+            try catalog.write { database throws(Errno) in
+                _ = try database.existingItem(id)
+                try database.setExtendedAttribute(name, value, of: id)
+                try self.contents.enqueueEntries(of: id, .attributes, database)
+            }
+            wakeSync()
+        default: throw .notPermitted
+        }
+    }
+
+    /// What `user.cove.*` says; nothing is fetched for it.
+    func answer(_ id: ItemID, _ key: String) throws(Errno) -> [UInt8] {
+        switch key {
+        case "item-id": return Array(id.description.utf8)
+        case "socket" where id == .root: return Array(configuration.socketPath.utf8)
+        case "coordination-socket" where id == .root: return Array(configuration.coordinationSocketPath.utf8)
+        case "account" where id == .root: return Array(configuration.account.utf8)
+        case "tags":
+            let stored = try catalog.read { database throws(Errno) in
+                try database.extendedAttribute(Array("user.cove.tags".utf8), of: id)
+            }
+            guard let stored else { throw .noData }
+            return stored
+        case "package":
+            let stored = try catalog.read { database throws(Errno) in
+                try database.extendedAttribute(PackageTypes.attribute, of: id)
+            }
+            guard let stored else { throw .noData }
+            return stored
+        case "conflicts": return Array("\(try history.conflictCount(of: id))".utf8)
+        default: break
+        }
+        let status = try status(of: id)
+        let text: String
+        switch key {
+        case "downloading-status":
+            // Downloaded: a newer version is known and not here; it takes the name only when it is announced.
+            text = status.state == "dataless" || status.state == "partial" ? "NotDownloaded" : "Current"
+        case "is-downloading": text = status.isDownloading ? "1" : "0"
+        case "percent-downloaded":
+            let percent = status.size == 0 ? 100 : 100 * Double(status.localBytes) / Double(status.size)
+            text = String(min(max(Int(saturating: percent), 0), 100))
+        case "is-uploaded": text = status.remoteID != nil && !status.isDirty ? "1" : "0"
+        case "is-uploading": text = status.isUploading ? "1" : "0"
+        case "has-conflicts": text = status.hasConflict ? "1" : "0"
+        case "is-ubiquitous": text = status.state == "local" ? "0" : "1"
+        case "is-external": text = "0"
+        case "docid": text = status.documentID
+        case "pinned": text = status.isPinned ? "1" : "0"
+        case "content-version":
+            guard let version = status.contentVersion else { throw .noData }
+            text = version
+        case "uploading-error":
+            guard status.isDirty, let error = status.error else { throw .noData }
+            text = error
+        case "downloading-error":
+            guard !status.isDirty, let error = status.error else { throw .noData }
+            text = error
+        default: throw .noData
+        }
+        return Array(text.utf8)
+    }
+}

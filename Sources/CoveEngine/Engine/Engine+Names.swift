@@ -1,0 +1,193 @@
+public import CoveCore
+
+/// What is asked of names and attributes.
+///
+/// The calls by which the announcer shows a change of the provider commit that change.
+extension Engine {
+    /// Starts to download a document, or all below a directory; returns when all is asked for.
+    public func download(_ path: RemotePath) async throws(Errno) { try await namespace.download(path) }
+
+    /// Downloads a document, or all below a directory, and waits for all of it.
+    public func waitForDownload(
+        _ path: RemotePath,
+        progress: @escaping @Sendable (TransferStatus) -> Void
+    ) async throws(Errno) { try await namespace.waitForDownload(path, progress: progress) }
+
+    /// True for dates that the kernel writes back of its own, which hold nobody up.
+    public func isWrittenBack(_ change: AttributeChange, of id: ItemID, hasHandle: Bool) -> Bool {
+        namespace.isWrittenBack(change, of: id, hasHandle: hasHandle)
+    }
+
+    /// Changes attributes; a path-based change of a replaced item is `ESTALE`, and the kernel walks the path again.
+    public func setAttributes(
+        of id: ItemID,
+        _ change: AttributeChange,
+        hasHandle: Bool,
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes {
+        if remoteChanges.takeAnnouncedAttributes(caller, id) { return try attributes(of: id) }
+        return try namespace.setAttributes(of: id, change, hasHandle: hasHandle, caller)
+    }
+
+    /// Makes and opens a file; counts a handle.
+    public func create(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        mode: UInt32,
+        flags: Int32,
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes { try namespace.create(parent, name, mode: mode, flags: flags, caller) }
+
+    /// Makes a file, fifo, socket or device node; see mknod(2).
+    public func makeNode(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        mode: UInt32,
+        device: UInt64,
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes { try namespace.makeNode(parent, name, mode: mode, device: device, caller) }
+
+    /// Makes an empty directory, already listed.
+    public func makeDirectory(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        mode: UInt32,
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes { try namespace.makeDirectory(parent, name, mode: mode, caller) }
+
+    /// Makes a symbolic link.
+    public func makeSymbolicLink(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        target: [UInt8],
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes { try namespace.makeSymbolicLink(parent, name, target: target, caller) }
+
+    /// Another entry of an item; see link(2).
+    public func link(
+        _ id: ItemID,
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes { try namespace.link(id, parent, name, caller) }
+
+    /// Opens a directory; one that was never listed is listed by the provider first.
+    public func openDirectory(_ id: ItemID, _ caller: Caller) throws(Errno) -> Outcome<Void> {
+        try namespace.openDirectory(id, caller)
+    }
+
+    /// Calls the body for each name after a cookie until it returns false; cookies 1 and 2 are `.` and `..`.
+    public func readDirectory(
+        _ id: ItemID,
+        after cookie: UInt64,
+        plus: Bool,
+        _ body: (borrowing DirectoryEntry) -> Bool
+    ) throws(Errno) { try namespace.readDirectory(id, after: cookie, plus: plus, body) }
+
+    /// Nothing is kept for an open directory.
+    public func releaseDirectory(_ id: ItemID) { namespace.releaseDirectory(id) }
+
+    /// Makes every name change so far durable.
+    public func syncDirectory(_ id: ItemID) throws(Errno) { try namespace.syncDirectory(id) }
+
+    /// One attribute's value, of a program's or of Cove's own; `ENODATA` when there is none.
+    public func extendedAttribute(_ id: ItemID, _ name: [UInt8]) throws(Errno) -> [UInt8] {
+        if CoveAttribute.isOne(name) { return try answer(id, CoveAttribute.key(name)) }
+        return try namespace.extendedAttribute(id, name)
+    }
+
+    /// The names of attributes set by programs, each with a NUL; Cove's own are not among them.
+    public func extendedAttributeNames(_ id: ItemID) throws(Errno) -> [UInt8] {
+        try namespace.extendedAttributeNames(id)
+    }
+
+    /// Sets an attribute; see setxattr(2).
+    public func setExtendedAttribute(
+        _ id: ItemID,
+        _ name: [UInt8],
+        _ value: [UInt8],
+        flags: Int32,
+        _ caller: Caller
+    ) throws(Errno) {
+        if CoveAttribute.isOne(name) { return try command(id, name, value, caller) }
+        try namespace.setExtendedAttribute(id, name, value, flags: flags, caller)
+    }
+
+    /// Removes an attribute; see removexattr(2).
+    public func removeExtendedAttribute(_ id: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
+        try namespace.removeExtendedAttribute(id, name, caller)
+    }
+
+    /// Finds a name in a directory; nil is an answer the kernel may keep.
+    public func lookup(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ caller: Caller
+    ) throws(Errno) -> Outcome<ItemAttributes?> {
+        guard name.count <= FileName.maximumLength else { throw .nameTooLong }
+        if isUncachedName(name) { return .now(try remoteChanges.incomingAttributes(parent, name)) }
+        // An answer that the kernel does not keep.
+        if remoteChanges.isYetToCome(parent, name, caller) { throw .noSuchEntry }
+        return try namespace.lookup(parent, name, caller)
+    }
+
+    /// True for names of changes on their way in: the kernel is not to keep them.
+    public func isUncachedName(_ name: [UInt8]) -> Bool { name.starts(with: IncomingTable.prefix) }
+
+    /// What stat(2) says of an item now.
+    public func attributes(of id: ItemID) throws(Errno) -> ItemAttributes { try namespace.attributes(of: id) }
+
+    /// What stat(2) says to a program, whose kernel may walk the path again.
+    public func attributes(of id: ItemID, _ caller: Caller) throws(Errno) -> ItemAttributes {
+        try namespace.attributes(of: id, caller)
+    }
+
+    /// True for an open file that had no bytes when last heard of.
+    public func isEmpty(_ id: ItemID) -> Bool { namespace.isEmpty(id) }
+
+    /// The kernel knows an item no more.
+    public func forget(_ id: ItemID) { namespace.forget(id) }
+
+    /// Where a symbolic link points.
+    public func readLink(_ id: ItemID) throws(Errno) -> [UInt8] { try namespace.readLink(id) }
+
+    /// Removes a name; an uploaded document goes to the trash.
+    public func unlink(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
+        if let announced = remoteChanges.takeAnnounced(caller, removing: parent, name) {
+            if try remoteChanges.commit(announced, for: caller) { throw .busy }
+            return
+        }
+        try namespace.unlink(parent, name, caller)
+    }
+
+    /// Removes an empty directory.
+    public func removeDirectory(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
+        if let announced = remoteChanges.takeAnnounced(caller, removing: parent, name) {
+            return try remoteChanges.removeDirectory(announced, parent, name, caller)
+        }
+        try namespace.removeDirectory(parent, name, caller)
+    }
+
+    /// The listing of a directory that is to be removed, or replaced, where nobody has opened it yet; nil nearly always.
+    public func listingBeforeRemoval(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) -> Pending<Void>? {
+        namespace.listingBeforeRemoval(parent, name, caller)
+    }
+
+    /// True for a name that is known to be a directory's.
+    public func isDirectory(_ parent: ItemID, _ name: [UInt8]) -> Bool { namespace.isDirectory(parent, name) }
+
+    /// Renames; `RENAME_NOREPLACE` and `RENAME_EXCHANGE` as in renameat2(2).
+    public func rename(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ newParent: ItemID,
+        _ newName: [UInt8],
+        flags: UInt32,
+        _ caller: Caller
+    ) throws(Errno) {
+        if let announced = remoteChanges.takeAnnounced(caller, moving: parent, name, to: newParent, newName) {
+            return _ = try remoteChanges.commit(announced, for: caller)
+        }
+        try namespace.rename(parent, name, newParent, newName, flags: flags, caller)
+    }
+}

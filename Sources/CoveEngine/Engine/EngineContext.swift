@@ -1,0 +1,78 @@
+internal import CoveCore
+internal import Synchronization
+
+/// What the parts of an engine share, and none of them owns.
+final class EngineContext: Sendable {
+    let configuration: EngineConfiguration
+    let provider: any Provider
+    let log: Log
+    let disk: StateDisk
+    let catalog: Catalog
+    /// What is in hand, in memory that outlives this daemon.
+    let work: WorkLedger
+    let counters = Counters()
+    /// What needs the provider waits here for the first attempt to connect.
+    let connected = Gate()
+    /// Runs what follows a fetch: blocking, and never on Swift's cooperative pool.
+    let contentQueue = ThreadPool(threads: 8)
+    let kernel = EngineMutex<(any KernelNotifier)?>(.kernel, nil)
+    let announcer = EngineMutex<(any Announcer)?>(.announcer, nil)
+    /// How often something changed here.
+    let localChanges = Atomic<Int>(0)
+    let syncSlot = EngineMutex<(any Synchronizer)?>(.syncSlot, nil)
+
+    init(
+        configuration: EngineConfiguration,
+        provider: any Provider,
+        log: Log,
+        disk: StateDisk,
+        catalog: Catalog,
+        work: WorkLedger
+    ) {
+        self.configuration = configuration
+        self.provider = provider
+        self.log = log
+        self.disk = disk
+        self.catalog = catalog
+        self.work = work
+    }
+}
+
+/// What the parts of an engine ask of the one that sends and receives; it is above them all.
+protocol Synchronizer: AnyObject, Sendable {
+    /// False while there is no connection to the provider.
+    var isConnected: Bool { get }
+
+    /// Says that something changed here.
+    func wakeSoon()
+
+    /// Has what was sent of a document looked for that is not to be sent any more.
+    func takeUpLater(_ document: DocumentID)
+
+    /// Whether an operation at the provider, since `seen`, says more of a document or a place than the look that began then.
+    func doubt(_ seen: MonotonicTime, of document: DocumentID?, at place: Place?) -> Reservations.Doubt?
+
+    /// Does something at the provider while no push moves a directory or one above it; nil where it has none of it.
+    func inPlace<T: Sendable>(
+        _ directory: ItemID,
+        _ body: @Sendable (RemoteReference) async throws(ProviderError) -> T
+    ) async throws(ProviderError) -> T?
+
+    /// Has changes taken in that a look at the provider showed, which began at a time.
+    func enqueue(_ events: [RemoteChange], seen time: MonotonicTime)
+
+    /// Asks for the provider's changes; with `listing`, compares everything listed instead.
+    func requestPoll(listing: Bool) async
+
+    /// Takes in what the provider has under a file's name now; false when the name stands for something else since.
+    func isCurrent(_ id: ItemID) async -> Bool
+
+    /// Shows a change once the programs that claim the document let it in; false when the tree has overtaken it.
+    func isShown(_ transition: Transition) async throws(ProviderError) -> Bool
+
+    /// Remembers why bytes of an item could not be fetched.
+    func noteFetchFailure(_ id: ItemID, _ ranges: [Range<Int64>], _ error: ProviderError, isStandIn: Bool)
+
+    /// Forgets that once they are here, or there are none any more.
+    func noteFetched(_ id: ItemID, _ state: LiveItem.State)
+}

@@ -1,0 +1,224 @@
+internal import CoveCore
+internal import Dispatch
+internal import Synchronization
+
+/// One listing of a directory and all who wait for it.
+final class PendingListing: Sendable {
+    private struct State {
+        var waiters: [ObjectIdentifier: (pending: Pending<Void>, whenGone: @Sendable () -> Errno)] = [:]
+        /// How often somebody came.
+        var joined = 0
+        var work: Task<Void, Never>?
+    }
+
+    private let state = EngineMutex(.listing, State())
+
+    /// One more who waits, and what that one is told when the directory goes away meanwhile.
+    func join(whenGone: @escaping @Sendable () -> Errno) -> Pending<Void> {
+        let pending = Pending<Void>()
+        state.withLock { state in
+            state.waiters[ObjectIdentifier(pending)] = (pending, whenGone)
+            state.joined += 1
+        }
+        return pending
+    }
+
+    /// What is ended when nobody comes back for it.
+    func carriedOut(by work: Task<Void, Never>) { state.withLock { $0.work = work } }
+
+    /// Somebody waits no more; the listing goes on for a while, for whoever comes next.
+    func leave(_ pending: Pending<Void>, _ patience: TimeSpan) {
+        let joined = state.withLock { state -> Int? in
+            state.waiters[ObjectIdentifier(pending)] = nil
+            return state.waiters.isEmpty ? state.joined : nil
+        }
+        guard let joined else { return }
+        Task { [weak self] in
+            try? await Task.sleep(for: patience)
+            let work = self?.state.withLock { state in
+                state.waiters.isEmpty && state.joined == joined ? state.work : nil
+            }
+            work?.cancel()
+        }
+    }
+
+    func finish(_ result: Result<Void, Errno>) {
+        let waiting = state.withLock { state in
+            defer { state.waiters = [:] }
+            return state.waiters.values
+        }
+        for (pending, whenGone) in waiting {
+            if case .failure(.stale) = result {
+                pending.fulfill(.failure(whenGone()))
+            } else {
+                pending.fulfill(result)
+            }
+        }
+    }
+}
+
+/// Listing directories for the first time.
+extension Namespace {
+    /// Waits for a directory's names; many who ask share one listing.
+    func listing(
+        of id: ItemID,
+        whenGone: @escaping @Sendable () -> Errno = { .stale }
+    ) -> Pending<Void> {
+        let (listing, isNew) = listings.withLock { listings -> (PendingListing, Bool) in
+            if let found = listings[id] { return (found, false) }
+            let made = PendingListing()
+            listings[id] = made
+            return (made, true)
+        }
+        let pending = listing.join(whenGone: whenGone)
+        let limit = configuration.stallLimit
+        // Each waiter has its own limit; the listing itself goes on for the next one, but not for ever.
+        let deadline = Task {
+            try? await Task.sleep(for: limit)
+            if pending.fulfill(.failure(.timedOut)) { listing.leave(pending, limit * 10) }
+        }
+        pending.onCancel {
+            deadline.cancel()
+            listing.leave(pending, limit * 10)
+        }
+        if isNew {
+            let work = Task { [self] in
+                let result: Result<Void, Errno>
+                do throws(ProviderError) {
+                    try await list(id)
+                    result = .success(())
+                } catch {
+                    log.info("directory \(id): listing failed: \(error)")
+                    result = .failure(error.errno)
+                }
+                listings.withLock { $0[id] = nil }
+                listing.finish(result)
+                deadline.cancel()
+            }
+            listing.carriedOut(by: work)
+        }
+        return pending
+    }
+
+    /// With more changes than these a directory is listed again, which takes them in a page at a time.
+    private static let mostEvents = 10_000
+
+    /// Brings a directory's names into the catalog page by page and marks it as listed.
+    private func list(_ id: ItemID) async throws(ProviderError) {
+        await connected.pass()
+        guard let sync else { throw .cancelled }
+        let done: Void? = try await sync.inPlace(id) { [self] directory throws(ProviderError) in
+            try await list(id, at: directory)
+        }
+        guard done != nil else { throw .noSuchItem }
+    }
+
+    private func list(_ id: ItemID, at directory: RemoteReference) async throws(ProviderError) {
+        let time = System.monotonic()
+        let told = takenChanges.load(ordering: .acquiring)
+        let known = try await onContentQueue { [self] () throws(Errno) in
+            try catalog.read { database throws(Errno) -> Set<Int64> in
+                var ids: Set<Int64> = []
+                try database.eachEntry(of: id, after: 0) { entry in
+                    if entry.isUploaded, !entry.isMoved { ids.insert(entry.id) }
+                    return true
+                }
+                return ids
+            }
+        }
+        var unseen = known
+        var events: [RemoteChange] = []
+        var isLong = false
+        var page: Page?
+        repeat {
+            counters.providerRequests.add(1, ordering: .relaxed)
+            let listing = try await provider.list(directory, page: page)
+            let (seen, later) = try await onContentQueue { [self] () throws(Errno) in
+                try admit(listing.items, into: id, directory.path, seen: time)
+            }
+            unseen.subtract(seen)
+            events += later
+            if events.count > Self.mostEvents { (events, isLong) = ([], true) }
+            page = listing.next
+        } while page != nil
+        let missing = unseen
+        let removed = try await onContentQueue { [self] () throws(Errno) -> [RemoteChange] in
+            try catalog.write { database throws(Errno) in
+                try database.markListed(id)
+                try self.noteConflicts(in: id, database)
+                var gone: [RemoteChange] = []
+                for entry in missing {
+                    guard let row = try database.entry(id: entry), row.parent == id else { continue }
+                    gone.append(.removed(directory.path.appending(FileName(unchecked: row.remoteName ?? row.name))))
+                }
+                return gone
+            }
+        }
+        kernel?.invalidateAttributes(of: id)
+        events += removed
+        // Changes in a directory not listed yet were let pass.
+        let mustRepeat = isLong || takenChanges.load(ordering: .acquiring) != told
+        if mustRepeat { events.append(.directoryChanged(directory.path)) }
+        if !events.isEmpty { sync?.enqueue(events, seen: time) }
+    }
+
+    /// Inserts what is new of one page; what needs more thought comes back as events.
+    private func admit(
+        _ items: [RemoteItem],
+        into id: ItemID,
+        _ path: RemotePath,
+        seen time: MonotonicTime
+    ) throws(Errno) -> (seen: Set<Int64>, later: [RemoteChange]) {
+        try catalog.write { database throws(Errno) in
+            var seen: Set<Int64> = []
+            var later: [RemoteChange] = []
+            for remote in items {
+                if FileName(unchecked: remote.name).isReserved {
+                    later.append(.updated(remote, directory: path))
+                    continue
+                }
+                if let problem = self.problem(with: remote) {
+                    try self.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
+                    continue
+                }
+                if let entry = try database.entry(remoteParent: id, remoteName: remote.name) {
+                    seen.insert(entry.id)
+                    if entry.remoteVersion != remote.contentVersion || entry.remoteMetadata != remote.metadataVersion {
+                        later.append(.updated(remote, directory: path))
+                    }
+                } else if try database.pendingTrash(remoteParent: id, remoteName: remote.name) != nil {
+                    continue
+                } else if try self.isKnown(remote, in: id, database)
+                    || self.sync?.doubt(time, of: nil, at: Place(id, remote.name)) != nil
+                {
+                    later.append(.updated(remote, directory: path))
+                } else {
+                    try self.insertRemoteUnlinked(remote, into: id, database)
+                }
+            }
+            return (seen, later)
+        }
+    }
+
+    /// True when a name is taken here, or the document is known at another place.
+    private func isKnown(_ remote: RemoteItem, in id: ItemID, _ database: Database) throws(Errno) -> Bool {
+        if try database.entry(id, remote.name) != nil { return true }
+        // What was sent there and never answered may have arrived, whatever became of the document since.
+        if try database.underway(at: Place(id, remote.name)) != nil { return true }
+        guard provider.capabilities.stableIDs else { return false }
+        if try database.entry(remoteID: remote.id) != nil { return true }
+        // Deleted here, and its directory moved there: the deletion follows it.
+        return try database.pendingTrash(remoteID: remote.id) != nil
+    }
+
+    /// Inserts while a listing goes on: the directory's link count is set at its end.
+    private func insertRemoteUnlinked(_ remote: RemoteItem, into id: ItemID, _ database: Database) throws(Errno) {
+        try insertRemote(remote, into: id, isNews: false, database)
+        if remote.kind == .directory { try database.addLinks(-1, to: id) }
+    }
+
+    func recordProblem(_ path: RemotePath, _ message: String, _ database: Database) throws(Errno) {
+        try database.run("INSERT OR REPLACE INTO problems VALUES(?, ?)", .blob(path.bytes), .text(message))
+        log.notice("\(path): \(message); it is left out")
+    }
+}

@@ -1,0 +1,32 @@
+internal import CoveCore
+internal import Synchronization
+
+/// The names of an account: which item has which, what the provider says of names, and which document a name stands for.
+final class Namespace: EnginePart {
+    /// How long a call waits that holds up others of its directory.
+    static let namePatience = TimeSpan.seconds(1)
+
+    let context: EngineContext
+    let contents: Contents
+    let tombstones = Tombstones()
+    let removedDirectories = RemovedDirectories()
+    /// Names that the provider is asked for.
+    let lookups = PendingLookups()
+    /// Names that stay on this device.
+    let localNames: NamePatterns
+    /// Directories that the kernel may know.
+    let touched: TouchedDirectories
+    /// Directories that somebody opened lately.
+    let usedDirectories = UsedDirectories()
+    /// First listings that go on.
+    let listings = EngineMutex<[ItemID: PendingListing]>(.listings, [:])
+    /// Counts what the provider told: a listing that it overlapped may lack some of it.
+    let takenChanges = Atomic<Int>(0)
+
+    init(_ context: EngineContext, _ contents: Contents) {
+        self.context = context
+        self.contents = contents
+        localNames = NamePatterns(context.configuration.ignoredNames)
+        touched = TouchedDirectories(areAll: contents.ledger.isInherited)
+    }
+}
