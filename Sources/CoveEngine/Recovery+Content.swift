@@ -7,7 +7,7 @@ extension Recovery {
     ///
     /// Programs of an earlier mount may still have some of them mapped: these are followed on.
     func recoverUnsettled(_ database: Database, isUnclean: Bool) throws(Errno) {
-        let now = System.now().inMilliseconds
+        let now = configuration.clock.now().inMilliseconds
         for (id, stamp) in try database.unsettled() {
             try database.endUnsettled(id)
             guard var row = try database.item(id), let status = try? System.lstat(store.path(id)) else { continue }
@@ -107,7 +107,7 @@ extension Recovery {
     /// They stay as a conflict copy. Where parts of their base version were never here, or nothing arrived, they are no
     /// document: what there is goes to the content without items. The document's bytes are the provider's again.
     func setAsideUnsynced(_ database: Database) throws(Errno) {
-        let now = System.now().inMilliseconds
+        let now = configuration.clock.now().inMilliseconds
         let ids = try database.all(
             """
             SELECT e.id FROM entries e JOIN items i ON i.id = e.item JOIN journal j ON j.entry = e.id
@@ -126,7 +126,13 @@ extension Recovery {
                 log.notice("entry \(id): what was written to it is incomplete; it comes back from the source")
                 continue
             }
-            let name = try Namespace.conflictName(entry.parent, entry.name, host: configuration.hostName, database)
+            let name = try Namespace.conflictName(
+                entry.parent,
+                entry.name,
+                host: configuration.hostName,
+                at: configuration.clock.now(),
+                database
+            )
             let copy = EntryRow(parent: entry.parent, name: name, item: item.id)
             let made = try database.insert(copy)
             try database.enqueue(made, at: now)

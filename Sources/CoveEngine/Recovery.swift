@@ -104,7 +104,7 @@ struct Recovery {
                     permissions: 0o755,
                     user: configuration.user,
                     group: configuration.group,
-                    now: System.now()
+                    now: configuration.clock.now()
                 )
                 root.linkCount = 2
                 root.residency = .dataless

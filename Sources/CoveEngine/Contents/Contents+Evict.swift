@@ -148,6 +148,12 @@ extension Contents {
         if cache.withLock({ $0.shrink(by: bytes) }) { contentQueue.async { [self] in evictLeastRecentlyUsed() } }
     }
 
+    /// Bytes are gone with their item.
+    func noteDropped(_ bytes: Int64) { cache.withLock { $0.change(by: -bytes) } }
+
+    /// The bytes of content on this disk, and how many there may be.
+    var usage: (resident: Int64, limit: Int64) { cache.withLock { ($0.resident, $0.limit) } }
+
     /// True while what makes room has to go on.
     var isCacheOver: Bool { cache.withLock { $0.isOver } }
 

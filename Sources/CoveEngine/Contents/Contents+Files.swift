@@ -37,7 +37,7 @@ extension Contents {
         do throws(Errno) {
             unseen = try item.state.withLock { state throws(Errno) -> (size: Int64, range: Range<Int64>?)? in
                 let wasLoaded = state.row != nil
-                if writes { state.lastWriteOpen = System.monotonic() }
+                if writes { state.lastWriteOpen = clock.monotonic() }
                 let row = try load(id, &state)
                 if row.kind == .directory { throw .isDirectory }
                 if row.linkCount <= 0 && row.home != nil { throw .stale }
@@ -91,7 +91,7 @@ extension Contents {
     /// A thread is about to be answered `ESTALE`.
     func noteWalker(_ thread: Int32) {
         forgetWalkers()
-        walkers.insert(Walker(told: System.monotonic()), for: thread)
+        walkers.insert(Walker(told: clock.monotonic()), for: thread)
     }
 
     /// A thread was told attributes: where that is the end of stat(2), what it comes to next is another walk.
@@ -103,28 +103,31 @@ extension Contents {
         if kind != .directory { return _ = walkers.remove(thread) }
         walkers.update { walkers in
             guard let walker = walkers[thread] else { return }
-            walkers[thread]?.until = min(walker.until, System.monotonic() + Self.walkLimit)
+            walkers[thread]?.until = min(walker.until, clock.monotonic() + Self.walkLimit)
         }
     }
 
     /// Those that have not come back are known no more.
     private func forgetWalkers() {
-        let now = System.monotonic()
+        let now = clock.monotonic()
         guard walkers.contains(where: { $1.until <= now }) else { return }
         walkers.update { walkers in walkers = walkers.filter { $0.value.until > now } }
     }
 
     /// True for a thread that was answered `ESTALE` a moment ago, and comes again.
     func isWalking(_ thread: Int32) -> Bool {
-        walkers.remove(thread).map { System.monotonic() < $0.until } ?? false
+        walkers.remove(thread).map { clock.monotonic() < $0.until } ?? false
     }
+
+    /// What a thread comes to next is another walk.
+    func endWalk(of thread: Int32) { walkers.remove(thread) }
 
     /// A walk had to ask the source on its way: that time does not count.
     func prolongWalk(_ thread: Int32, since start: MonotonicTime) {
         guard !walkers.isEmpty else { return }
         walkers.update { walkers in
             guard let walker = walkers[thread], start < walker.until else { return }
-            walkers[thread] = Walker(told: System.monotonic())
+            walkers[thread] = Walker(told: clock.monotonic())
         }
     }
 
@@ -141,9 +144,9 @@ extension Contents {
     /// Whoever keeps coming does not hold the change up for longer than one walk may take.
     func awaitWalkers() {
         forgetWalkers()
-        let end = System.monotonic() + Self.walkLimit
-        while System.monotonic() < end {
-            let recent = System.monotonic() - Self.walkLimit
+        let end = clock.monotonic() + Self.walkLimit
+        while clock.monotonic() < end {
+            let recent = clock.monotonic() - Self.walkLimit
             guard walkers.contains(where: { $1.told > recent }) else { return }
             _ = poll(nil, 0, 1)
         }

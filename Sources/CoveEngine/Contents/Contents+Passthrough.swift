@@ -36,6 +36,9 @@ extension Contents {
         if isNew { log.notice("passthrough is off: \(reason)") }
     }
 
+    /// Who registers files with the kernel, and why it does not; neither before the mount has asked.
+    var passthroughState: Passthrough { passthrough.withLock { $0 } }
+
     /// Why the disk of the state can't have it; nil when it can.
     var passthroughObstacle: String? {
         let directory = configuration.stateDirectory
@@ -137,8 +140,8 @@ extension Contents {
         state.row = row
         state.seen = stamp
         state.hasUnsavedContent = true
-        let age = System.now() - stamp.changeTime
-        state.lastWrite = System.monotonic() - max(.zero, age)
+        let age = clock.now() - stamp.changeTime
+        state.lastWrite = clock.monotonic() - max(.zero, age)
         live.find(id)?.noteUnsaved(state)
     }
 

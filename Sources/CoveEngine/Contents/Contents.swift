@@ -38,6 +38,30 @@ final class Contents: EnginePart {
         self.cache = EngineMutex(.cache, cache)
     }
 
+    /// Saves what is unsaved of open items.
+    func saveAll() { for item in live.all() { try? save(item, closing: false) } }
+
+    /// The clock's round: fetches end that make no progress or that nobody waits for.
+    func look(_ now: MonotonicTime) {
+        for item in live.all() {
+            expireFetches(of: item, now: now)
+            endDeadReaders(of: item)
+            settlePassing(item)
+        }
+    }
+
+    /// Ends what goes on and saves what is unsaved.
+    func stop() {
+        for item in live.all() {
+            endFetches(of: item)
+            try? save(item, closing: false)
+        }
+        stopSweeping()
+        // What waits for a commit to be durable is not left to a next start, which a clean end gives no reason to look.
+        try? catalog.synchronize()
+        for id in leavings.evicted.withLock({ $0 }) { removeEvicted(id) }
+    }
+
     /// Says who is asked what bytes alone don't tell.
     func ask(_ delegate: any ContentsDelegate) { self.delegate.withLock { $0.delegate = delegate } }
 

@@ -24,7 +24,7 @@ extension EngineContext {
         // The time, in seconds since 1970, and the paths.
         let parts = kept.split(separator: 0).map { Array($0) }
         if let text = parts.first, let seconds = Int64(String(decoding: text, as: UTF8.self)),
-            System.now().inMilliseconds - Timestamp(seconds: seconds, nanoseconds: 0) < Self.setAsideTime
+            configuration.clock.now().inMilliseconds - Timestamp(seconds: seconds, nanoseconds: 0) < Self.setAsideTime
         {
             let isNew = !work.setAsidePaths.isEmpty
             work.setAside(Array(parts.dropFirst()))
@@ -32,7 +32,7 @@ extension EngineContext {
         }
         let paths = work.setAsidePaths
         guard !paths.isEmpty || !kept.isEmpty else { return }
-        let now = Array("\(System.now().inMilliseconds.seconds)".utf8)
+        let now = Array("\(configuration.clock.now().inMilliseconds.seconds)".utf8)
         try catalog.write { database throws(Errno) in
             let value = paths.isEmpty ? nil : Array(([now] + paths).joined(separator: [0]))
             try database.setMeta(Self.setAsideKey, value)

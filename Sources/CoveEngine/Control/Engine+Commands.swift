@@ -53,7 +53,7 @@ extension Engine {
         timeout: TimeSpan?,
         for process: Int32? = nil
     ) async -> SyncReport {
-        let deadline = timeout.map { System.monotonic() + $0 } ?? .distantFuture
+        let deadline = timeout.map { clock.monotonic() + $0 } ?? .distantFuture
         while true {
             let status = accountStatus()
             let isBusy = syncEngine?.shared.withLock { $0.isBusy } ?? false
@@ -66,7 +66,7 @@ extension Engine {
             let hasFailed = !isBusy && remaining > 0 && !canSendMore() && hasFailures()
             let isHeld =
                 process.map { remaining > 0 && !isBusy && ((try? coordinator.isAllHeld(by: $0)) ?? false) } ?? false
-            if isSettled || isStuck || hasFailed || isHeld || System.monotonic() >= deadline {
+            if isSettled || isStuck || hasFailed || isHeld || clock.monotonic() >= deadline {
                 var errors = status.errors.filter { $0.retryInSeconds != nil }
                 if let reason = status.reason {
                     errors.append(ItemError(path: "/", message: reason, retryInSeconds: nil))
@@ -178,7 +178,7 @@ extension Engine {
                     permissions: 0o644,
                     user: self.configuration.user,
                     group: self.configuration.group,
-                    now: System.now()
+                    now: clock.now()
                 )
                 made.size = trashed.size
                 made.version = trashed.remoteVersion
@@ -201,7 +201,7 @@ extension Engine {
             let id = try database.insert(entry)
             try database.deleteTrash(trashed.id)
             try database.enqueue(id, at: self.journalTime())
-            try database.touch(parent, modified: true, at: System.now())
+            try database.touch(parent, modified: true, at: clock.now())
             try database.note(.created, entry: id, item: item, parent: parent)
             let directory = try database.path(ofDirectory: parent) ?? .root
             return (name, directory.appending(FileName(unchecked: name)))

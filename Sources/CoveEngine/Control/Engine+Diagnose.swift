@@ -122,7 +122,7 @@ extension Engine {
     }
 
     private func passthroughFinding() -> [DoctorFinding] {
-        let state = contents.passthrough.withLock { $0 }
+        let state = contents.passthroughState
         if let obstacle = state.obstacle {
             return [
                 DoctorFinding(

@@ -139,7 +139,7 @@ extension Engine {
 
     /// The account as a whole.
     public func accountStatus() -> AccountStatus {
-        let shared = syncEngine?.shared.withLock { $0 } ?? SyncEngine.Shared()
+        let shared = syncEngine?.shared.withLock { $0 } ?? SyncEngine.Shared(reservations: Reservations())
         let queue = (try? catalog.read { database throws(Errno) in try database.queueLength() }) ?? 0
         var reason = shared.reason
         var state = queue > 0 || shared.isPolling ? "syncing" : "idle"
@@ -174,8 +174,8 @@ extension Engine {
             conflicts: conflicts().count,
             errors: errors.shown + setAside,
             errorCount: errors.count + setAside.count,
-            residentBytes: contents.cache.withLock { $0.resident },
-            cacheLimit: contents.cache.withLock { $0.limit },
+            residentBytes: contents.usage.resident,
+            cacheLimit: contents.usage.limit,
             weaknesses: weaknesses(),
             standstill: shared.standstill,
             heldUp: heldUp.isEmpty ? nil : heldUp
@@ -202,7 +202,7 @@ extension Engine {
     private static let shownHeldUp = 64 << 10
 
     private func activeTransfers(_ shared: SyncEngine.Shared) -> [TransferStatus] {
-        let now = System.monotonic()
+        let now = clock.monotonic()
         func rate(_ bytes: Int64, since started: MonotonicTime) -> Double {
             Double(bytes) / max(0.001, (now - started).seconds)
         }
@@ -322,7 +322,7 @@ extension Engine {
         statistics.readMisses = counters.readMisses.load(ordering: .relaxed)
         statistics.parkedRequests = counters.parkedRequests.load(ordering: .relaxed)
         statistics.announcements = counters.announcements.load(ordering: .relaxed)
-        statistics.residentBytes = contents.cache.withLock { $0.resident }
+        statistics.residentBytes = contents.usage.resident
         statistics.openHandles = contents.live.handleCount
         statistics.conflicts = conflicts().count
         _ = try? catalog.read { database throws(Errno) in

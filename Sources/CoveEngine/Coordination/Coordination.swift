@@ -86,10 +86,12 @@ final class Coordination: Sendable {
     let hasEvents = Atomic(false)
     /// Settles off every lock, and looks places up under this one's.
     let settler = EngineMutex<Settler?>(.settler, nil)
-    let clock = DispatchQueue(label: "cove.coordination")
+    let queue = DispatchQueue(label: "cove.coordination")
+    let clock: EngineClock
     let log: Log
 
-    init(presenterTimeout: TimeSpan, log: Log) {
+    init(presenterTimeout: TimeSpan, clock: EngineClock = .system, log: Log) {
+        self.clock = clock
         self.log = log
         // Whoever kept a token of an earlier mount ends nobody's claim of this one by it.
         let first = Int.random(in: 0..<1 << 32)
@@ -105,7 +107,7 @@ final class Coordination: Sendable {
     /// Gives the table an input and does what follows.
     @discardableResult
     func act<Result: Sendable>(_ body: (inout State, MonotonicTime) -> Result) -> Result {
-        let now = System.monotonic()
+        let now = clock.monotonic()
         let (result, later): (Result, Later) = state.withLock { state in
             takeEvents(&state, now)
             let result = body(&state, now)
@@ -169,7 +171,7 @@ final class Coordination: Sendable {
         isActive.store(!isIdle, ordering: .sequentiallyConsistent)
         if let next = state.table.nextDeadline, next < state.alarm {
             state.alarm = next
-            clock.asyncAfter(deadline: .now() + (next - now).dispatchInterval) { [weak self] in
+            queue.asyncAfter(deadline: .now() + (next - now).dispatchInterval) { [weak self] in
                 self?.tick(next)
             }
         }

@@ -45,6 +45,9 @@ extension Coordinator {
         coordination.state.withLock { $0.snapshots = snapshots }
     }
 
+    /// Another daemon goes on.
+    func handOver() { coordination.handOver() }
+
     /// What a commit changed, on the writer's connection: kept for the table, with the paths as they are now.
     private func follow(_ changes: [CatalogChange], _ database: Database) {
         guard !isUncoordinated else { return }
@@ -107,5 +110,5 @@ extension Coordinator {
 
 extension Coordination {
     /// Presenters hear of commits even when nobody asks for anything.
-    fileprivate func takeEventsSoon() { clock.async { [weak self] in self?.act { _, _ in } } }
+    fileprivate func takeEventsSoon() { queue.async { [weak self] in self?.act { _, _ in } } }
 }

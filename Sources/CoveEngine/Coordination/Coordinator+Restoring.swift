@@ -99,7 +99,7 @@ extension Coordinator {
         _ place: inout CatalogPlace,
         _ found: inout Found
     ) -> (path: RemotePath, own: [PathStep])? {
-        guard home.until > System.monotonic(), let path = try? home.left.remotePath(),
+        guard home.until > clock.monotonic(), let path = try? home.left.remotePath(),
             let ownPath = try? home.path.remotePath(), let name = try? namespace.place(at: path),
             let own = try? namespace.place(at: ownPath)
         else { return nil }
@@ -188,7 +188,7 @@ extension Coordination {
 
     /// Ends the sessions that have not come back within a time, and those whose process is gone before.
     fileprivate func endLater(_ sessions: Set<Int>, after time: TimeSpan) {
-        clock.asyncAfter(deadline: .now() + Self.look.dispatchInterval) { [weak self] in
+        queue.asyncAfter(deadline: .now() + Self.look.dispatchInterval) { [weak self] in
             guard let self else { return }
             let left = time - Self.look
             var waiting: Set<Int> = []

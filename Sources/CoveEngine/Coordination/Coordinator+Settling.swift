@@ -154,7 +154,7 @@ extension Coordinator {
         {
             await flush(path)
             let last = item.state.withLock { max($0.lastWrite, $0.lastWriteOpen) }
-            let rest = last + Coordinator.writeRest - System.monotonic()
+            let rest = last + Coordinator.writeRest - clock.monotonic()
             guard coordination.act({ state, _ in state.table.claims[claim] != nil }) else { return false }
             guard rest > .zero else { break }
             hasWaited = true

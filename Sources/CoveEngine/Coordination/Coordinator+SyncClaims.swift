@@ -38,12 +38,15 @@ extension Coordinator {
             remoteClaims.end(key, .failure(ClaimFailure(.busy)))
             throw .busy
         }
-        coordination.clock.asyncAfter(deadline: .now() + Self.patience.dispatchInterval) {
+        coordination.queue.asyncAfter(deadline: .now() + Self.patience.dispatchInterval) {
             pending.fulfill(.success(()))
         }
         try await pending.value()
         return try remoteClaims.take(key, retry: retry)
     }
+
+    /// A remote change has been shown, or will not be.
+    func endRemoteClaim(_ number: Int) { coordination.release(number) }
 
     /// Ends claims of remote changes that are not to be shown any more.
     func expireRemoteClaims() {
@@ -183,7 +186,10 @@ final class RemoteClaims: Sendable {
     }
 
     private let waiting = EngineMutex<[[Part]: Waiting]>(.remoteClaims, [:])
-    private let clock = DispatchQueue(label: "cove.coordination.retries")
+    private let queue = DispatchQueue(label: "cove.coordination.retries")
+    private let clock: EngineClock
+
+    init(clock: EngineClock) { self.clock = clock }
 
     /// Notes that a claim is to be asked for; false where that was done before.
     func insert(_ key: [Part]) -> Bool {
@@ -215,7 +221,7 @@ final class RemoteClaims: Sendable {
         let retry = waiting.withLock { waiting in
             let retry = waiting[key]?.retry
             switch result {
-            case .success(let number): waiting[key]?.granted = (number, System.monotonic())
+            case .success(let number): waiting[key]?.granted = (number, clock.monotonic())
             case .failure: waiting[key] = nil
             }
             return retry
@@ -226,13 +232,13 @@ final class RemoteClaims: Sendable {
 
     /// Whoever refused is asked again, but not at once.
     private func retryLater(_ retry: @escaping @Sendable () -> Void) {
-        clock.asyncAfter(deadline: .now() + .seconds(1), execute: retry)
+        queue.asyncAfter(deadline: .now() + .seconds(1), execute: retry)
     }
 
     /// Takes those that were granted and nobody has come for in a while.
     func expire() -> [Int] {
         waiting.withLock { waiting in
-            let limit = System.monotonic() - .seconds(10)
+            let limit = clock.monotonic() - .seconds(10)
             let old = waiting.filter { $0.value.granted.map { $0.time < limit } ?? false }
             for key in old.keys { waiting[key] = nil }
             return old.values.compactMap { $0.granted?.number }

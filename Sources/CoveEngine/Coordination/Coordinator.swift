@@ -10,9 +10,9 @@ final class Coordinator: EnginePart {
     /// The table, with those who ask it.
     let coordination: Coordination
     let observedAttributes = ObservedAttributes()
-    let remoteClaims = RemoteClaims()
+    let remoteClaims: RemoteClaims
     /// Programs that wait to cut a file.
-    let truncations = Truncations()
+    let truncations: Truncations
     /// Makes the copies that claims ask for, which may have gigabytes: what follows a fetch does not wait for them.
     let snapshotQueue = ThreadPool(threads: 2)
     /// Reads the attributes that presenters observe.
@@ -23,7 +23,14 @@ final class Coordinator: EnginePart {
         self.contents = contents
         self.namespace = namespace
         self.history = history
-        coordination = Coordination(presenterTimeout: context.configuration.answerTimeout, log: context.log)
+        let clock = context.configuration.clock
+        remoteClaims = RemoteClaims(clock: clock)
+        truncations = Truncations(clock: clock)
+        coordination = Coordination(
+            presenterTimeout: context.configuration.answerTimeout,
+            clock: clock,
+            log: context.log
+        )
     }
 
     /// Reads an attribute of Cove's own; see `CatalogFollower` for the struct.

@@ -61,14 +61,14 @@ extension Coordinator {
         guard coordination.hasObservers.load(ordering: .relaxed), let pause = observedAttributes.schedule() else {
             return
         }
-        coordination.clock.asyncAfter(deadline: .now() + pause.dispatchInterval) { [weak self] in
+        coordination.queue.asyncAfter(deadline: .now() + pause.dispatchInterval) { [weak self] in
             guard let self else { return }
             contentQueue.async { self.compareObserved() }
         }
     }
 
     private func compareObserved() {
-        let start = System.monotonic()
+        let start = clock.monotonic()
         let wanted: [Int64: (item: ItemID, names: Set<String>)] = coordination.act { state, _ in
             var wanted: [Int64: (item: ItemID, names: Set<String>)] = [:]
             for presenter in state.table.presenters.values where !presenter.observes.isEmpty {
@@ -78,7 +78,7 @@ extension Coordinator {
             return wanted
         }
         let found = wanted.mapValues { observe(Array($0.names), of: $0.item) }
-        let changed = observedAttributes.take(found, cost: System.monotonic() - start)
+        let changed = observedAttributes.take(found, cost: clock.monotonic() - start)
         guard !changed.isEmpty else { return }
         coordination.act { state, _ in
             for (entry, names) in changed.sorted(by: { $0.key < $1.key }) {

@@ -17,7 +17,7 @@ public final class Engine: EnginePart {
     let remoteChanges: RemoteChanges
     let history: History
     let coordinator: Coordinator
-    private let clock = DispatchQueue(label: "cove.clock")
+    private let rounds = DispatchQueue(label: "cove.clock")
     private let timer = EngineMutex<(any DispatchSourceTimer)?>(.timer, nil)
     private let sleepWatch = EngineMutex(.sleepWatch, SleepWatch())
     private let workload = EngineMutex(.workload, Workload())
@@ -48,7 +48,7 @@ public final class Engine: EnginePart {
         } catch {
             throw EngineError("\(state)/content: it can't be made: \(error); check the folder's owner and the disk")
         }
-        let live = LiveTable(ledger: handles)
+        let live = LiveTable(ledger: handles, clock: configuration.clock)
         let disk = StateDisk(directory: state, reserve: configuration.reserve, log: log)
         let recovery = Recovery(
             configuration: configuration,
@@ -102,7 +102,7 @@ public final class Engine: EnginePart {
         contentQueue.async { [self] in fetchPinned() }
         if wasCutOff() { contentQueue.async { [self] in contents.sweepContent() } }
         timer.withLock { timer in
-            let source = DispatchSource.makeTimerSource(queue: clock)
+            let source = DispatchSource.makeTimerSource(queue: rounds)
             source.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(100))
             source.setEventHandler { [weak self] in self?.tick() }
             source.activate()
@@ -138,14 +138,7 @@ public final class Engine: EnginePart {
         syncSlot.withLock { $0 = nil }
         context.syncSlot.withLock { $0 = nil }
         connected.open()
-        for item in contents.live.all() {
-            contents.endFetches(of: item)
-            try? contents.save(item, closing: false)
-        }
-        contents.stopSweeping()
-        // What waits for a commit to be durable is not left to a next start, which a clean end gives no reason to look.
-        try? catalog.synchronize()
-        for id in contents.leavings.evicted.withLock({ $0 }) { contents.removeEvicted(id) }
+        contents.stop()
         Recovery(
             configuration: configuration,
             store: contents.store,
@@ -161,8 +154,8 @@ public final class Engine: EnginePart {
 
     /// Saves what is unsaved for the daemon that takes the mount over; what is on its way to the provider starts again.
     public func handOver() {
-        coordinator.coordination.handOver()
-        for item in contents.live.all() { try? contents.save(item, closing: false) }
+        coordinator.handOver()
+        contents.saveAll()
     }
 
     /// The parts, as sync has them.
@@ -195,16 +188,12 @@ public final class Engine: EnginePart {
 
     /// The clock's round, each second: fetches end that make no progress or that nobody waits for.
     private func tick() {
-        let now = System.monotonic()
-        if sleepWatch.withLock({ $0.hasSlept(awake: now, all: System.boottime()) }) {
+        let now = clock.monotonic()
+        if sleepWatch.withLock({ $0.hasSlept(awake: now, all: clock.boottime()) }) {
             log.info("the machine was asleep")
             networkChanged()
         }
-        for item in contents.live.all() {
-            contents.expireFetches(of: item, now: now)
-            contents.endDeadReaders(of: item)
-            contents.settlePassing(item)
-        }
+        contents.look(now)
         if disk.look() {
             wakeSync()
             Task { await syncEngine?.requestPoll() }
@@ -212,10 +201,9 @@ public final class Engine: EnginePart {
             contents.makeRoomOnDisk()
         }
         syncEngine?.watchProgress(now)
-        namespace.lookups.expire(before: now)
+        namespace.expire(before: now)
         coordinator.expireRemoteClaims()
         coordinator.expireTruncations(before: now)
-        namespace.tombstones.expire(before: now)
         giveBackMemory()
     }
 

@@ -42,6 +42,8 @@ public struct EngineConfiguration: Sendable {
     public var presenterTimeout: TimeSpan = .seconds(30)
     /// How long presenters have for their answers: less than an open waits, which goes on after that.
     var answerTimeout: TimeSpan { min(presenterTimeout, openTimeout * 2 / 3) }
+    /// Where the engine reads the time.
+    public var clock = EngineClock.system
     /// How long a vacated name passes its document on.
     public var tombstoneTime: TimeSpan = .seconds(15)
     /// How long a file that stays open must rest before a copy of it is sent.

@@ -8,6 +8,7 @@ protocol EnginePart: Sendable {
 
 extension EnginePart {
     var configuration: EngineConfiguration { context.configuration }
+    var clock: EngineClock { context.configuration.clock }
     var provider: any Provider { context.provider }
     var log: Log { context.log }
     var disk: StateDisk { context.disk }
@@ -31,7 +32,7 @@ extension EnginePart {
     }
 
     /// The wall clock without parts of a millisecond, as the journal keeps it.
-    func journalTime() -> Timestamp { System.now().inMilliseconds }
+    func journalTime() -> Timestamp { clock.now().inMilliseconds }
 
     /// Tells sync that something changed here.
     func wakeSync() {

@@ -72,7 +72,7 @@ extension History {
             var names: [(ItemID, [UInt8])] = []
             for conflict in chosen {
                 guard let name = try self.settledName(of: conflict.copy, database) else { continue }
-                try self.namespace.move(conflict.copy, to: conflict.copy.parent, name, at: System.now(), database)
+                try self.namespace.move(conflict.copy, to: conflict.copy.parent, name, at: clock.now(), database)
                 names += [(conflict.copy.parent, conflict.copy.name), (conflict.copy.parent, name)]
             }
             return names

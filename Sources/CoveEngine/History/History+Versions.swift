@@ -187,7 +187,7 @@ extension History {
             (try database.existingItem(current), try database.extendedAttributes(of: current))
         }
         row.size = Int64(try System.fstat(file).st_size)
-        row.modificationTime = System.now()
+        row.modificationTime = clock.now()
         row.changeTime = row.modificationTime
         let item = try contents.addItem(row, bytes: file)
         do throws(Errno) {

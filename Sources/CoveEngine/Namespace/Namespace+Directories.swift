@@ -36,7 +36,7 @@ extension Namespace {
     /// Opens a directory; one that was never listed is listed by the provider first.
     func openDirectory(_ id: ItemID, _ caller: Caller) throws(Errno) -> Outcome<Void> {
         touched.insert(id)
-        if provider.mustBePolled { usedDirectories.note(id) }
+        if provider.mustBePolled { usedDirectories.note(id, at: clock.monotonic()) }
         let thread = caller.thread
         let isWalking = contents.isWalking(thread)
         // The kernel walks the path once more, and finds what has the name now; what goes away again meanwhile is not there.

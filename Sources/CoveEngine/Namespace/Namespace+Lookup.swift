@@ -25,7 +25,7 @@ extension Namespace {
         // A name that would stay here may stand there all the same.
         guard !found.1, FileName.problem(with: name) == nil, !FileName(unchecked: name).isReserved else {
             // Nothing is walked to beyond that.
-            contents.walkers.remove(thread)
+            contents.endWalk(of: thread)
             return .now(nil)
         }
         return .later(lookUpRemotely(parent, name, thread))
@@ -63,7 +63,7 @@ extension Namespace {
                 merged.changeTime = max(row.changeTime, current.changeTime)
             }
             var attributes = merged.attributes
-            // What a writer has in the kernel's contents.cache is not known here.
+            // What a writer has in the kernel's cache is not known here.
             if merged.size == 0, state.seen == nil, contents.live.isWritable(row.id) { attributes.blocks = 1 }
             attributes.mayChangeUnseen = state.seen != nil
             return attributes
@@ -92,7 +92,7 @@ extension Namespace {
     /// The provider's answer for one name, or `EHOSTUNREACH`, `ETIMEDOUT` within the stall limit.
     private func lookUpRemotely(_ parent: ItemID, _ name: [UInt8], _ thread: Int32) -> Pending<ItemAttributes?> {
         let pending = Pending<ItemAttributes?>()
-        let start = System.monotonic()
+        let start = clock.monotonic()
         let work = Task { [self] in
             await connected.pass()
             var result: Result<ItemAttributes?, Errno>
@@ -101,14 +101,14 @@ extension Namespace {
                 result = .failure(contents.whenGone(thread, isWalking: contents.isWalking(thread)))
             }
             if case .success(nil) = result {
-                contents.walkers.remove(thread)
+                contents.endWalk(of: thread)
             } else {
                 contents.prolongWalk(thread, since: start)
             }
             pending.fulfill(result)
             lookups.remove(pending)
         }
-        lookups.insert(pending, work, until: System.monotonic() + configuration.stallLimit)
+        lookups.insert(pending, work, until: clock.monotonic() + configuration.stallLimit)
         pending.onCancel { work.cancel() }
         return pending
     }
@@ -116,7 +116,7 @@ extension Namespace {
     /// Asks the provider once; `EAGAIN` when a push overtook the answer.
     private func askForName(_ parent: ItemID, _ name: [UInt8]) async -> Result<ItemAttributes?, Errno> {
         guard let sync else { return .failure(.interrupted) }
-        let seen = System.monotonic()
+        let seen = clock.monotonic()
         do throws(ProviderError) {
             counters.providerRequests.add(1, ordering: .relaxed)
             let found = try await sync.inPlace(parent) { [self] directory throws(ProviderError) in

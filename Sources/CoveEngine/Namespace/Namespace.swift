@@ -29,4 +29,22 @@ final class Namespace: EnginePart {
         localNames = NamePatterns(context.configuration.ignoredNames)
         touched = TouchedDirectories(areAll: contents.ledger.isInherited)
     }
+
+    /// The directories that programs opened last, at most so many.
+    func lastUsedDirectories(_ count: Int) -> [ItemID] { usedDirectories.latest(count) }
+
+    /// The provider told of changes: listings that go on may lack them.
+    func noteTakenChanges() { takenChanges.add(1, ordering: .releasing) }
+
+    /// A directory was removed, which the kernel may still know.
+    func noteRemoved(_ row: ItemRow) { removedDirectories.insert(row, at: clock.now()) }
+
+    /// True for a directory whose names the kernel may have.
+    func mayBeKnown(_ directory: ItemID) -> Bool { touched.contains(directory) }
+
+    /// The clock's round: answers look-ups that take too long, and forgets who left a name.
+    func expire(before now: MonotonicTime) {
+        lookups.expire(before: now)
+        tombstones.expire(before: now)
+    }
 }

@@ -201,7 +201,7 @@ extension RemoteChanges {
             return try database.item(entry.item)
         }
         if try commit(announced, for: caller) { throw .notEmpty }
-        if let row, row.kind == .directory { namespace.removedDirectories.insert(row, at: System.now()) }
+        if let row, row.kind == .directory { namespace.noteRemoved(row) }
     }
 
     /// True while what a transition has brought is where it was put, and nothing is where it was.
@@ -229,7 +229,7 @@ extension RemoteChanges {
         }
         transition.aside = place.aside
         let announcer = self.announcer
-        guard let announcer, namespace.touched.contains(place.parent), place.isListed else {
+        guard let announcer, namespace.mayBeKnown(place.parent), place.isListed else {
             try commit(transition, staged: nil)
             invalidate(place)
             return

@@ -119,7 +119,7 @@ extension RemoteChanges {
         }
         let entry = try namespace.insertRemote(remote, as: document, into: parent, staged: staged, name: name, database)
         try namespace.noteConflicts(of: entry, database)
-        try database.touch(parent, modified: true, at: System.now())
+        try database.touch(parent, modified: true, at: clock.now())
         return aftermath
     }
 
@@ -148,7 +148,7 @@ extension RemoteChanges {
         entry.flags.remove(.metadataChanged)
         try database.update(entry)
         if !entry.isMoved { try database.dequeue(entry.id) }
-        try database.touch(entry.parent, modified: true, at: System.now())
+        try database.touch(entry.parent, modified: true, at: clock.now())
         try database.note(.content, entry: entry.id, item: row.id, parent: entry.parent)
         return aftermath
     }
@@ -197,7 +197,7 @@ extension RemoteChanges {
             try namespace.noteConflictEnd(of: entry.document, called: entry.name, database)
             aftermath.dropped += try forget(row, home: entry, database)
         }
-        try database.touch(entry.parent, modified: true, at: System.now())
+        try database.touch(entry.parent, modified: true, at: clock.now())
         try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent, from: entry.place)
         return aftermath
     }
@@ -241,7 +241,7 @@ extension RemoteChanges {
         let isClean =
             !entry.flags.contains(.metadataChanged) && !entry.hasUnsentContent(generation: row.generation)
         if isClean { try database.dequeue(entry.id) }
-        let now = System.now()
+        let now = clock.now()
         try database.touch(row.id, modified: false, at: now)
         try database.touch(oldParent, modified: true, at: now)
         try database.touch(parent, modified: true, at: now)
@@ -302,7 +302,7 @@ extension RemoteChanges {
         if let user = remote.metadata.user { row.user = user }
         if let group = remote.metadata.group { row.group = group }
         if row.kind != .directory, let time = remote.metadata.modificationTime { row.modificationTime = time }
-        row.changeTime = System.now()
+        row.changeTime = clock.now()
         try database.saveAttributes(row)
         if let attributes = remote.metadata.extendedAttributes {
             try database.run(

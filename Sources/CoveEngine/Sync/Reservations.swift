@@ -3,9 +3,11 @@ internal import Synchronization
 
 /// How far one push is.
 final class PushProgress: Sendable {
-    let started = System.monotonic()
+    let started: MonotonicTime
     let sent = Atomic<Int64>(0)
     let total = Atomic<Int64>(0)
+
+    init(started: MonotonicTime) { self.started = started }
 }
 
 /// What is going on at the provider: one operation per document, and none that changes a path another relies on.
@@ -14,7 +16,7 @@ final class PushProgress: Sendable {
 /// operation changed.
 struct Reservations: Sendable {
     private struct Reservation {
-        let progress = PushProgress()
+        let progress: PushProgress
         /// The directories that the operation's paths go through.
         var path: Set<ItemID> = []
         /// The directory whose own place the operation changes.
@@ -33,6 +35,9 @@ struct Reservations: Sendable {
     private var endedPlaces: [Place: MonotonicTime] = [:]
     /// Looks from before this moment are overtaken, whatever they are of.
     private var horizon = MonotonicTime.distantPast
+    private let clock: EngineClock
+
+    init(clock: EngineClock = .system) { self.clock = clock }
 
     var isEmpty: Bool { reservations.isEmpty }
 
@@ -45,7 +50,7 @@ struct Reservations: Sendable {
     /// Reserves a document; false while another operation has it.
     mutating func begin(_ document: DocumentID) -> Bool {
         guard reservations[document] == nil else { return false }
-        reservations[document] = Reservation()
+        reservations[document] = Reservation(progress: PushProgress(started: clock.monotonic()))
         return true
     }
 
@@ -86,7 +91,7 @@ struct Reservations: Sendable {
         guard let reservation = reservations.removeValue(forKey: document),
             !reservation.places.isEmpty || reservation.isChanged
         else { return }
-        let now = System.monotonic()
+        let now = clock.monotonic()
         endedDocuments[document] = now
         for place in reservation.places { endedPlaces[place] = now }
         // Paths through a directory that moved may mean anything.

@@ -14,6 +14,7 @@ actor SyncEngine {
     static let brakeTime = TimeSpan.seconds(600)
 
     let host: SyncHost
+    nonisolated var clock: EngineClock { host.clock }
     nonisolated let executor = QueueExecutor(label: "cove.sync")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     /// Announcements block on the mount: a queue of their own.
@@ -27,7 +28,7 @@ actor SyncEngine {
         var heldRemovals = 0
         var heldDeletions = 0
         var quota: ProviderQuota?
-        var reservations = Reservations()
+        var reservations: Reservations
         var inbox: [Seen] = []
         /// Documents that are not sent any more, of which something may have arrived.
         var unanswered: Set<DocumentID> = []
@@ -44,7 +45,7 @@ actor SyncEngine {
         var strays = Strays()
     }
 
-    nonisolated let shared = EngineMutex(.syncShared, Shared())
+    nonisolated let shared: EngineMutex<Shared>
     private nonisolated let wakePending = Atomic<Bool>(false)
     private nonisolated let lookPending = Atomic<Bool>(false)
 
@@ -125,6 +126,7 @@ actor SyncEngine {
 
     init(_ host: SyncHost) {
         self.host = host
+        shared = EngineMutex(.syncShared, Shared(reservations: Reservations(clock: host.clock)))
         if host.context.work.isHeld { shared.withLock { $0.isPaused = true } }
     }
 
@@ -159,8 +161,8 @@ actor SyncEngine {
         isStopped = true
         signalTask?.cancel()
         // Pushes that are under way end by themselves, or stay in the journal when a stalled source holds them.
-        let deadline = System.monotonic() + .seconds(5)
-        while activePushes > 0 || isPollingNow, System.monotonic() < deadline {
+        let deadline = clock.monotonic() + .seconds(5)
+        while activePushes > 0 || isPollingNow, clock.monotonic() < deadline {
             await withCheckedContinuation { continuation in
                 executor.after(.milliseconds(20)) { continuation.resume() }
             }

@@ -53,7 +53,7 @@ extension Contents {
 
     private func start(_ item: LiveItem, _ state: inout LiveItem.State, _ part: FetchPlan.Part) {
         let range = part.range
-        let fetch = Fetch(part, now: System.monotonic())
+        let fetch = Fetch(part, now: clock.monotonic())
         state.fetching.add(fetch)
         if !state.fetching.isCounted {
             state.fetching.isCounted = true

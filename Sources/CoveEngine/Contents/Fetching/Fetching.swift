@@ -158,7 +158,7 @@ struct FetchSink: ContentSink {
                 }
                 state.ranges.insert(inside)
                 state.hasUnsavedRanges = true
-                fetch.lastProgress.store(System.monotonic(), ordering: .relaxed)
+                fetch.lastProgress.store(contents.clock.monotonic(), ordering: .relaxed)
                 // Before a reader knows: what it does next may replace these bytes.
                 if state.ranges.contains(0..<row.size) { contents.completedItems.insert(row.size, for: item.id) }
                 return contents.satisfiedWaiters(&state)

@@ -159,13 +159,13 @@ extension Contents {
             let entry = try? catalog.read { database throws(Errno) in try database.entries(of: id).first }
             guard let entry else { return }
             let place = SiblingFetch.Place(entry: entry.id, name: entry.name)
-            if let order = siblings.noteMiss(place, in: entry.parent, now: System.monotonic()) { carryOut(order) }
+            if let order = siblings.noteMiss(place, in: entry.parent, now: clock.monotonic()) { carryOut(order) }
         }
     }
 
     /// Notes that a program opens a file.
     func noteOpen(of id: ItemID) {
-        guard siblings.awaitsOpens, let order = siblings.noteOpen(id, now: System.monotonic()) else { return }
+        guard siblings.awaitsOpens, let order = siblings.noteOpen(id, now: clock.monotonic()) else { return }
         contentQueue.async { [self] in carryOut(order) }
     }
 
@@ -186,7 +186,7 @@ extension Contents {
             ) { (item: $0.item(2), place: SiblingFetch.Place(entry: $0.int(0), name: $0.blob(1))) }
         }
         guard let found, let last = found.last else { return }
-        siblings.noteFetched(found, upTo: last.place, of: order, now: System.monotonic())
+        siblings.noteFetched(found, upTo: last.place, of: order, now: clock.monotonic())
         for (item, _) in found { materialize(item) { _ in } }
     }
 

@@ -189,7 +189,7 @@ extension Contents {
         _ change: (inout ItemRow) -> Void
     ) {
         guard var row = state.row else { return }
-        let now = System.now()
+        let now = clock.now()
         row.modificationTime = now
         row.changeTime = now
         change(&row)
@@ -201,7 +201,7 @@ extension Contents {
         state.hasUnsavedContent = true
         state.isSettled = false
         item.noteUnsaved(state)
-        state.lastWrite = System.monotonic()
+        state.lastWrite = clock.monotonic()
     }
 
     /// Deletes the rows of an item that no entry, handle, trash row or version needs, and its content file after them.

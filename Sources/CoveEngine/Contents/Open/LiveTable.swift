@@ -48,10 +48,12 @@ final class LiveTable: Sendable {
     private let shards = (0..<16).map { _ in Lock() }
     private let openCount = Atomic<Int>(0)
     private let ledger: HandleLedger
+    private let clock: EngineClock
 
     /// Begins with the handles that an earlier daemon of the mount left in the ledger.
-    init(ledger: HandleLedger) {
+    init(ledger: HandleLedger, clock: EngineClock = .system) {
         self.ledger = ledger
+        self.clock = clock
         for record in ledger.records() {
             let item = lock(for: record.item).shard.withLock { shard in
                 var slot = shard.slots[record.item] ?? Slot(item: LiveItem(id: record.item))
@@ -71,7 +73,7 @@ final class LiveTable: Sendable {
             }
             item.state.withLock { state in
                 // Whoever writes to it may just have done so.
-                if record.writers > 0 { state.lastWrite = System.monotonic() }
+                if record.writers > 0 { state.lastWrite = clock.monotonic() }
                 state.seen = record.seen
             }
             openCount.add(record.handles, ordering: .relaxed)

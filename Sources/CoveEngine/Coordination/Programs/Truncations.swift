@@ -35,14 +35,17 @@ final class Truncations: Sendable {
     /// How long the kernel may take to come back.
     private static let patience = TimeSpan.seconds(5)
 
+    private let clock: EngineClock
     private let state = EngineMutex(.truncations, State())
     private let count = Atomic<Int>(0)
+
+    init(clock: EngineClock) { self.clock = clock }
 
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     /// Takes over the threads that waited when the daemon before this one ended.
     func inherit(_ waits: [ClaimStore.KeptWait]) {
-        let expires = System.monotonic() + Self.patience
+        let expires = clock.monotonic() + Self.patience
         for wait in waits {
             let item = ItemID(wait.item)
             let use = wait.flags.map { PlainUse.open(item, flags: $0) } ?? .cut(item)
@@ -69,7 +72,7 @@ final class Truncations: Sendable {
         _ item: ItemID,
         _ pending: Pending<PlainClaim>
     ) -> (item: ItemID, pending: Pending<PlainClaim>)? {
-        let waiting = Waiting(item: item, pending: pending, expires: System.monotonic() + Self.patience)
+        let waiting = Waiting(item: item, pending: pending, expires: clock.monotonic() + Self.patience)
         let former = state.withLock { $0.waiting.updateValue(waiting, forKey: thread) }
         if former == nil { count.add(1, ordering: .relaxed) }
         return former.map { ($0.item, $0.pending) }
@@ -87,7 +90,7 @@ final class Truncations: Sendable {
 
     /// Notes how a look-up's wait ended, for the thread's call; a claim that the thread did not come for, if there is one.
     func note(_ thread: Int32, _ item: ItemID, _ result: Result<PlainClaim, Errno>) -> PlainClaim? {
-        let outcome = Outcome(item: item, result: result, expires: System.monotonic() + Self.patience)
+        let outcome = Outcome(item: item, result: result, expires: clock.monotonic() + Self.patience)
         let former = state.withLock { $0.outcomes.updateValue(outcome, forKey: thread) }
         if former == nil { count.add(1, ordering: .relaxed) }
         return try? former?.result.get()

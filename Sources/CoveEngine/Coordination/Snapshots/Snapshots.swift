@@ -38,7 +38,7 @@ struct Snapshots {
             if kind == .file {
                 _ = try copy(item, into: file, at: 0)
             } else {
-                var writer = ZipWriter(file)
+                var writer = ZipWriter(file, now: coordinator.clock.now())
                 try add(item, "\(name)/", to: &writer)
                 try writer.finish()
             }

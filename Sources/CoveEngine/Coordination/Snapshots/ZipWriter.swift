@@ -21,14 +21,20 @@ struct ZipWriter {
     private var members: [Member] = []
     private var position: UInt64 = 0
 
-    init(_ file: Int32) { self.file = file }
+    /// The date of what has none.
+    private let now: Timestamp
+
+    init(_ file: Int32, now: Timestamp) {
+        self.file = file
+        self.now = now
+    }
 
     mutating func addDirectory(_ path: String) throws(Errno) {
-        try add(path, mode: 0o040755, modified: System.now()) { _, _ throws(Errno) in 0 }
+        try add(path, mode: 0o040755, modified: now) { _, _ throws(Errno) in 0 }
     }
 
     mutating func addLink(_ path: String, to target: [UInt8]) throws(Errno) {
-        try add(path, mode: 0o120777, modified: System.now()) { file, offset throws(Errno) in
+        try add(path, mode: 0o120777, modified: now) { file, offset throws(Errno) in
             try System.pwriteAll(file, target, offset)
             return Int64(target.count)
         }

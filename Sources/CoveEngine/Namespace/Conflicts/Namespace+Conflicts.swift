@@ -6,16 +6,17 @@ internal import Synchronization
 extension Namespace {
     /// A free name beside a document for its other content.
     func conflictName(_ parent: ItemID, _ name: [UInt8], _ database: Database) throws(Errno) -> [UInt8] {
-        try Namespace.conflictName(parent, name, host: configuration.hostName, database)
+        try Namespace.conflictName(parent, name, host: configuration.hostName, at: clock.now(), database)
     }
 
     static func conflictName(
         _ parent: ItemID,
         _ name: [UInt8],
         host: String,
+        at now: Timestamp,
         _ database: Database
     ) throws(Errno) -> [UInt8] {
-        var seconds = time(nil)
+        var seconds = time_t(now.seconds)
         var parts = tm()
         localtime_r(&seconds, &parts)
         var stamp = [CChar](repeating: 0, count: 32)
@@ -105,7 +106,7 @@ extension Namespace {
         let isThere = home.parent == .root || (parent?.kind == .directory && (parent?.linkCount ?? 0) > 0)
         if !isThere { place.parent = .root }
         let document = try database.entry(place.parent, place.name)
-        let name = try conflictName(place.parent, place.name, host: host, database)
+        let name = try conflictName(place.parent, place.name, host: host, at: now, database)
         let copy = EntryRow(parent: place.parent, name: name, item: id)
         let entry = try database.insert(copy)
         try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(id))

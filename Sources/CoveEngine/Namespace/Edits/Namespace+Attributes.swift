@@ -107,7 +107,7 @@ extension Namespace {
         _ caller: Caller
     ) throws(Errno) {
         let id = item.id
-        let now = System.now()
+        let now = clock.now()
         guard var row = state.row else { throw .stale }
         let before = row
         func time(_ change: AttributeChange.TimeChange) -> Timestamp {

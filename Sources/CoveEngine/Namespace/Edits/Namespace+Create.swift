@@ -20,7 +20,7 @@ extension Namespace {
         }
         if disk.isFull { throw .noSpace }
         var opened: LiveItem?
-        let mayPass = contents.passthrough.withLock { $0.files } != nil
+        let mayPass = contents.passthroughState.files != nil
         var made = try make(
             .file,
             parent,
@@ -124,7 +124,7 @@ extension Namespace {
         if let made = try contents.earlierResult(caller) {
             return try catalog.read { database throws(Errno) in try database.existingItem(made) }
         }
-        let now = System.now()
+        let now = clock.now()
         var row = ItemRow(
             kind: kind,
             permissions: UInt16(mode & 0o7777),
@@ -160,7 +160,7 @@ extension Namespace {
         try requireWritable()
         try checkNewName(name)
         if let linked = try contents.earlierResult(caller) { return try attributes(of: linked) }
-        let now = System.now()
+        let now = clock.now()
         let row = try catalog.write(for: caller) { database throws(Errno) -> ItemRow in
             _ = try self.liveDirectory(parent, database)
             var row = try database.existingItem(id)

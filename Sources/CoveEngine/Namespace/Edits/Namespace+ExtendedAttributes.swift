@@ -44,7 +44,7 @@ extension Namespace {
         }
         guard value.count <= Self.maximumValue else { throw .argumentListTooLong }
         if try contents.earlierResult(caller) != nil { return }
-        let now = System.now()
+        let now = clock.now()
         try catalog.write(for: caller) { database throws(Errno) in
             let row = try database.existingItem(id)
             // user.* belongs to files and directories only; see xattr(7).
@@ -68,7 +68,7 @@ extension Namespace {
             throw .notSupported
         }
         if try contents.earlierResult(caller) != nil { return }
-        let now = System.now()
+        let now = clock.now()
         try catalog.write(for: caller) { database throws(Errno) in
             _ = try database.existingItem(id)
             guard try database.extendedAttribute(name, of: id) != nil else { throw .noData }

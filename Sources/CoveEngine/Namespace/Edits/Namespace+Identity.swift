@@ -16,7 +16,7 @@ extension Namespace {
     /// Gives a never uploaded entry the identity of the document that left its name moments ago.
     func adoptIdentity(of entry: EntryRow, _ row: ItemRow, _ database: Database) throws(Errno) {
         guard !entry.isUploaded,
-            let departed = tombstones.take(entry.place, now: System.monotonic(), database)
+            let departed = tombstones.take(entry.place, now: clock.monotonic(), database)
         else { return }
         switch departed {
         case .moved(let movedID): try adopt(entry, fromMoved: movedID, row, database)

@@ -21,7 +21,7 @@ extension Namespace {
 
     private func remove(_ parent: ItemID, _ name: [UInt8], directory: Bool, _ caller: Caller) throws(Errno) {
         if try contents.earlierResult(caller) != nil { return }
-        let now = System.now()
+        let now = clock.now()
         let removal = try catalog.write(for: caller) { database throws(Errno) -> Removal in
             guard let entry = try database.entry(parent, name) else { throw .noSuchEntry }
             let row = try database.existingItem(entry.item)
@@ -113,7 +113,7 @@ extension Namespace {
     func drop(_ row: ItemRow, _ database: Database) throws(Errno) -> Bool {
         guard try !database.isKept(row.id), contents.live.beginDrop(row.id) else { return false }
         database.whenRolledBack { [contents] in contents.live.endDrop(row.id) }
-        database.whenCommitted { [self] in contents.cache.withLock { $0.change(by: -row.resident) } }
+        database.whenCommitted { [self] in contents.noteDropped(row.resident) }
         try database.deleteItem(row.id)
         return true
     }
@@ -126,7 +126,7 @@ extension Namespace {
                 departed.parent,
                 departed.name,
                 .deleted(trash: departed.trash),
-                until: System.monotonic() + configuration.tombstoneTime
+                until: clock.monotonic() + configuration.tombstoneTime
             )
         }
         if let orphan = removal.orphan, removal.isDropped {

@@ -23,7 +23,7 @@ extension Namespace {
         let exchange = UInt32(RENAME_EXCHANGE)
         let noReplace = UInt32(RENAME_NOREPLACE)
         guard flags & ~(exchange | noReplace) == 0, flags != exchange | noReplace else { throw .invalidArgument }
-        let now = System.now()
+        let now = clock.now()
         let removal = try catalog.write(for: caller) { database throws(Errno) -> Removal? in
             guard let source = try database.entry(parent, name) else { throw .noSuchEntry }
             _ = try self.liveDirectory(newParent, database)
@@ -60,7 +60,7 @@ extension Namespace {
         try database.update(moved)
         try touchAfterMove(row, from: source.parent, to: parent, at: now, database)
         if source.isUploaded, row.kind != .directory {
-            let expires = System.monotonic() + configuration.tombstoneTime
+            let expires = clock.monotonic() + configuration.tombstoneTime
             tombstones.leave(source.place, .init(departed: .moved(entry: source.id), expires: expires), database)
         }
         if row.kind != .directory { try adoptIdentity(of: moved, row, database) }

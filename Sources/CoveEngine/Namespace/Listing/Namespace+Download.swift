@@ -47,7 +47,7 @@ extension Namespace {
     ) async throws(Errno) {
         let files = try await files(below: path)
         let total = files.reduce(Int64(0)) { sum, id in sum.saturatingAdd((try? attributes(of: id).size) ?? 0) }
-        let started = System.monotonic()
+        let started = clock.monotonic()
         let done = ByteCount()
         let name = path.description
         let failure = await withTaskGroup(of: Errno?.self) { group in
@@ -62,7 +62,7 @@ extension Namespace {
                     }
                     let size = (try? attributes(of: id).size) ?? 0
                     let sum = done.add(size)
-                    let seconds = max(0.001, (System.monotonic() - started).seconds)
+                    let seconds = max(0.001, (clock.monotonic() - started).seconds)
                     progress(
                         TransferStatus(
                             path: name,

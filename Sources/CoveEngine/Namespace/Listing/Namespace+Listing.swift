@@ -114,7 +114,7 @@ extension Namespace {
     }
 
     private func list(_ id: ItemID, at directory: RemoteReference) async throws(ProviderError) {
-        let time = System.monotonic()
+        let time = clock.monotonic()
         let told = takenChanges.load(ordering: .acquiring)
         let known = try await onContentQueue { [self] () throws(Errno) in
             try catalog.read { database throws(Errno) -> Set<Int64> in

@@ -21,7 +21,7 @@ extension Namespace {
 
     /// A new item for what the provider has: without bytes, and a directory without names.
     func itemRow(for remote: RemoteItem) -> ItemRow {
-        let now = System.now()
+        let now = clock.now()
         let isDirectory = remote.kind == .directory
         let size = remote.kind == .symbolicLink ? Int64(remote.linkTarget?.count ?? 0) : isDirectory ? 0 : remote.size
         let time = remote.metadata.modificationTime ?? now

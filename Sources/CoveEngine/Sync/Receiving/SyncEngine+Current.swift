@@ -8,11 +8,11 @@ extension SyncEngine {
 
     /// Takes in what the provider has under a file's name now; false when the name stands for something else since.
     func isCurrent(_ id: ItemID) async -> Bool {
-        let end = System.monotonic() + Self.takingLimit
+        let end = clock.monotonic() + Self.takingLimit
         do throws(ProviderError) {
             if let isCurrent = try await judge(id) { return isCurrent }
             // Another look that goes on beside this one may be taking it in.
-            while System.monotonic() < end {
+            while clock.monotonic() < end {
                 try? await Task.sleep(for: TimeSpan.milliseconds(20))
                 if try await !isNamed(id) { return false }
             }
@@ -46,7 +46,7 @@ extension SyncEngine {
         if isReplaced { return false }
         guard let entry = found, entry.remoteItem == id else { return true }
         let place = entry.remotePlace
-        let seen = System.monotonic()
+        let seen = clock.monotonic()
         let (remote, directory) = try await look(for: place.name, in: place.parent)
         guard let directory else { return true }
         if let remote {

@@ -7,7 +7,7 @@ internal import CoveCore
 extension SyncEngine {
     /// Remembers that a directory was moved at the provider.
     func noteMove(_ old: RemotePath, _ new: RemotePath) {
-        recentMoves.append((old, new, System.monotonic()))
+        recentMoves.append((old, new, clock.monotonic()))
         if recentMoves.count > 1000 { recentMoves.removeFirst(500) }
     }
 
@@ -69,7 +69,7 @@ extension SyncEngine {
             // What is in a directory that nobody has listed is found when somebody does.
             guard isListed, place != sought else { return false }
             sought = place
-            let seen = System.monotonic()
+            let seen = clock.monotonic()
             let (remote, directory) = try await look(for: place.name, in: place.parent)
             guard let remote, let directory, remote.kind == .directory else { return false }
             await update(remote, directory, seen: seen)
@@ -93,7 +93,7 @@ extension SyncEngine {
     /// Takes a change up again that could not be taken in, later and later; where all directories are polled that does it.
     func takeAgain(_ change: RemoteChange) {
         if mustPoll, !host.provider.capabilities.risingDirectoryVersions { return }
-        let pause = failedLooks.pause(change.directory, at: System.monotonic())
+        let pause = failedLooks.pause(change.directory, at: clock.monotonic())
         executor.after(pause) { [weak self] in
             self?.enqueue([change], seen: .distantPast)
         }

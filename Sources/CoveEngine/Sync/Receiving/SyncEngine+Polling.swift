@@ -65,7 +65,7 @@ extension SyncEngine {
             }
         }
         if everywhere { return listed }
-        let used = host.namespace.usedDirectories.latest(Self.pollBudget / 2)
+        let used = host.namespace.lastUsedDirectories(Self.pollBudget / 2)
         let first = ([ItemID.root] + used.filter { $0 != .root }).prefix(Self.pollBudget * 3 / 4)
         let rest = listed.filter { !first.contains($0) }.prefix(Self.pollBudget - first.count)
         // Past the last one the next round begins again.
@@ -86,8 +86,7 @@ final class UsedDirectories: Sendable {
     private static let maximum = 256
     private let used = EngineMutex<[ItemID: MonotonicTime]>(.usedDirectories, [:])
 
-    func note(_ id: ItemID) {
-        let now = System.monotonic()
+    func note(_ id: ItemID, at now: MonotonicTime) {
         used.withLock { used in
             used[id] = now
             guard used.count > Self.maximum, let oldest = used.min(by: { $0.value < $1.value }) else { return }

@@ -37,7 +37,7 @@ extension SyncEngine {
             var more = true
             while more, !Task.isCancelled {
                 host.counters.providerRequests.add(1, ordering: .relaxed)
-                let seen = System.monotonic()
+                let seen = clock.monotonic()
                 let changes: Changes
                 do throws(ProviderError) {
                     changes = try await host.provider.changes(since: anchor)
@@ -137,7 +137,7 @@ extension SyncEngine {
         var below: [RemoteChange] = []
         var newcomers: [RemoteItem] = []
         var page: Page?
-        let time = System.monotonic()
+        let time = clock.monotonic()
         repeat {
             host.counters.providerRequests.add(1, ordering: .relaxed)
             let listing: Listing
@@ -209,7 +209,7 @@ extension SyncEngine {
     func take(_ events: [Seen]) async {
         var removals: [RemotePath] = []
         var listings: [RemotePath] = []
-        if !events.isEmpty { host.namespace.takenChanges.add(1, ordering: .releasing) }
+        if !events.isEmpty { host.namespace.noteTakenChanges() }
         for event in events {
             listings += placesNow(of: event)
             switch event.change {
@@ -353,7 +353,7 @@ extension SyncEngine {
             await seek(path)
             return nil
         }
-        let seen = System.monotonic()
+        let seen = clock.monotonic()
         return try await look(for: name, in: directory).found.map { ($0, seen) }
     }
 

@@ -25,7 +25,7 @@ extension SyncEngine {
     func takeStray(_ remote: RemoteItem, _ directory: RemotePath) async throws(ProviderError) {
         let name = FileName(unchecked: remote.name)
         let path = directory.appending(name)
-        let now = System.monotonic()
+        let now = clock.monotonic()
         let stray = shared.withLock { $0.strays.see(path, now) }
         guard !host.configuration.isReadOnly else { return }
         let passing = PassingName(name)
@@ -178,10 +178,10 @@ extension SyncEngine {
 
     /// Looks everywhere for hidden items; returns those that nothing here stands for.
     func findStrays() async -> [RemotePath] {
-        let start = System.monotonic()
+        let start = clock.monotonic()
         requestPoll(listing: true)
         let deadline = start + .seconds(20)
-        while shared.withLock({ $0.isPolling || !$0.inbox.isEmpty }), System.monotonic() < deadline {
+        while shared.withLock({ $0.isPolling || !$0.inbox.isEmpty }), clock.monotonic() < deadline {
             guard shared.withLock({ $0.isConnected }) else { break }
             await withCheckedContinuation { continuation in
                 executor.after(.milliseconds(20)) { continuation.resume() }

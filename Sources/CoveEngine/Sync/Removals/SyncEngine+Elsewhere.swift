@@ -78,7 +78,7 @@ extension SyncEngine {
     ///
     /// Others' events make a look come early: what counts is the time.
     private func noteLook(for document: DocumentID, within limit: TimeSpan) -> Int? {
-        let now = System.monotonic()
+        let now = clock.monotonic()
         if looks.count > looksLimit {
             looks = looks.filter { now - $0.value.first < Self.searchForHidden + Self.searchForHidden }
             looksLimit = max(1000, 2 * looks.count)

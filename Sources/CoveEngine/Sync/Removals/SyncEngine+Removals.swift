@@ -163,7 +163,7 @@ extension SyncEngine {
             if let path = await remotePath(of: id) { takeAgain(.removed(path)) }
             return nil
         }
-        let seen = System.monotonic()
+        let seen = clock.monotonic()
         do throws(ProviderError) {
             let (found, path) = try await look(for: known.name, in: known.parent)
             guard let path else { return nil }

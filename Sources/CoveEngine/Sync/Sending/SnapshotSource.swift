@@ -97,7 +97,7 @@ extension SyncHost {
         let changed = logs.map { namespace.overlay($0) }.filter { $0.size > 0 }.map(\.modificationTime).max()
         guard let changed else { return .zero }
         let rest = configuration.openFileRest
-        return max(.zero, min(rest - (System.now() - changed), rest))
+        return max(.zero, min(rest - (clock.now() - changed), rest))
     }
 
     /// Takes a consistent snapshot of an item for an upload of a journalled entry; the caller ends it with `endSnapshot`.
@@ -131,7 +131,7 @@ extension SyncHost {
             // Copied under the lock, which others wait for: a large file is sent as it lies, and again if it is written to.
             var copiesFirst = false
             if contents.live.isWritable(id) {
-                let rested = System.monotonic() - state.lastWrite
+                let rested = clock.monotonic() - state.lastWrite
                 guard rested >= rest else { return .busy(rest - rested + .milliseconds(1)) }
                 copiesFirst = row.size <= 64 << 20
             }
@@ -177,7 +177,7 @@ extension SyncHost {
             guard let stamp = state.seen else { return nil }
             guard row.residency == .whole else { return .incomplete }
             guard !state.hasUnsavedContent, state.writesInFlight == 0 else { return .busy(.milliseconds(20)) }
-            let rested = System.monotonic() - state.lastWrite
+            let rested = clock.monotonic() - state.lastWrite
             guard rested >= rest else {
                 // The clock's round ends a mapping that is gone.
                 let wait = rest - rested + .milliseconds(1)

@@ -155,7 +155,7 @@ extension SyncEngine {
         } catch {
             return .claimed
         }
-        defer { if let claim { host.coordinator.coordination.release(claim) } }
+        defer { if let claim { host.coordinator.endRemoteClaim(claim) } }
         let queue = announceQueue
         let error = await withCheckedContinuation { (continuation: CheckedContinuation<Errno?, Never>) in
             queue.async {
