@@ -207,7 +207,9 @@ extension SyncEngine {
         }
         let rest = try await host.onContentQueue { () throws(Errno) in try host.databaseRest(beside: plan.entry) }
         if rest > .zero { return .later(rest, because: .databaseLog) }
-        let progress = shared.withLock { $0.reservations.progress(of: plan.entry.document) } ?? PushProgress(started: clock.monotonic())
+        let progress =
+            shared.withLock { $0.reservations.progress(of: plan.entry.document) }
+            ?? PushProgress(started: clock.monotonic())
         let outcome = try await host.onContentQueue { () throws(Errno) in
             let outcome = try host.beginSnapshot(
                 plan.row.id,
