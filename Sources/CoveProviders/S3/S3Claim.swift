@@ -34,7 +34,7 @@ extension S3Provider {
             for key in keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
                 claims.append(try await claim(key, for: task))
             }
-            let renewal = Task { [weak self] in
+            let renewal = Task { [weak self, claims] in
                 while (try? await Task.sleep(for: .seconds(120))) != nil {
                     for claim in claims { await self?.renew(claim) }
                 }
