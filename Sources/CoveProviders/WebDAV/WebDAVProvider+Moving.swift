@@ -214,8 +214,7 @@ extension WebDAVProvider {
             }
             try await delete(item.path, current.contentVersion)
         } catch .noSuchItem {
-            try await requireRoot()
-            throw .noSuchItem
+            throw try await disbelief(item, base: base)
         }
     }
 
@@ -232,14 +231,20 @@ extension WebDAVProvider {
         if there.contentVersion == version { throw Self.notDone(path) }
     }
 
-    /// Before it is believed that something is gone: a server whose disk is away, or another one in its place, says so of
-    /// everything.
-    private func requireRoot() async throws(ProviderError) {
+    /// Looks again before it is believed that something is gone: a server whose disk is away, or another one in its place,
+    /// says so of everything.
+    ///
+    /// The other one may go between two answers, as the login page of a network does: of the item only what is said after
+    /// the root was there counts.
+    private func disbelief(_ item: RemoteReference, base: ContentVersion?) async throws(ProviderError) -> ProviderError
+    {
         do throws(ProviderError) {
             _ = try await properties(.root, isDirectory: true)
         } catch .noSuchItem {
-            throw Self.withoutRoot
+            return Self.withoutRoot
         }
+        do throws(ProviderError) { _ = try await check(item, base: base) } catch { return error }
+        return Self.notDone(item.path)
     }
 
     /// Deletes where no condition is heeded: moved aside first, and deleted if it is what was meant.
@@ -354,8 +359,7 @@ extension WebDAVProvider {
                 try await bringBack(target, to: item.path, isDirectory: false)
                 throw .conflict(try await lookIfPresent(item.path))
             }
-            if error == .noSuchItem { try await requireRoot() }
-            throw error
+            throw error == .noSuchItem ? try await disbelief(item, base: base) : error
         }
         do throws(ProviderError) {
             return try await relocate(item.path, source, to: target)
@@ -363,7 +367,11 @@ extension WebDAVProvider {
             // What a server says of a folder that is missing differs, and another call may have made it meanwhile.
             if error.isUnanswered { throw error }
             try await makeTrashFolder()
+        }
+        do throws(ProviderError) {
             return try await relocate(item.path, source, to: target)
+        } catch .noSuchItem {
+            throw try await disbelief(item, base: base)
         }
     }
 

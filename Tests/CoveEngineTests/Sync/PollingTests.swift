@@ -197,7 +197,13 @@ import Testing
         }
     }
 
-    @Test(arguments: ["DELETE", "MOVE"], ["204 No Content", "200 OK\r\nContent-Type: text/html\r\nContent-Length: 0"])
+    @Test(
+        arguments: ["DELETE", "MOVE"],
+        [
+            "204 No Content", "200 OK\r\nContent-Type: text/html\r\nContent-Length: 0",
+            "404 Not Found\r\nContent-Length: 0",
+        ]
+    )
     func `a deletion that something else on the way takes for itself is sent again`(
         method: String,
         answer: String
