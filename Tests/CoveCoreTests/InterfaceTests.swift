@@ -10,9 +10,13 @@ import Testing
         let name: String
         let parameters: @Sendable ([String]) throws -> Shape
         let reply: @Sendable ([String]) throws -> Shape
+        /// True for what can be read as parameters; throws where it would not be written as it was read.
+        let readsParameters: @Sendable (JSONValue) throws -> Bool
+        /// The same of a reply.
+        let readsReply: @Sendable (JSONValue) throws -> Bool
         let request: String
 
-        init<Parameters: Decodable & SendableMetatype, Reply: Decodable & SendableMetatype>(
+        init<Parameters: Codable & SendableMetatype, Reply: Codable & SendableMetatype>(
             _ interface: String,
             _ name: String,
             _: Parameters.Type,
@@ -23,6 +27,8 @@ import Testing
             request = "\(Parameters.self)"
             parameters = { try Shape(read: Parameters.self, words: $0) }
             reply = { try Shape(read: Reply.self, words: $0) }
+            readsParameters = { try FuzzTests.isStable(Parameters.self, $0) }
+            readsReply = { try FuzzTests.isStable(Reply.self, $0) }
         }
 
         var testDescription: String { "\(interface).\(name)" }

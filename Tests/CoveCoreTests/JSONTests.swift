@@ -39,37 +39,13 @@ import Testing
         #expect(Self.parse(String(repeating: "[", count: 1 << 20)) == nil)
     }
 
-    @Test func `random values survive, and damaged ones never crash the reader`() throws {
+    @Test func `random values survive`() throws {
         let seed = UInt64.random(in: 0...UInt64(UInt32.max))
         print("JSON test: seed \(seed)")
         var random = SeededGenerator(seed: seed)
         for _ in 0..<500 {
             let value = Self.value(depth: 0, &random)
-            var bytes = value.bytes
-            #expect(try JSONValue(parsing: bytes) == value)
-            for _ in 0..<8 where !bytes.isEmpty {
-                let index = Int.random(in: 0..<bytes.count, using: &random)
-                switch Int.random(in: 0..<3, using: &random) {
-                case 0: bytes[index] = UInt8.random(in: 0...255, using: &random)
-                case 1: bytes.remove(at: index)
-                default: bytes.insert(UInt8.random(in: 0...255, using: &random), at: index)
-                }
-                guard let read = try? JSONValue(parsing: bytes) else { continue }
-                #expect(try JSONValue(parsing: read.bytes) == read)
-            }
-        }
-    }
-
-    @Test func `random bytes are refused or read, without a crash`() {
-        let seed = UInt64.random(in: 0...UInt64(UInt32.max))
-        print("JSON bytes test: seed \(seed)")
-        var random = SeededGenerator(seed: seed)
-        let alphabet = Array("{}[]\",:\\utrue0123456789eE+-. \u{0}ä".utf8)
-        for _ in 0..<5000 {
-            let count = Int.random(in: 0..<40, using: &random)
-            let bytes = (0..<count).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &random)] }
-            _ = try? VarlinkCall(parsing: bytes)
-            _ = try? VarlinkReply(parsing: bytes)
+            #expect(try JSONValue(parsing: value.bytes) == value)
         }
     }
 

@@ -1,6 +1,6 @@
 import CoveCore
 
-/// A provider beside which another device does something at a certain moment.
+/// A provider beside which another device does something at a certain moment, or that tells of other items than there are.
 final class MeddledProvider: Provider {
     enum Moment: Sendable { case beforeDeletion, afterDeletion, afterMove }
 
@@ -8,19 +8,22 @@ final class MeddledProvider: Provider {
     private let meddle: @Sendable (Moment, RemotePath) -> Void
     private let refuse: @Sendable (RemotePath) -> ProviderError?
     private let refuseFetch: @Sendable (RemotePath) -> ProviderError?
+    private let show: @Sendable (RemotePath) -> [Listing]?
 
     /// `meddle` is called with what is deleted, or with the new place of what was moved; `refuse` with what is to be made, and
-    /// `refuseFetch` with what is to be read, and may tell an error.
+    /// `refuseFetch` with what is to be read, and may tell an error; `show` with a directory, and may tell its pages.
     init(
         _ base: any Provider,
         _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
         refuse: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil },
-        refuseFetch: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil }
+        refuseFetch: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil },
+        show: @escaping @Sendable (RemotePath) -> [Listing]? = { _ in nil }
     ) {
         self.base = base
         self.refuseFetch = refuseFetch
         self.refuse = refuse
         self.meddle = meddle
+        self.show = show
     }
 
     var capabilities: ProviderCapabilities { base.capabilities }
@@ -32,11 +35,16 @@ final class MeddledProvider: Provider {
     func quota() async throws(ProviderError) -> ProviderQuota? { try await base.quota() }
 
     func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {
-        try await base.list(directory, page: page)
+        guard let pages = show(directory.path) else { return try await base.list(directory, page: page) }
+        let number = page.map { Int($0.bytes[0]) } ?? 0
+        let next = number + 1 < min(pages.count, 256) ? Page([UInt8(number + 1)]) : nil
+        return Listing(items: number < pages.count ? pages[number].items : [], next: next)
     }
 
     func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
-        try await base.lookup(name, in: directory)
+        guard let pages = show(directory.path) else { return try await base.lookup(name, in: directory) }
+        guard let item = pages.flatMap(\.items).first(where: { $0.name == name.bytes }) else { throw .noSuchItem }
+        return item
     }
 
     func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes { try await base.changes(since: anchor) }

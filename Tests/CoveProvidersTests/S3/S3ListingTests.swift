@@ -91,34 +91,6 @@ struct S3ListingTests {
         #expect(throws: ProviderError.self) { try read(wrap(long), pieces: 4096) }
     }
 
-    @Test func `any damage gives a listing or an error`() throws {
-        let seed = UInt64.random(in: 0 ... .max)
-        print("S3 listings damaged with seed \(seed)")
-        var random = SeededGenerator(seed: seed)
-        var (fine, refused) = (0, 0)
-        for _ in 0..<5000 {
-            var bytes = Array(Self.good.utf8)
-            for _ in 0..<Int.random(in: 1...8, using: &random) {
-                let at = Int.random(in: 0..<bytes.count, using: &random)
-                switch Int.random(in: 0..<4, using: &random) {
-                case 0: bytes[at] = UInt8.random(in: 0...255, using: &random)
-                case 1: bytes.remove(at: at)
-                case 2: bytes.insert(contentsOf: bytes[at..<min(bytes.count, at + 40)], at: at)
-                default: bytes.removeLast(Int.random(in: 0..<min(100, bytes.count - 1), using: &random))
-                }
-            }
-            do {
-                let listing = try read(bytes, pieces: Int.random(in: 1...64, using: &random))
-                var cursor = S3Cursor(path: .root)
-                _ = cursor.take(listing, of: Array("p/".utf8), S3Names(keepsBackslashes: false)) { _ in }
-                fine += 1
-            } catch is ProviderError {
-                refused += 1
-            }
-        }
-        #expect(fine > 0 && refused > 0)
-    }
-
     @Test func `names are changed for a server and changed back`() {
         let names = S3Names(keepsBackslashes: false)
         for text in ["plain", "a\\b", "＼", "‛＼\\", "‛", "ä\\＼‛", "\\\\", "＼＼"] {

@@ -74,13 +74,7 @@ public final class Mutator: Sendable {
             let count = pick([1, 100, 5000], &random)
             for number in 0..<count { reply.headers.append("X-More-\(number): \(String(repeating: "v", count: 20))") }
         case 5: reply.body.removeLast(Int.random(in: 0...reply.body.count, using: &random))
-        case 6:
-            for _ in 0..<min(20, reply.body.count) {
-                reply.body[Int.random(in: 0..<reply.body.count, using: &random)] = UInt8.random(
-                    in: 0...255,
-                    using: &random
-                )
-            }
+        case 6: random.damage(&reply.body)
         default:
             let seed = random.next()
             reply.rewriteText { text in
@@ -107,9 +101,9 @@ public final class Mutator: Sendable {
             let other: String
             switch element {
             case "d:href", "Key", "Prefix", "NextContinuationToken": other = name(inner, &random)
-            case "d:getlastmodified", "LastModified": other = pick(dates, &random)
+            case "d:getlastmodified", "LastModified": other = pick(HostileWords.dates, &random)
             case "d:response", "Contents": other = random.oneIn(2) ? "" : inner + inner
-            default: other = pick(numbers + [inner + inner, "", pick(pages, &random)], &random)
+            default: other = pick(HostileWords.numbers + [inner + inner, "", pick(pages, &random)], &random)
             }
             result += other + part[end.lowerBound...]
         }
@@ -117,17 +111,14 @@ public final class Mutator: Sendable {
     }
 
     private static func name(_ inner: String, _ random: inout SeededGenerator) -> String {
-        let names = [
-            "..", "%2e%2e/x", "a%2Fb", "%00", "%ff%fe", ".", "", ".cove", ".cove-moving-x", "%0a", "&#10;", "x/y/z",
-            String(repeating: "n", count: 5000), "http://elsewhere.example/x", "%", "%zz", "name%20", "CON", "\u{301}",
-        ]
         let base = inner.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-        return random.oneIn(4) ? pick(names, &random) : "\(base)/\(pick(names, &random))"
+        let name = pick(HostileWords.names, &random)
+        return random.oneIn(4) ? name : "\(base)/\(name)"
     }
 
     private static func value(of name: String, _ random: inout SeededGenerator) -> String {
         switch name {
-        case "Date", "Last-Modified": pick(dates, &random)
+        case "Date", "Last-Modified": pick(HostileWords.dates, &random)
         case "ETag", "OC-ETag":
             pick(
                 ["\"\"", "W/\"x\"", "x", "\"", String(repeating: "t", count: 3000), "\"a\"b\"", "\"\u{1}\"", "\"1\""],
@@ -140,7 +131,7 @@ public final class Mutator: Sendable {
         case "Transfer-Encoding": pick(["chunked", "gzip", "x"], &random)
         case "Connection": pick(["close", "keep-alive", "upgrade"], &random)
         case "WWW-Authenticate": pick(["Basic realm=x", "Digest", "Digest nonce=\"\", qop=x", "Negotiate"], &random)
-        default: pick(numbers + dates, &random)
+        default: pick(HostileWords.numbers + HostileWords.dates, &random)
         }
     }
 
@@ -169,16 +160,6 @@ public final class Mutator: Sendable {
         "d:href", "d:getetag", "d:getlastmodified", "d:getcontentlength", "d:status", "d:resourcetype", "oc:id",
         "oc:fileid", "oc:checksum", "d:response", "Key", "Size", "ETag", "LastModified", "IsTruncated",
         "NextContinuationToken", "KeyCount", "Prefix", "Contents", "Code", "UploadId",
-    ]
-    private static let numbers = [
-        "-1", "0", "1", "9223372036854775807", "-9223372036854775808", "99999999999999999999999", "1e308", "nan",
-        "0x10",
-        "9007199254740993", "4294967296", " 7 ", "٣", "true",
-    ]
-    private static let dates = [
-        "Mon, 01 Jan 0001 00:00:00 GMT", "Fri, 01 Jan 1700 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT",
-        "Thu, 01 Jan 1970 00:00:00 GMT", "99999999999", "-1", "yesterday", "0001-01-01T00:00:00.000Z",
-        "9999-12-31T23:59:59.999Z", "292277026596-12-04T15:30:08Z", "2024-13-45T99:99:99Z", "",
     ]
     private static let pages = [
         "", "<html>Login</html>", "<?xml version=\"1.0\"?><a><b></a>", String(repeating: "<a>", count: 3000),
