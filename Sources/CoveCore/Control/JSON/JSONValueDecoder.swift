@@ -52,7 +52,12 @@ extension JSONValueDecoder: SingleValueDecodingContainer {
         }
     }
 
-    func decode(_ type: Float.Type) throws -> Float { Float(try decode(Double.self)) }
+    func decode(_ type: Float.Type) throws -> Float {
+        let number = Float(try decode(Double.self))
+        if number.isFinite { return number }
+        let context = DecodingError.Context(codingPath: codingPath, debugDescription: "is too large")
+        throw DecodingError.dataCorrupted(context)
+    }
 
     func decode<Number: FixedWidthInteger & Decodable>(_ type: Number.Type) throws -> Number {
         let number: Number?
