@@ -65,14 +65,19 @@ extension WebDAVProvider {
             contentVersion: resource.contentVersion,
             // Of a directory only a tag that rises with all that is in it says anything.
             metadataVersion: MetadataVersion(
-                isDirectory ? resource.tag.map { String($0.prefix(120)) } ?? "" : "\(resource.modified?.seconds ?? 0)"
+                isDirectory ? Self.short(resource.tag ?? "", 120) : "\(resource.modified?.seconds ?? 0)"
             ),
             metadata: ItemMetadata(modificationTime: isDirectory ? nil : resource.modified)
         )
     }
 
     private func id(_ resource: DAVResource, _ path: RemotePath) -> [UInt8] {
-        resource.fileID.map { Array("i\($0.prefix(200))".utf8) } ?? id(of: path)
+        resource.fileID.map { Array("i\(Self.short($0, 200))".utf8) } ?? id(of: path)
+    }
+
+    /// A server's text, or its hash where it has more than some bytes: the beginning may be that of another one, too.
+    private static func short(_ text: String, _ most: Int) -> String {
+        text.utf8.count <= most ? text : "h" + Digest.hash(Array(text.utf8), .sha256).hexadecimal
     }
 
     /// What stands for a path where the server has no ids.
