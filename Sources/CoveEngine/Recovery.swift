@@ -99,16 +99,11 @@ struct Recovery {
     private func prepare(_ catalog: Catalog, wasSealed: Bool, isUnclean: Bool) throws(Errno) {
         let orphans = try catalog.write { database throws(Errno) -> [ItemID] in
             if try database.item(.root) == nil {
-                var root = ItemRow(
-                    kind: .directory,
-                    permissions: 0o755,
+                try database.insertRoot(
                     user: configuration.user,
                     group: configuration.group,
-                    now: configuration.clock.now()
+                    at: configuration.clock.now()
                 )
-                root.linkCount = 2
-                root.residency = .dataless
-                _ = try database.insert(root)
             }
             if !isTakeover { try recoverUnsettled(database, isUnclean: isUnclean) }
             if isUnclean { try database.dropDamagedVersions(isUnclean: true) }

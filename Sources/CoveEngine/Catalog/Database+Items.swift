@@ -2,6 +2,14 @@ internal import CoveCore
 
 /// Reading and writing rows of `items`, `ranges` and `xattrs`.
 extension Database {
+    /// Makes the top folder, of which nothing is known yet; its number is its own, whatever else is there.
+    func insertRoot(user: UInt32, group: UInt32, at now: Timestamp) throws(Errno) {
+        var root = ItemRow(kind: .directory, permissions: 0o755, user: user, group: group, now: now)
+        root.linkCount = 2
+        root.residency = .dataless
+        try run("UPDATE items SET id = ? WHERE id = ?", .item(.root), .item(try insert(root)))
+    }
+
     func item(_ id: ItemID) throws(Errno) -> ItemRow? {
         try first(
             """

@@ -41,11 +41,13 @@ extension Engine {
     private func walk(_ path: RemotePath, depth: Int, _ body: (ItemStatus) -> Bool) throws(Errno) {
         let root = try catalog.read { database throws(Errno) in try database.entry(atPath: path) }
         var stack: [(entry: EntryRow?, path: RemotePath, depth: Int)] = [(root, path, depth)]
+        // A damaged catalog may have folders in each other.
+        var seen: Set<ItemID> = []
         while let (entry, path, depth) = stack.popLast() {
             let id = entry?.item ?? .root
             let status = try status(entry, item: id, path: path)
             guard body(status) else { return }
-            guard status.kind == "directory", depth > 0 else { continue }
+            guard status.kind == "directory", depth > 0, seen.insert(id).inserted else { continue }
             var children: [(EntryRow?, RemotePath, Int)] = []
             try catalog.read { database throws(Errno) in
                 try database.eachEntry(of: id, after: 0) { child in

@@ -33,7 +33,9 @@ final class Coordinator: EnginePart {
         )
     }
 
-    /// Reads an attribute of Cove's own; see `CatalogFollower` for the struct.
+    /// Reads an attribute of Cove's own.
+    ///
+    /// In a struct: a function that is itself what a mutex holds is wrapped once more each time it is looked at.
     struct AttributeReader: Sendable {
         var read: @Sendable (ItemID, String) -> [UInt8]? = { _, _ in nil }
     }

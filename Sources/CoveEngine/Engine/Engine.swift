@@ -69,7 +69,9 @@ public final class Engine: EnginePart {
         )
         do throws(Errno) {
             let resident = try catalog.read { database throws(Errno) in
-                try database.first("SELECT coalesce(sum(resident), 0) FROM items WHERE resident > 0") { $0.int(0) }
+                try database.first("SELECT CAST(min(total(resident), 9e18) AS INTEGER) FROM items WHERE resident > 0") {
+                    $0.int(0)
+                }
             }
             let limit = configuration.cacheLimit ?? max(64 << 20, (store.freeSpace()?.total ?? 0) / 10)
             let cache = CacheBudget(limit: limit, resident: resident ?? 0)
@@ -175,9 +177,6 @@ public final class Engine: EnginePart {
 
     /// What is in hand, in memory that outlives this daemon.
     public var work: WorkLedger { context.work }
-
-    /// The announcer of the daemon that had the ledger before.
-    var formerAnnouncer: Int32 { contents.ledger.formerAnnouncer }
 
     /// Tells that the machine's network has changed: what could not be reached is tried again at once.
     public func networkChanged() {

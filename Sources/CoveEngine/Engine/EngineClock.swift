@@ -1,6 +1,8 @@
 public import CoveCore
 
 /// Where an engine reads the time, so that a test can set it.
+///
+/// `monotonic` and `boottime` must go on: some loops wait by them.
 public struct EngineClock: Sendable {
     /// The wall clock, which people and other machines may set.
     public var now: @Sendable () -> Timestamp

@@ -15,6 +15,7 @@ struct ConsistencyCheck {
     }
 
     mutating func run() throws(Errno) {
+        try mendRoot()
         try mendEntries()
         try reachDirectories()
         try mendItems()
@@ -60,6 +61,11 @@ struct ConsistencyCheck {
             check: "ranges",
             message: "known parts of files were empty and were dropped",
             sql: "DELETE FROM ranges WHERE stop <= start OR start < 0"
+        ),
+        Rule(
+            check: "bytes",
+            message: "folders and links had bytes of content",
+            sql: "UPDATE items SET resident = 0 WHERE kind <> 0 AND resident <> 0"
         ),
         Rule(
             check: "attributes",
@@ -112,7 +118,16 @@ struct ConsistencyCheck {
         ),
     ]
 
-    /// Names without an item, or in what is no folder.
+    /// The top folder, without which nothing else is anywhere.
+    private mutating func mendRoot() throws(Errno) {
+        let isThere = try database.rows("SELECT id FROM items WHERE id = 1 AND kind = 1 AND nlink > 0") { $0.int(0) }
+        guard isThere.isEmpty else { return }
+        try database.change("DELETE FROM items WHERE id = 1", [])
+        try database.insertRoot(user: geteuid(), group: getegid(), at: System.now())
+        found("folders", 1, "the top folder was gone; it is listed again")
+    }
+
+    /// Names without an item, in what is no folder, or of a folder that has another name.
     private mutating func mendEntries() throws(Errno) {
         let lost = "item NOT IN (SELECT id FROM items)"
         for item in try database.rows("SELECT DISTINCT item FROM entries WHERE \(lost)", read: { $0.item(0) }) {
@@ -128,6 +143,12 @@ struct ConsistencyCheck {
             let made = try database.item(item) != nil
             if made { found("entries", 1, "a document had lost its item; it has its bytes again, not its attributes") }
         }
+        let second = """
+            item = 1 OR item IN (SELECT id FROM items WHERE kind = 1)
+                AND id > (SELECT min(id) FROM entries f WHERE f.item = entries.item)
+            """
+        let doubled = try database.change("DELETE FROM entries WHERE \(second)", [])
+        if doubled > 0 { found("folders", doubled, "folders had second names, which were dropped") }
         let count = try database.change("DELETE FROM entries WHERE \(lost)", [])
         if count > 0 { found("entries", count, "names stood for nothing and were dropped; the source's come back") }
         let outside = "parent NOT IN (SELECT id FROM items WHERE kind = 1)"
@@ -199,7 +220,7 @@ struct ConsistencyCheck {
         let rows = try database.rows(
             """
             SELECT id, size, state, resident, (SELECT max(stop) FROM ranges r WHERE r.item = i.id),
-                (SELECT sum(stop - start) FROM ranges r WHERE r.item = i.id),
+                (SELECT CAST(min(total(stop - start), 9e18) AS INTEGER) FROM ranges r WHERE r.item = i.id),
                 EXISTS (SELECT 1 FROM entries e WHERE e.item = i.id AND e.remote_id IS NOT NULL
                     AND e.remote_item = i.id AND e.remote_generation = i.generation)
             FROM items i WHERE kind = 0 AND (state <> 1 OR resident > 0)

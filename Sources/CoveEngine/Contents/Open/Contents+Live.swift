@@ -62,7 +62,7 @@ extension Contents {
         }
         state.row = row
         state.isMarked = true
-        if let rescued { try owner().showRescued(rescued) }
+        if let rescued { (try? owner())?.showRescued(rescued) }
         if let copy = kept?.copy { settle(copy) }
         wakeSync()
     }
