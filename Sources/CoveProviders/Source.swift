@@ -43,7 +43,7 @@ public enum SourceError: Error, Sendable, Equatable, CustomStringConvertible {
 /// Makes providers from what a person types.
 public enum ProviderFactory {
     /// The kinds of sources there are, as they begin.
-    public static let schemes = ["dir://"] + networkSchemes.map { $0 + "://" } + ["exec:"]
+    public static let schemes = ["dir://"] + networkSchemes.map { $0 + "://" } + ["exec:", "rclone:"]
 
     static let networkSchemes = ["webdav", "webdavs", "s3"]
 
@@ -86,9 +86,9 @@ public enum ProviderFactory {
     ) throws(SourceError) -> any Provider {
         if let tree = try GeneratedTree.make(source: source) { return tree }
         if let server = try server(source, access, log) { return server }
-        if let program = try ProviderProgram(source: source) {
-            return ExternalProvider(program, state: access.state, log: log)
-        }
+        var program = try ProviderProgram(source: source)
+        if program == nil { program = try ProviderProgram.rclone(source: source) }
+        if let program { return ExternalProvider(program, state: access.state, log: log) }
         let path = try directory(source)
         let rescan = try value("rescan", options, "a time such as 300s", SimulatedLink.duration)
         let folder = FolderProvider(root: path, rescanInterval: rescan ?? .seconds(300), log: log)

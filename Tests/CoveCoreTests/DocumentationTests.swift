@@ -90,4 +90,10 @@ import Testing
             #expect(FileManager.default.fileExists(atPath: file), "\(match.1)")
         }
     }
+
+    @Test func `the newest release of the changelog has a date and the program's version`() throws {
+        let changes = try Self.text("CHANGELOG.md")
+        let release = try #require(changes.firstMatch(of: /(?m)^## (\d+\.\d+\.\d+), (\d{4}-\d\d-\d\d)$/))
+        #expect(try Self.text("Sources/cove/CommandLine/Tool.swift").contains("\"\(release.1)\""))
+    }
 }

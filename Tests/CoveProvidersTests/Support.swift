@@ -13,9 +13,14 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
     /// Makes an empty source.
     let open: @Sendable () async throws -> TestSource
 
-    var isRclone: Bool { testDescription.hasPrefix("rclone") }
+    var isRclone: Bool { testDescription.hasPrefix("rclone") || testDescription.hasPrefix("a remote") }
 
-    static let all =
+    /// All kinds, or those whose names begin as COVE_TEST_SOURCES says, for whoever works on one.
+    static let all = every.filter { kind in
+        ProcessInfo.processInfo.environment["COVE_TEST_SOURCES"].map { kind.testDescription.hasPrefix($0) } ?? true
+    }
+
+    private static let every =
         [
             folder("folder") { FolderProvider(root: $0) },
             folder("folder behind a line") { root in
@@ -38,7 +43,10 @@ struct SourceKind: Sendable, CustomTestStringConvertible {
                     names: { cloud.names() }
                 )
             },
-        ] + s3
+        ] + s3 + RemoteKind.all
+
+    /// Those at which two devices that change one thing in the same instant are told apart; rclone knows no conditions.
+    static let racing = all.filter { !$0.testDescription.hasPrefix("a remote") }
 
     static let webDAV = all.filter {
         ["Apache", "nginx", "rclone's WebDAV", "a scripted cloud"].contains($0.testDescription)

@@ -11,6 +11,13 @@ struct ProviderProgram: Sendable, Equatable {
     /// `KEY=VALUE` of the source, for the program to make sense of.
     var options: [String: String] = [:]
 
+    /// A program that is known to be there.
+    init(name: String, path: String, options: [String: String]) {
+        self.name = name
+        self.path = path
+        self.options = options
+    }
+
     /// Reads `exec:PROGRAM`, and `exec:PROGRAM?KEY=VALUE&…` with percent-encoded values; nil for what is no such source.
     ///
     /// A program without a slash is looked for in `PATH`.

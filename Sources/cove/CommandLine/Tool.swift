@@ -4,7 +4,7 @@ internal import Glibc
 /// The `cove` program: finds the command, runs it, and turns failures into a line and an exit code.
 enum Tool {
     /// The version, as `cove version` and the control protocol tell it.
-    static let version = "0.1.0"
+    static let version = "0.2.0"
 
     /// Runs the command the process was started with; its exit code.
     static func run() -> Int32 {

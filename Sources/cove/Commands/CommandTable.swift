@@ -5,7 +5,8 @@ enum CommandTable {
         mount, unmount, upgrade, login, status, list, info, download, evict, pin, unpin, sync, pause, resume, conflicts,
         coordinate, claims,
         versionsList, versionsShow, versionsRestore, versionsResolve, versionsRemove, trashList, trashRestore,
-        trashEmpty, providerServe, providerLog, statistics, doctor, completions, manual, version, help,
+        trashEmpty, providerServe, providerLog, providerCheck, providerNew, statistics, doctor, completions, manual,
+        version, help,
         daemon, announcer, notifier, claimSpeed,
     ]
 

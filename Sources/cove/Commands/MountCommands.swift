@@ -53,6 +53,7 @@ extension CommandTable {
               webdavs://USER@HOST/PATH, a WebDAV server as Nextcloud; webdav:// is the same without encryption
               s3://ACCESSKEY@BUCKET/PREFIX?endpoint=URL&region=R, a bucket of any S3 server; without endpoint AWS's
               exec:PROGRAM?OPTION=VALUE&…, what a program of its own serves; exec:cove-zip?path=/PATH is a zip archive
+              rclone:REMOTE:PATH, whatever rclone is set up for; `rclone config` makes remotes and keeps their passwords
             `cove login SOURCE` keeps the password or secret key; else COVE_PASSWORD or ~/.netrc has it, for a bucket the
             AWS environment variables or ~/.aws/credentials.
 

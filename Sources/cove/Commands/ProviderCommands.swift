@@ -23,14 +23,9 @@ extension CommandTable {
         guard output >= 0, dup2(2, 1) >= 0 else {
             throw Failure("standard output", "\(Errno.current)", "see ulimit -n")
         }
-        let network = NetworkSource(source)
-        let access = ProviderFactory.Access(
-            certificates: arguments.value("cacert").map { StatePaths.absolute($0) },
-            credentials: { await OffPool.run { network.flatMap { LoginStore.find($0) } } }
-        )
+        let provider = try provider(source, arguments)
         let server: ProviderServer
         do {
-            let provider = try ProviderFactory.make(source: source, access: access)
             server = try ProviderServer(provider, name: "cove", input: dup(0), output: output)
         } catch {
             throw Failure(line: "\(error)")
@@ -70,5 +65,115 @@ extension CommandTable {
             for line in text.split(separator: "\n") { terminal.write(terminal.safe(String(line)) + "\n") }
         }
         return 0
+    }
+
+    static let providerCheck = Command(
+        name: "provider check",
+        summary: "try whether a provider does what Cove relies on",
+        operands: .init(names: ["SOURCE"], minimum: 1),
+        options: [.json, cacert],
+        isForAccount: false,
+        details: """
+            SOURCE is anything that `cove mount` takes: exec:PROGRAM, for a provider of your own. The checks make a folder
+            cove-check-… at its root, and remove it again. Of a check that fails the last calls are shown, with their answers.
+            Fails with status 1 when one does.
+            """
+    ) { arguments throws(Failure) in
+        let source = arguments.operand(0) ?? ""
+        let provider = try provider(source, arguments)
+        let isJSON = arguments.has("json")
+        let terminal = Terminal.standardOutput
+        let result: Result<Bool, ProviderError> = BlockingThread.wait {
+            do throws(ProviderError) {
+                try await provider.start()
+                let passes = try await Conformance(provider).run { outcome in
+                    if isJSON {
+                        try? JSONOutput.write(CheckReport(outcome))
+                        return
+                    }
+                    let state = outcome.failure != nil ? "FAILED" : outcome.isSkipped ? "can't " : "ok    "
+                    terminal.write("\(state) \(outcome.promise)\n")
+                    if let failure = outcome.failure { terminal.write("       \(terminal.safe(failure))\n") }
+                    for call in outcome.calls { terminal.write("         \(terminal.safe(call))\n") }
+                }
+                await provider.stop()
+                return .success(passes)
+            } catch {
+                await provider.stop()
+                return .failure(error)
+            }
+        }
+        switch result {
+        case .success(let passes): return passes ? 0 : 1
+        case .failure(let error): throw Failure(line: "\(source): \(error)")
+        }
+    }
+
+    static let providerNew = Command(
+        name: "provider new",
+        summary: "write a provider in Python to begin with",
+        operands: .init(names: ["FILE"], minimum: 1),
+        isForAccount: false,
+        details: """
+            FILE becomes a program that keeps its files in memory and passes `cove provider check exec:FILE`; put your
+            cloud's requests where it looks into its tree. Beside it comes cove_provider.py, which speaks the protocol.
+            """
+    ) { arguments throws(Failure) in
+        let file = StatePaths.absolute(arguments.operand(0) ?? "")
+        let folder = file.lastIndex(of: "/").map { String(file[..<$0]) } ?? ""
+        guard let example = ProviderFactory.companion("cove-memory"),
+            let slash = example.lastIndex(of: "/")
+        else {
+            throw Failure("cove-memory", "it comes with Cove, and is not there", "use mount-scripts/install")
+        }
+        for (from, to, mode) in [
+            (example, file, UInt32(0o755)),
+            (example[..<slash] + "/cove_provider.py", folder + "/cove_provider.py", 0o644),
+        ] {
+            do throws(Errno) {
+                let source = try System.open(from, O_RDONLY)
+                defer { System.close(source) }
+                let bytes = try System.contents(source, atMost: 1 << 20)
+                let target = try System.open(to, O_WRONLY | O_CREAT | O_EXCL, mode)
+                defer { System.close(target) }
+                try System.pwriteAll(target, bytes, 0)
+            } catch .exists {
+                // The one who speaks the protocol may serve several.
+                if to == file { throw Failure(to, "it is there already", "choose another name") }
+            } catch {
+                throw Failure(to, "it can't be written: \(error)", "choose another folder")
+            }
+        }
+        Terminal.standardOutput.write("\(file)\n")
+        return 0
+    }
+
+    /// The provider of a source, with the login that was kept for it.
+    private static func provider(_ source: String, _ arguments: Arguments) throws(Failure) -> any Provider {
+        let network = NetworkSource(source)
+        let access = ProviderFactory.Access(
+            certificates: arguments.value("cacert").map { StatePaths.absolute($0) },
+            credentials: { await OffPool.run { network.flatMap { LoginStore.find($0) } } }
+        )
+        do throws(SourceError) {
+            return try ProviderFactory.make(source: source, access: access)
+        } catch {
+            throw Failure(line: "\(error)")
+        }
+    }
+}
+
+/// One check, as `cove provider check --json` tells it.
+private struct CheckReport: Encodable {
+    let promise: String
+    let state: String
+    let failure: String?
+    let calls: [String]
+
+    init(_ outcome: Conformance.Outcome) {
+        promise = outcome.promise
+        state = outcome.failure != nil ? "failed" : outcome.isSkipped ? "skipped" : "passed"
+        failure = outcome.failure
+        calls = outcome.calls
     }
 }

@@ -4,7 +4,7 @@ import CoveTestSupport
 import Testing
 
 extension ConformanceTests {
-    @Test(arguments: SourceKind.all)
+    @Test(arguments: SourceKind.racing)
     func `another device's changes are told`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         guard devices.here.changeSignal != nil else { return }
@@ -35,7 +35,7 @@ extension ConformanceTests {
         try await follower.wait(forRemoval: "moved")
     }
 
-    @Test(arguments: SourceKind.all)
+    @Test(arguments: SourceKind.racing)
     func `of two writers on one base exactly one wins, and the other hears of it`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         guard devices.here.capabilities.conditionalWrites else { return }
@@ -76,7 +76,7 @@ extension ConformanceTests {
         #expect(try await devices.here.names() == ["file"])
     }
 
-    @Test(arguments: SourceKind.all)
+    @Test(arguments: SourceKind.racing)
     func `of two that create one name exactly one wins`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         for round in 0..<20 {
@@ -107,7 +107,7 @@ extension ConformanceTests {
         throw ProviderError.busy
     }
 
-    @Test(arguments: SourceKind.all)
+    @Test(arguments: SourceKind.racing)
     func `names that three devices make at the same instant, a hundred times, lose nobody's bytes`(
         kind: SourceKind
     ) async throws {
@@ -143,7 +143,7 @@ extension ConformanceTests {
         #expect(try await devices.there.names("folder").count == 100)
     }
 
-    @Test(arguments: SourceKind.all)
+    @Test(arguments: SourceKind.racing)
     func `of a creation and a move to one name neither loses its bytes`(kind: SourceKind) async throws {
         let devices = try await TwoDevices(kind)
         for number in 0..<20 {

@@ -113,7 +113,11 @@ struct SimulatedLinkTests {
         try put("x", folder.appending("file"))
         let cases: [(String, SourceError)] = [
             ("", .empty), ("dir://", .empty), ("gopher://x", .unknownScheme("gopher://")),
-            ("rclone:remote", .unknownScheme("rclone:")), ("exec:", .badAddress("exec:")),
+            ("frob:remote", .unknownScheme("frob:")), ("exec:", .badAddress("exec:")),
+            (
+                "rclone:remote",
+                .failed("rclone:remote: write rclone:REMOTE:PATH; `rclone listremotes` tells the remotes")
+            ),
             ("exec:program", .failed("program: there is no such program; write exec:/PATH/TO/PROGRAM")),
             ("exec:/bin/cat?path", .badAddress("exec:/bin/cat?path")),
             ("exec:/bin/cat?path=%zz", .badAddress("exec:/bin/cat?path=%zz")),

@@ -36,6 +36,14 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
         return (folder, "exec:\(script)", files)
     }
 
+    /// A folder that rclone serves as one of its remotes, which knows no conditions.
+    static let remote = SharedSource(testDescription: "a remote of rclone's") {
+        let folder = try TemporaryDirectory("shared")
+        let files = folder.appending("files")
+        try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
+        return (folder, "rclone::local:\(files)", files)
+    }
+
     static let apache = webDAV(.apache) { try SharedServers.apache.get() }
 
     static let all = [

@@ -28,7 +28,7 @@ extension Mounted {
         private static let seconds = environment["COVE_STORM_SECONDS"].flatMap(Double.init)
 
         private static let storms: [Storm] = {
-            let all = (SharedSource.all + [.program]).flatMap { source in
+            let all = (SharedSource.all + [.program, .remote]).flatMap { source in
                 [Storm(source: source), Storm(source: source, hasKills: true, hasFaults: true)]
             }
             if let name = environment["COVE_STORM_CLOUD"] { return all.filter { $0.testDescription.hasPrefix(name) } }
@@ -51,7 +51,7 @@ extension Mounted {
                 try BlockingThread.start { calls.watch() }
                 defer { calls.end() }
                 for device in devices { try device.start() }
-                let folder = ["dir://", "exec:"].contains(where: address.hasPrefix) ? files : nil
+                let folder = ["dir://", "exec:", "rclone:"].contains(where: address.hasPrefix) ? files : nil
                 let weather = StormWeather(devices, folder, ledger, storm, SeededGenerator(seed: seed))
                 let end = System.monotonic() + .seconds(seconds)
                 do {

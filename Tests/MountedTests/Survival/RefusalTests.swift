@@ -52,7 +52,11 @@ extension MountedInCompany {
             ),
             Refusal(
                 "$COVE mount frob://x $mnt",
-                "frob://: unknown kind of source; known are dir://, webdav://, webdavs://, s3://, exec:"
+                "frob://: unknown kind of source; known are dir://, webdav://, webdavs://, s3://, exec:, rclone:"
+            ),
+            Refusal(
+                "$COVE mount rclone:remote $mnt",
+                "rclone:remote: write rclone:REMOTE:PATH; `rclone listremotes` tells the remotes"
             ),
             Refusal(
                 "$COVE mount exec:$src/file $mnt",

@@ -1,0 +1,226 @@
+"""The provider protocol for programs in Python, with the standard library only.
+
+A provider is a class with a method for each call that it answers; `serve` does the rest. Documentation.docc/ProviderProtocol.md
+describes the protocol, cove-zip and cove-rclone are providers made with this.
+"""
+
+import base64
+import json
+import secrets
+import struct
+import sys
+import threading
+
+VERSION = 1
+PIECE = 256 * 1024
+
+
+class Failed(Exception):
+    """What a call is answered with when it can't be done."""
+
+    def __init__(self, kind, message="", **more):
+        super().__init__(message)
+        self.kind, self.message, self.more = kind, message, more
+
+
+class Connection:
+    """Frames to and from Cove: two lengths of four bytes, a JSON object, and bytes that belong to it."""
+
+    def __init__(self):
+        self.input, self.output = sys.stdin.buffer, sys.stdout.buffer
+        # What is printed by accident is no message.
+        sys.stdout = sys.stderr
+        self.lock = threading.Lock()
+
+    def send(self, header, body=b""):
+        text = json.dumps(header).encode()
+        with self.lock:
+            self.output.write(struct.pack(">II", len(text), len(body)) + text + body)
+            self.output.flush()
+
+    def receive(self):
+        """The next header and body; nothing once Cove has ended."""
+        start = self.input.read(8)
+        if len(start) < 8:
+            return None, b""
+        header, body = struct.unpack(">II", start)
+        return json.loads(self.input.read(header)), self.input.read(body)
+
+
+class Call:
+    """One call under way: its parameters, the bytes that come and go with it, and whether Cove still wants it."""
+
+    WINDOW = 4 * 1024 * 1024
+
+    def __init__(self, connection, number, name, parameters):
+        self.connection, self.number, self.name, self.parameters = connection, number, name, parameters
+        self.room = self.WINDOW
+        self.is_cancelled = False
+        self.pieces, self.has_all = [], False
+        self.changed = threading.Condition()
+
+    def add_room(self, count):
+        with self.changed:
+            self.room += count
+            self.changed.notify_all()
+
+    def cancel(self):
+        with self.changed:
+            self.is_cancelled = True
+            self.changed.notify_all()
+
+    def say_alive(self):
+        """Says that the call goes on, though there is nothing to answer yet."""
+        self.connection.send({"id": self.number, "alive": True})
+
+    def send(self, offset, data):
+        """Sends bytes of a fetch as fast as Cove takes them; the offset after them."""
+        data = memoryview(data)
+        while data:
+            count = self.take_room(min(len(data), PIECE))
+            self.connection.send({"id": self.number, "offset": offset}, bytes(data[:count]))
+            offset, data = offset + count, data[count:]
+        return offset
+
+    def add_piece(self, data, is_last=False):
+        with self.changed:
+            if data:
+                self.pieces.append(data)
+            self.has_all = self.has_all or is_last
+            self.changed.notify_all()
+
+    def content(self):
+        """The pieces of the content that comes with a call, as they arrive."""
+        while True:
+            with self.changed:
+                while not self.pieces and not self.has_all and not self.is_cancelled:
+                    self.changed.wait()
+                if self.is_cancelled:
+                    raise Failed("cancelled")
+                if not self.pieces:
+                    return
+                pieces, self.pieces = self.pieces, []
+            for piece in pieces:
+                yield piece
+            self.connection.send({"id": self.number, "credit": sum(len(piece) for piece in pieces)})
+
+    def check(self):
+        """Ends the call when nobody waits for it any more."""
+        with self.changed:
+            if self.is_cancelled:
+                raise Failed("cancelled")
+
+    def take_room(self, count):
+        """Waits until Cove takes some of so many bytes; how many."""
+        with self.changed:
+            while self.room <= 0 and not self.is_cancelled:
+                self.changed.wait()
+            if self.is_cancelled:
+                raise Failed("cancelled")
+            taken = min(count, self.room)
+            self.room -= taken
+            return taken
+
+
+def raw(value):
+    """Bytes as they stand in a header: a string, or base64 for what is no UTF-8."""
+    return base64.b64decode(value["base64"]) if isinstance(value, dict) else value.encode()
+
+
+def text(value):
+    """Bytes of a header as this archive's names are: UTF-8."""
+    return raw(value).decode("utf-8", "surrogateescape")
+
+
+class Anchors:
+    """The anchor of a provider that is not told of changes: what is shown is listed again and again.
+
+    That of another process, or of nobody, has expired.
+    """
+
+    def __init__(self):
+        self.own = secrets.token_hex(16)
+
+    def changes(self, parameters):
+        if text(parameters.get("anchor", self.own)) != self.own:
+            raise Failed("anchorExpired")
+        return {"events": [], "anchor": self.own}
+
+
+def is_reserved(name):
+    """True for a name that Cove keeps for itself."""
+    return name == ".cove" or name.startswith(".cove-")
+
+
+def number(value, name):
+    """A page, an anchor or the like that this program once gave out as a number."""
+    try:
+        return int(text(value))
+    except ValueError:
+        raise Failed(name)
+
+
+class Server:
+    """Answers Cove's calls, each on a thread of its own."""
+
+    def __init__(self, provider):
+        self.provider = provider
+        self.connection = Connection()
+        self.calls = {}
+        self.lock = threading.Lock()
+
+    def run(self):
+        while True:
+            header, body = self.connection.receive()
+            if header is None or header.get("call") == "stop":
+                return
+            with self.lock:
+                self.take(header, body)
+
+    def take(self, header, body):
+        number = header.get("cancel", header.get("id"))
+        if "call" in header and number is not None:
+            call = Call(self.connection, number, header["call"], header.get("parameters", {}))
+            self.calls[number] = call
+            threading.Thread(target=self.answer, args=(call,), daemon=True).start()
+        elif number in self.calls:
+            call = self.calls[number]
+            if "cancel" in header:
+                call.cancel()
+            elif "credit" in header:
+                call.add_room(header["credit"])
+            else:
+                call.add_piece(body, header.get("end", False))
+
+    def answer(self, call):
+        try:
+            reply = {"result": self.result(call) or {}}
+        except Failed as error:
+            reply = {"error": {"kind": error.kind, "message": error.message, **error.more}}
+        except Exception as error:
+            reply = {"error": {"kind": "failed", "message": f"{type(error).__name__}: {error}"}}
+        with self.lock:
+            del self.calls[call.number]
+            self.connection.send({"id": call.number, **reply})
+
+    def result(self, call):
+        if call.name == "hello" and VERSION not in call.parameters["versions"]:
+            raise Failed("unsupported", f"this provider speaks version {VERSION}")
+        method = getattr(self.provider, call.name, None) if call.name in CALLS else None
+        if method is None:
+            raise Failed("unsupported", f"this provider has no {call.name}")
+        result = method(call.parameters, call)
+        return {"version": VERSION, **result} if call.name == "hello" else result
+
+
+CALLS = frozenset(
+    "hello list lookup changes fetch create modify move movesUnderway copy delete trash versions fetchVersion quota".split()
+)
+
+
+def serve(provider):
+    """Answers calls by the provider's methods of their names until Cove ends.
+
+    A method gets the parameters and the call, and returns the result; it raises Failed with a kind of error.
+    """
+    Server(provider).run()

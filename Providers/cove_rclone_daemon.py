@@ -1,0 +1,152 @@
+"""`rclone rcd` as cove-rclone drives it: its process, its calls, and what its errors mean."""
+
+import base64
+import datetime
+import http.client
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.parse
+
+from cove_provider import Failed
+
+KINDS = [
+    ("noSuchItem", r"not found|no such file|not a directory|is a directory|not a (regular )?file|doesn't exist"),
+    ("unsupported", r"name too long"),
+    ("directoryNotEmpty", r"not empty"),
+    ("insufficientQuota", r"no space left|quota|insufficient storage"),
+    ("notAuthenticated", r"unauthori[sz]ed|invalid_grant|token expired|401"),
+    ("notPermitted", r"permission denied|forbidden|read.only|403|not allowed"),
+    ("throttled", r"too many requests|rate limit|429"),
+    ("serverUnreachable", r"connection re|no such host|i/o timeout|network is|unreachable|bad gateway|couldn't connect"),
+]
+
+
+class Daemon:
+    """`rclone rcd` on a port of this machine that only this program has the password of."""
+
+    def __init__(self):
+        self.password = secrets.token_hex(16)
+        environment = dict(os.environ, RCLONE_RC_USER="cove", RCLONE_RC_PASS=self.password, RCLONE_ASK_PASSWORD="false")
+        options = ["--rc-addr", "127.0.0.1:0", "--rc-serve", "--retries", "1", "--low-level-retries", "2"]
+        options += ["--timeout", "30s", "--contimeout", "10s"]
+        if shutil.which("rclone") is None:
+            raise Failed("unsupported", "there is no program rclone; install it")
+        # The shell ends rclone when this program is gone, however that ended.
+        guard = '"$@" < /dev/null & exec 2> /dev/null; read -r line; kill $!'
+        try:
+            self.process = subprocess.Popen(
+                ["sh", "-c", guard, "sh", "rclone", "rcd", *options],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
+        except OSError as error:
+            raise Failed("unsupported", f"rclone can't be run: {error.strerror}")
+        self.port = None
+        for line in self.process.stderr:
+            sys.stderr.write(line)
+            found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+            if found:
+                self.port = int(found.group(1))
+                break
+        if self.port is None:
+            raise Failed("serverUnreachable", "rclone ended before it served anything; its words are above this")
+        threading.Thread(target=self.watch, daemon=True).start()
+        self.idle = []
+        self.lock = threading.Lock()
+
+    def watch(self):
+        """Passes on what rclone says; its end is this program's."""
+        for line in self.process.stderr:
+            sys.stderr.write(line)
+            sys.stderr.flush()
+        sys.stderr.write("rclone has ended\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+    def connection(self):
+        with self.lock:
+            if self.idle:
+                return self.idle.pop()
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=3600)
+
+    def keep(self, connection):
+        with self.lock:
+            self.idle.append(connection)
+
+    def request(self, method, path, body=None, headers=()):
+        """An answer that is to be read, and its connection."""
+        login = base64.b64encode(f"cove:{self.password}".encode()).decode()
+        headers = {"Authorization": f"Basic {login}", **dict(headers)}
+        for attempt in (1, 2):
+            connection = self.connection()
+            is_used = connection.sock is not None
+            try:
+                connection.request(method, path, body, headers)
+                return connection.getresponse(), connection
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                # Only one that was idle may have ended meanwhile, before it took anything.
+                if not is_used or attempt == 2:
+                    raise Failed("failed", f"rclone does not answer: {error}")
+
+    def call(self, name, **parameters):
+        """What an rc call answers."""
+        body = json.dumps(parameters).encode()
+        response, connection = self.request("POST", "/" + name, body, {"Content-Type": "application/json"})
+        answer = response.read()
+        self.keep(connection)
+        try:
+            result = json.loads(answer)
+        except ValueError:
+            raise Failed("failed", f"rclone answered {response.status} without JSON")
+        if response.status != 200:
+            raise failure(response.status, str(result.get("error", response.status)))
+        return result
+
+    def open(self, remote, path, start, end):
+        """The answer that has bytes of a file, and its connection."""
+        quoted = urllib.parse.quote(f"[{remote}]/{path}", safe="/[]:")
+        response, connection = self.request("GET", "/" + quoted, headers={"Range": f"bytes={start}-{end - 1}"})
+        if response.status in (200, 206):
+            return response, connection
+        answer = response.read().decode(errors="replace")
+        self.keep(connection)
+        if response.status == 416:
+            raise Failed("versionNoLongerAvailable")
+        raise failure(response.status, answer)
+
+
+def failure(status, message):
+    """The error that an answer of rclone's stands for."""
+    if status == 404:
+        return Failed("noSuchItem", message)
+    for kind, pattern in KINDS:
+        if re.search(pattern, message, re.IGNORECASE):
+            return Failed(kind, message)
+    return Failed("failed", message)
+
+
+def nanoseconds(date):
+    """A date as rclone writes it, in nanoseconds since 1970; nothing for what is none."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", date or "")
+    if not found:
+        return None
+    zone = "+00:00" if found.group(3) == "Z" else found.group(3)
+    try:
+        moment = datetime.datetime.fromisoformat(found.group(1) + zone)
+    except ValueError:
+        return None
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    seconds = (moment - epoch) // datetime.timedelta(seconds=1)
+    value = seconds * 10**9 + int((found.group(2) or "0").ljust(9, "0"))
+    return value if abs(value) < 1 << 63 else None

@@ -1,0 +1,94 @@
+public import CoveCore
+
+/// Tries whether a provider does what Cove relies on, in a folder at the source that is removed again.
+public struct Conformance: Sendable {
+    /// What became of one check.
+    public struct Outcome: Sendable {
+        /// What a provider that passes promises.
+        public let promise: String
+        /// Why it failed; nil where it passed.
+        public let failure: String?
+        /// True where the provider says that it can't do this.
+        public let isSkipped: Bool
+        /// The last calls with their answers, of a check that failed.
+        public let calls: [String]
+    }
+
+    private let provider: any Provider
+    private static let checks = ConformanceCheck.reading + ConformanceCheck.changing
+
+    /// Takes a provider that has been started.
+    public init(_ provider: any Provider) { self.provider = provider }
+
+    /// Runs all checks, and tells of each when it is over; false where one failed.
+    ///
+    /// A source that can't be written to can't be checked: that is `unsupported`.
+    public func run(_ tell: (Outcome) -> Void) async throws(ProviderError) -> Bool {
+        if provider.capabilities.readOnly { throw .unsupported("it can't be written to, so that little can be tried") }
+        let name = FileName(unchecked: Array("cove-check-\(DocumentID.random())".utf8))
+        let root = try await makeDirectory(name, in: .root)
+        var passes = true
+        for (index, check) in Self.checks.enumerated() {
+            if !check.isDue(provider.capabilities) {
+                tell(Outcome(promise: check.promise, failure: nil, isSkipped: true, calls: []))
+                continue
+            }
+            let place = RemoteReference(id: root.id, path: RemotePath([name]))
+            let inner = FileName(unchecked: Array("\(index)".utf8))
+            let bench = CheckBench(provider, folder: place.path.appending(inner))
+            var failure: String?
+            do {
+                _ = try await makeDirectory(inner, in: place)
+                try await check.run(bench)
+            } catch let error as ConformanceCheck.Failure {
+                failure = error.why
+            } catch {
+                failure = "a call that should have worked failed: \(error)"
+            }
+            passes = passes && failure == nil
+            let calls = failure == nil ? [] : bench.lastCalls
+            tell(Outcome(promise: check.promise, failure: failure, isSkipped: false, calls: calls))
+        }
+        await remove(RemotePath([name]), depth: 0)
+        return passes
+    }
+
+    private func makeDirectory(
+        _ name: FileName,
+        in directory: RemoteReference
+    ) async throws(ProviderError) -> RemoteItem {
+        let template = ItemTemplate(kind: .directory, metadata: ItemMetadata())
+        return try await provider.create(template, name: name, in: directory, content: nil)
+    }
+
+    /// Removes what the checks have left, as far as the provider lets it.
+    private func remove(_ path: RemotePath, depth: Int) async {
+        guard depth < 8 else { return }
+        let reference = RemoteReference(id: nil, path: path)
+        // One that lists a part only is asked again.
+        for _ in 0..<20 {
+            let items = await list(reference)
+            if items.isEmpty { break }
+            for item in items {
+                let inner = path.appending(FileName(unchecked: item.name))
+                if item.kind == .directory {
+                    await remove(inner, depth: depth + 1)
+                } else {
+                    try? await provider.delete(RemoteReference(id: nil, path: inner), base: item.contentVersion)
+                }
+            }
+        }
+        try? await provider.delete(reference, base: .directory)
+    }
+
+    private func list(_ directory: RemoteReference) async -> [RemoteItem] {
+        var items: [RemoteItem] = []
+        var page: Page?
+        repeat {
+            guard let listing = try? await provider.list(directory, page: page), items.count < 10_000 else { break }
+            items += listing.items
+            page = listing.next
+        } while page != nil
+        return items
+    }
+}

@@ -1,0 +1,195 @@
+import CoveCore
+import CoveProviders
+import CoveTestSupport
+import Foundation
+import Testing
+
+/// What `cove provider check` finds, and what it does not.
+@Suite struct ConformanceKitTests {
+    /// A provider in Python that keeps its word but in one thing, and the promise that it breaks.
+    struct Fault: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        /// Methods of a class that is `cove-memory`'s otherwise.
+        let code: String
+        let broken: String
+    }
+
+    static let faults = [
+        Fault(
+            testDescription: "it replaces what has the name",
+            code: """
+                def place(self, parameters):
+                    return self.directory(parameters["directory"]), text(parameters["name"])
+                """,
+            broken: "create never replaces anything"
+        ),
+        Fault(
+            testDescription: "it heeds no version",
+            code: """
+                def wanted(self, parameters):
+                    parameters = dict(parameters)
+                    if parameters.get("version"): parameters.pop("version")
+                    return super().wanted(parameters)
+                """,
+            broken: "a change of an old version changes nothing"
+        ),
+        Fault(
+            testDescription: "it lists no more than ten",
+            code: """
+                def list(self, parameters, call):
+                    return {"items": super().list(parameters, call)["items"][:10]}
+                """,
+            broken: "a directory lists all that is in it, each once"
+        ),
+        Fault(
+            testDescription: "a range begins one byte late",
+            code: """
+                def fetch(self, parameters, call):
+                    node = self.find(text(parameters["item"]["path"]))
+                    if node.version != text(parameters["version"]): raise Failed("versionNoLongerAvailable")
+                    start, end = parameters["start"], parameters["end"]
+                    shift = 1 if start > 0 else 0
+                    call.send(start, (node.content + b"x")[start + shift : end + shift])
+                    return {}
+                """,
+            broken: "a range gives its bytes and no others"
+        ),
+        Fault(
+            testDescription: "it gives whatever version there is",
+            code: """
+                def fetch(self, parameters, call):
+                    node = self.find(text(parameters["item"]["path"]))
+                    call.send(parameters["start"], node.content[parameters["start"] : parameters["end"]])
+                    return {}
+                """,
+            broken: "bytes of another version are never given"
+        ),
+        Fault(
+            testDescription: "a version is the size",
+            code: """
+                def item(self, name, node):
+                    node.version = f"s{len(node.content)}" if node.kind == "file" else node.version
+                    return super().item(name, node)
+                """,
+            broken: "a change of the current version is made, and gives another version"
+        ),
+        Fault(
+            testDescription: "names are lower case",
+            code: """
+                def place(self, parameters):
+                    directory, name = super().place(parameters)
+                    return directory, name.lower()
+                """,
+            broken: "names are kept as they are, or refused"
+        ),
+        Fault(
+            testDescription: "a directory goes with all that is in it",
+            code: """
+                def delete(self, parameters, call):
+                    directory, name, node = self.wanted(parameters)
+                    del directory.children[name]
+                """,
+            broken: "delete deletes what is meant and nothing else"
+        ),
+        Fault(
+            testDescription: "a move leaves what it moves",
+            code: """
+                def move(self, parameters, call):
+                    source, former, node = self.wanted(parameters)
+                    directory, name = self.place(parameters)
+                    directory.children[name] = node
+                    return {"item": self.item(name, node)}
+                """,
+            broken: "a file moves with its bytes, and leaves its name"
+        ),
+        Fault(
+            testDescription: "dates are those of the upload",
+            code: """
+                def create(self, parameters, call):
+                    parameters["metadata"] = {"modified": 10**18}
+                    return super().create(parameters, call)
+                """,
+            broken: "the date that a file is given stays"
+        ),
+        Fault(
+            testDescription: "calls share one content",
+            code: """
+                def content(self, parameters, call):
+                    import time
+                    self.last = super().content(parameters, call)
+                    time.sleep(0.02)
+                    return self.last
+                """,
+            broken: "calls side by side don't disturb each other"
+        ),
+        Fault(
+            testDescription: "an upload that was called off stays",
+            code: """
+                def content(self, parameters, call):
+                    try:
+                        return super().content(parameters, call)
+                    except Failed:
+                        self.directory(parameters["directory"]).children["part"] = type(self.root)("file")
+                        raise
+                """,
+            broken: "an upload that is called off leaves nothing behind"
+        ),
+    ]
+
+    private func outcomes(of provider: any Provider) async throws -> [Conformance.Outcome] {
+        try await provider.start()
+        var outcomes: [Conformance.Outcome] = []
+        let passes = try await Conformance(provider).run { outcomes.append($0) }
+        #expect(passes == outcomes.allSatisfy { $0.failure == nil })
+        #expect(try await provider.names().isEmpty, "something is left of the checks")
+        await provider.stop()
+        return outcomes
+    }
+
+    private func memory(_ fault: String, in folder: TemporaryDirectory) throws -> any Provider {
+        let providers = FileManager.default.currentDirectoryPath + "/Providers"
+        let methods = fault.split(separator: "\n", omittingEmptySubsequences: false).map { "    \($0)" }
+        return try ServedSource.python(
+            """
+            import importlib.machinery, importlib.util, sys
+            sys.dont_write_bytecode = True
+            sys.path.insert(0, "\(providers)")
+            from cove_provider import Failed, serve, text
+            loader = importlib.machinery.SourceFileLoader("memory", "\(providers)/cove-memory")
+            module = importlib.util.module_from_spec(importlib.util.spec_from_loader("memory", loader))
+            loader.exec_module(module)
+            class Faulty(module.Memory):
+                pass
+            \(methods.joined(separator: "\n"))
+            serve(Faulty())
+            """,
+            at: folder.appending("provider")
+        )
+    }
+
+    @Test(arguments: SourceKind.all)
+    func `a provider that Cove comes with passes`(_ kind: SourceKind) async throws {
+        let source = try await kind.open()
+        for outcome in try await outcomes(of: source.provider()) {
+            #expect(outcome.failure == nil, "\(outcome.promise): \(outcome.calls)")
+        }
+        withExtendedLifetime(source) {}
+    }
+
+    @Test func `the example in memory passes, and skips nothing`() async throws {
+        let folder = try TemporaryDirectory()
+        let outcomes = try await outcomes(of: memory("", in: folder))
+        #expect(outcomes.count > 15)
+        for outcome in outcomes {
+            #expect(outcome.failure == nil && !outcome.isSkipped, "\(outcome.promise): \(outcome.calls)")
+        }
+    }
+
+    @Test(arguments: faults)
+    func `a fault is found and named`(_ fault: Fault) async throws {
+        let folder = try TemporaryDirectory()
+        let failed = try await outcomes(of: memory(fault.code, in: folder)).filter { $0.failure != nil }
+        #expect(failed.contains { $0.promise == fault.broken }, "\(failed.map(\.promise))")
+        #expect(failed.allSatisfy { !$0.calls.isEmpty })
+    }
+}
