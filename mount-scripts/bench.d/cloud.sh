@@ -1,5 +1,5 @@
 # Sourced by the rows in rows/cloud: a WebDAV server on this host, for ROW:s3 a bucket, and a line to it with a round
-# trip of 20 ms.
+# trip of 20 ms. For ROW:rclone Cove has the server as a remote of rclone's, for ROW:program through `cove provider serve`.
 # shellcheck shell=bash disable=SC2034,SC2154
 install_packages curl >&2
 export COVE_PASSWORD=lovelace
@@ -27,8 +27,23 @@ case ":${words[*]:1}:" in
     ;;
 esac
 
-# What a row is compared with: s3fs too, where there is a bucket.
-beside() { if [ "$kind" = s3 ]; then echo "$* s3fs"; else echo "$*"; fi; }
+way=''
+case ":${words[*]:1}:" in
+*rclone*) way=rclone ;;
+*program*) way=program ;;
+esac
+
+# What a row is compared with: s3fs too, where there is a bucket; a remote of rclone's with rclone's own mount.
+beside() {
+    case "$kind:$way" in
+    *:rclone) echo rclone ;;
+    s3:*) echo "$* s3fs" ;;
+    *) echo "$*" ;;
+    esac
+}
+
+# The goal of a row, and the one beside rclone's own mount.
+goal_of() { if [ "$way" = rclone ]; then echo "$2"; else echo "$1"; fi; }
 
 stop_servers() {
     if [ ${#servers[@]} -gt 0 ]; then
@@ -59,6 +74,15 @@ serve() {
         url=$endpoint/
         cove_source=webdav://ada@127.0.0.1:$port/
         export RCLONE_CONFIG_CLOUD_URL=$url
+        case "$way" in
+        rclone) cove_source=rclone:cloud: ;;
+        program)
+            # A provider gets no password of Cove's.
+            printf '#!/bin/sh\nCOVE_PASSWORD=%s exec "%s" provider serve %s\n' "$COVE_PASSWORD" "$cove" "$cove_source" >"$work/program"
+            chmod 700 "$work/program"
+            cove_source=exec:$work/program
+            ;;
+        esac
     fi
 }
 
