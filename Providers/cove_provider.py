@@ -10,6 +10,7 @@ import secrets
 import struct
 import sys
 import threading
+import time
 
 VERSION = 1
 PIECE = 256 * 1024
@@ -55,7 +56,7 @@ class Call:
     def __init__(self, connection, number, name, parameters):
         self.connection, self.number, self.name, self.parameters = connection, number, name, parameters
         self.room = self.WINDOW
-        self.is_cancelled = False
+        self.is_cancelled = self.is_answered = False
         self.pieces, self.has_all = [], False
         self.changed = threading.Condition()
 
@@ -71,7 +72,8 @@ class Call:
 
     def say_alive(self):
         """Says that the call goes on, though there is nothing to answer yet."""
-        self.connection.send({"id": self.number, "alive": True})
+        if not self.is_answered:
+            self.connection.send({"id": self.number, "alive": True})
 
     def send(self, offset, data):
         """Sends bytes of a fetch as fast as Cove takes them; the offset after them."""
@@ -102,7 +104,8 @@ class Call:
                 pieces, self.pieces = self.pieces, []
             for piece in pieces:
                 yield piece
-            self.connection.send({"id": self.number, "credit": sum(len(piece) for piece in pieces)})
+            if not self.is_answered:
+                self.connection.send({"id": self.number, "credit": sum(len(piece) for piece in pieces)})
 
     def check(self):
         """Ends the call when nobody waits for it any more."""
@@ -148,16 +151,26 @@ class Anchors:
 
 
 def is_reserved(name):
-    """True for a name that Cove keeps for itself."""
-    return name == ".cove" or name.startswith(".cove-")
+    """True for a name that Cove keeps for itself, and shows to nobody.
+
+    What has a name of the kind .cove-moving-… makes room for a moment: it is listed, found and moved as anything else.
+    """
+    return name == ".cove" or name.startswith(".cove-") and not name.startswith(".cove-moving-")
 
 
-def number(value, name):
-    """A page, an anchor or the like that this program once gave out as a number."""
-    try:
-        return int(text(value))
-    except ValueError:
-        raise Failed(name)
+def page_after(name):
+    """The page that begins behind a name, in the order of names: what comes or goes meanwhile moves nothing out of it."""
+    return {"base64": base64.b64encode(b"name:" + name.encode("utf-8", "surrogateescape")).decode()}
+
+
+def page_start(parameters):
+    """The name behind which a page begins; nothing for the first one."""
+    if "page" not in parameters:
+        return None
+    page = text(parameters["page"])
+    if not page.startswith("name:"):
+        raise Failed("pageExpired")
+    return page[len("name:") :]
 
 
 class Server:
@@ -170,6 +183,7 @@ class Server:
         self.lock = threading.Lock()
 
     def run(self):
+        threading.Thread(target=self.say_alive, daemon=True).start()
         while True:
             header, body = self.connection.receive()
             if header is None or header.get("call") == "stop":
@@ -187,6 +201,8 @@ class Server:
             call = self.calls[number]
             if "cancel" in header:
                 call.cancel()
+                # What it waits for may take long yet, and Cove waits for the answer.
+                self.reply(call, {"error": {"kind": "cancelled", "message": ""}})
             elif "credit" in header:
                 call.add_room(header["credit"])
             else:
@@ -200,8 +216,26 @@ class Server:
         except Exception as error:
             reply = {"error": {"kind": "failed", "message": f"{type(error).__name__}: {error}"}}
         with self.lock:
-            del self.calls[call.number]
+            self.reply(call, reply)
+
+    def reply(self, call, reply):
+        """Answers a call once; under the lock."""
+        if call.is_answered:
+            return
+        call.is_answered = True
+        del self.calls[call.number]
+        try:
             self.connection.send({"id": call.number, **reply})
+        except (TypeError, ValueError) as error:
+            self.connection.send({"id": call.number, "error": {"kind": "failed", "message": f"no answer: {error}"}})
+
+    def say_alive(self):
+        """Says now and then that calls go on, whatever they wait for."""
+        while True:
+            time.sleep(15)
+            with self.lock:
+                for call in self.calls.values():
+                    call.say_alive()
 
     def result(self, call):
         if call.name == "hello" and VERSION not in call.parameters["versions"]:

@@ -16,14 +16,14 @@ import urllib.parse
 from cove_provider import Failed
 
 KINDS = [
-    ("noSuchItem", r"not found|no such file|not a directory|is a directory|not a (regular )?file|doesn't exist"),
+    ("serverUnreachable", r"dial tcp|connection re|no such host|i/o timeout|network is|unreachable|bad gateway|couldn't connect"),
+    ("noSuchItem", r"(directory|object|file) not found$|no such file or directory$|not a directory$|is a directory( not a file)?$"),
     ("unsupported", r"name too long"),
     ("directoryNotEmpty", r"not empty"),
     ("insufficientQuota", r"no space left|quota|insufficient storage"),
-    ("notAuthenticated", r"unauthori[sz]ed|invalid_grant|token expired|401"),
-    ("notPermitted", r"permission denied|forbidden|read.only|403|not allowed"),
-    ("throttled", r"too many requests|rate limit|429"),
-    ("serverUnreachable", r"connection re|no such host|i/o timeout|network is|unreachable|bad gateway|couldn't connect"),
+    ("notAuthenticated", r"unauthori[sz]ed|invalid_grant|token expired"),
+    ("notPermitted", r"permission denied|forbidden|read.only|not allowed"),
+    ("throttled", r"too many requests|rate limit"),
 ]
 
 
@@ -32,7 +32,10 @@ class Daemon:
 
     def __init__(self):
         self.password = secrets.token_hex(16)
-        environment = dict(os.environ, RCLONE_RC_USER="cove", RCLONE_RC_PASS=self.password, RCLONE_ASK_PASSWORD="false")
+        # What would change its answers, or keep it from saying where it is, is not meant for this.
+        odd = re.compile(r"RCLONE_(RC|LOG|SYSLOG|DRY_RUN|FILTER|INCLUDE|EXCLUDE|FILES_FROM|MAX_|MIN_)")
+        environment = {name: value for name, value in os.environ.items() if not odd.match(name)}
+        environment.update(RCLONE_RC_USER="cove", RCLONE_RC_PASS=self.password, RCLONE_ASK_PASSWORD="false")
         options = ["--rc-addr", "127.0.0.1:0", "--rc-serve", "--retries", "1", "--low-level-retries", "2"]
         options += ["--timeout", "30s", "--contimeout", "10s"]
         if shutil.which("rclone") is None:
@@ -77,7 +80,7 @@ class Daemon:
         with self.lock:
             if self.idle:
                 return self.idle.pop()
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=3600)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=None)
 
     def keep(self, connection):
         with self.lock:
@@ -96,7 +99,8 @@ class Daemon:
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 # Only one that was idle may have ended meanwhile, before it took anything.
-                if not is_used or attempt == 2:
+                gone = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
+                if not is_used or attempt == 2 or not isinstance(error, gone):
                     raise Failed("failed", f"rclone does not answer: {error}")
 
     def call(self, name, **parameters):
@@ -123,6 +127,10 @@ class Daemon:
         self.keep(connection)
         if response.status == 416:
             raise Failed("versionNoLongerAvailable")
+        try:
+            answer = str(json.loads(answer).get("error", answer))
+        except (ValueError, AttributeError):
+            pass
         raise failure(response.status, answer)
 
 
@@ -131,7 +139,7 @@ def failure(status, message):
     if status == 404:
         return Failed("noSuchItem", message)
     for kind, pattern in KINDS:
-        if re.search(pattern, message, re.IGNORECASE):
+        if re.search(pattern, message.strip(), re.IGNORECASE | re.MULTILINE):
             return Failed(kind, message)
     return Failed("failed", message)
 

@@ -58,14 +58,34 @@ extension ConformanceCheck {
                 try await bench.lookup("f")
             }
         },
+        ConformanceCheck(promise: "what makes room under a hidden name is listed, found and moved as anything else") {
+            bench in
+            let version = try await bench.create("f", [1, 2]).contentVersion
+            try await bench.makeDirectory("d")
+            let hidden = PassingName(.random(), since: System.now(), original: FileName(unchecked: Array("f".utf8)))
+            let name = String(decoding: hidden.name.bytes, as: UTF8.self)
+            let moved = try await bench.move("f", version, to: name)
+            let names = try await bench.list().map { String(decoding: $0.name, as: UTF8.self) }
+            let hiddenBytes = try await bench.bytes(name)
+            try await bench.move(name, moved.contentVersion, to: "d/f")
+            // Only now: what is listed no more could not be removed either.
+            try demand(Set(names) == ["d", name], "\(name) is there, and \(names) are listed")
+            try demand(hiddenBytes == [1, 2], "a file under a hidden name has other bytes")
+            try demand(try await bench.bytes("d/f") == [1, 2], "a file that was hidden has other bytes")
+        },
         ConformanceCheck(promise: "move never replaces anything") { bench in
             let version = try await bench.create("f", [1]).contentVersion
             try await bench.create("g", [2])
-            try await demand(.filenameCollision(nil), of: "move to a name that is taken") { () throws(ProviderError) in
-                try await bench.move("f", version, to: "g")
+            try await bench.makeDirectory("d")
+            try await bench.create("d/f", [3])
+            // Of the same name, too: where upper and lower case are one, that is no reason.
+            for target in ["g", "d/f"] {
+                try await demand(.filenameCollision(nil), of: "move to a name that is taken") {
+                    () throws(ProviderError) in try await bench.move("f", version, to: target)
+                }
             }
-            let both = [try await bench.bytes("f"), try await bench.bytes("g")]
-            try demand(both == [[1], [2]], "a refused move has changed a file")
+            let all = [try await bench.bytes("f"), try await bench.bytes("g"), try await bench.bytes("d/f")]
+            try demand(all == [[1], [2], [3]], "a refused move has changed a file")
         },
         ConformanceCheck(promise: "a directory moves with all that is in it") { bench in
             try await bench.makeDirectory("d")

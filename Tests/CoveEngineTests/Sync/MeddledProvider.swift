@@ -8,19 +8,22 @@ final class MeddledProvider: Provider {
     private let meddle: @Sendable (Moment, RemotePath) -> Void
     private let refuse: @Sendable (RemotePath) -> ProviderError?
     private let refuseFetch: @Sendable (RemotePath) -> ProviderError?
+    private let cutFetch: @Sendable (Range<Int64>) -> Range<Int64>
     private let show: @Sendable (RemotePath) -> [Listing]?
 
     /// `meddle` is called with what is deleted, or with the new place of what was moved; `refuse` with what is to be made, and
-    /// `refuseFetch` with what is to be read, and may tell an error; `show` with a directory, and may tell its pages.
+    /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
     init(
         _ base: any Provider,
         _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
         refuse: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil },
         refuseFetch: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil },
+        cutFetch: @escaping @Sendable (Range<Int64>) -> Range<Int64> = { $0 },
         show: @escaping @Sendable (RemotePath) -> [Listing]? = { _ in nil }
     ) {
         self.base = base
         self.refuseFetch = refuseFetch
+        self.cutFetch = cutFetch
         self.refuse = refuse
         self.meddle = meddle
         self.show = show
@@ -56,7 +59,7 @@ final class MeddledProvider: Provider {
         into sink: any ContentSink
     ) async throws(ProviderError) {
         if let error = refuseFetch(item.path) { throw error }
-        try await base.fetch(item, version: version, range: range, into: sink)
+        try await base.fetch(item, version: version, range: cutFetch(range), into: sink)
     }
 
     func create(

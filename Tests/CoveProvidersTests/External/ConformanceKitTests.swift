@@ -103,6 +103,16 @@ import Testing
             broken: "a file moves with its bytes, and leaves its name"
         ),
         Fault(
+            testDescription: "it knows no hidden names",
+            code: """
+                def list(self, parameters, call):
+                    result = super().list(parameters, call)
+                    result["items"] = [item for item in result["items"] if not item["name"].startswith(".cove-")]
+                    return result
+                """,
+            broken: "what makes room under a hidden name is listed, found and moved as anything else"
+        ),
+        Fault(
             testDescription: "dates are those of the upload",
             code: """
                 def create(self, parameters, call):

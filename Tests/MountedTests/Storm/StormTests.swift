@@ -28,9 +28,11 @@ extension Mounted {
         private static let seconds = environment["COVE_STORM_SECONDS"].flatMap(Double.init)
 
         private static let storms: [Storm] = {
-            let all = (SharedSource.all + [.program, .remote]).flatMap { source in
+            var all = (SharedSource.all + [.program]).flatMap { source in
                 [Storm(source: source), Storm(source: source, hasKills: true, hasFaults: true)]
             }
+            // Where its folder is away, rclone makes another one in the moment of an upload.
+            all += [Storm(source: .remote), Storm(source: .remote, hasKills: true)]
             if let name = environment["COVE_STORM_CLOUD"] { return all.filter { $0.testDescription.hasPrefix(name) } }
             guard seconds == nil else { return all }
             return [Storm(source: .folder, hasKills: true), Storm(source: .apache, hasFaults: true)]

@@ -128,6 +128,10 @@ extension SyncEngine {
             if sink.hasDifference { return false }
             throw error
         }
+        // What a fetch did not bring was not compared.
+        guard sink.hasDifference || sink.comparedBytes == remote.size else {
+            throw .failed("the source sent fewer bytes than asked for", .inputOutput)
+        }
         return !sink.hasDifference
     }
 
@@ -178,6 +182,7 @@ private final class ComparingSink: ContentSink {
     private let store: ContentStore
     private let id: ItemID
     private let differs = Atomic<Bool>(false)
+    private let compared = Atomic<Int64>(0)
 
     init(store: ContentStore, id: ItemID) {
         self.store = store
@@ -185,6 +190,7 @@ private final class ComparingSink: ContentSink {
     }
 
     var hasDifference: Bool { differs.load(ordering: .acquiring) }
+    var comparedBytes: Int64 { compared.load(ordering: .acquiring) }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ProviderError) {
         let isEqual: Bool
@@ -211,6 +217,7 @@ private final class ComparingSink: ContentSink {
             differs.store(true, ordering: .releasing)
             throw .cancelled
         }
+        compared.add(Int64(bytes.count), ordering: .acquiringAndReleasing)
     }
 
     func copy(from descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
