@@ -49,7 +49,12 @@ public struct Conformance: Sendable {
             let calls = failure == nil ? [] : bench.lastCalls
             tell(Outcome(promise: check.promise, failure: failure, isSkipped: false, calls: calls))
         }
-        await remove(RemotePath([name]), depth: 0)
+        // What was called off may be cleaned up by the provider yet, and is in the way till then.
+        for _ in 0..<10 {
+            await remove(RemotePath([name]), depth: 0)
+            guard (try? await provider.lookup(name, in: .root)) != nil else { break }
+            try? await Task.sleep(for: TimeSpan.seconds(1))
+        }
         return passes
     }
 
