@@ -27,6 +27,12 @@ public struct Conformance: Sendable {
         if provider.capabilities.readOnly { throw .unsupported("it can't be written to, so that little can be tried") }
         let name = FileName(unchecked: Array("cove-check-\(DocumentID.random())".utf8))
         let root = try await makeDirectory(name, in: .root)
+        // What is listed in it is deleted at the end: one that lists other things there is not trusted with that.
+        let stranger = await list(RemoteReference(id: root.id, path: RemotePath([name]))).first
+        if let stranger {
+            let what = String(decoding: stranger.name, as: UTF8.self)
+            throw .failed("it lists \(what) in a folder that was just made; nothing was tried", nil)
+        }
         var passes = true
         for (index, check) in Self.checks.enumerated() {
             if !check.isDue(provider.capabilities) {

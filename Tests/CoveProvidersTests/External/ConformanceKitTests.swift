@@ -195,6 +195,23 @@ import Testing
         }
     }
 
+    @Test func `a provider that lists what is elsewhere is not trusted with a clean-up`() async throws {
+        let folder = try TemporaryDirectory()
+        let fault = """
+            def list(self, parameters, call):
+                return super().list({**parameters, "directory": {"path": ""}}, call)
+            """
+        let provider = try memory(fault, in: folder)
+        try await provider.start()
+        _ = try await provider.make("document", "text")
+        let error = await #expect(throws: ProviderError.self) {
+            _ = try await Conformance(provider).run { _ in Issue.record("a check was run") }
+        }
+        #expect("\(String(describing: error))".contains("in a folder that was just made"))
+        #expect(try await provider.text("document") == "text")
+        await provider.stop()
+    }
+
     @Test(arguments: faults)
     func `a fault is found and named`(_ fault: Fault) async throws {
         let folder = try TemporaryDirectory()
