@@ -84,7 +84,7 @@ import Testing
         let readme = try Self.text("README.md")
         let told = Set(readme.matches(of: /`(\w+)`/).map { String($0.1) })
         let accessors = Set(Self.parts.map(\.accessor) + ["context"])
-        let constant: Set = ["configuration", "provider", "log"]
+        let constant: Set = ["configuration", "clock", "provider", "log"]
         for (name, path) in [("Engine", "Engine/Engine.swift"), ("EngineContext", "Engine/EngineContext.swift")] {
             let state = Set(try Self.fields(of: name, in: path)).subtracting(accessors).subtracting(constant)
             #expect(state.count > 3 && state.isSubset(of: told), "\(state.subtracting(told))")

@@ -56,16 +56,7 @@ extension Coordinator {
     private func remoteItems(of transition: Transition) throws(Errno) -> [(CatalogPlace, ItemUse)]? {
         try catalog.read { database throws(Errno) in
             func place(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> CatalogPlace? {
-                let entry = try database.entry(parent, name)
-                guard
-                    let steps = try self.namespace.steps(
-                        parent: parent,
-                        name: name,
-                        item: entry?.item ?? ItemID(0),
-                        database
-                    )
-                else { return nil }
-                return CatalogPlace(steps: steps, entry: entry?.id, item: entry?.item)
+                try self.namespace.place(parent, name, database)
             }
             func place(_ id: Int64) throws(Errno) -> CatalogPlace? {
                 guard let entry = try database.entry(id: id) else { return nil }

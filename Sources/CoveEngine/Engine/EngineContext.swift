@@ -4,6 +4,7 @@ internal import Synchronization
 /// What the parts of an engine share, and none of them owns.
 final class EngineContext: Sendable {
     let configuration: EngineConfiguration
+    let clock: EngineClock
     let provider: any Provider
     let log: Log
     let disk: StateDisk
@@ -30,6 +31,7 @@ final class EngineContext: Sendable {
         work: WorkLedger
     ) {
         self.configuration = configuration
+        clock = configuration.clock
         self.provider = provider
         self.log = log
         self.disk = disk

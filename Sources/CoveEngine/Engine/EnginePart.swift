@@ -8,7 +8,7 @@ protocol EnginePart: Sendable {
 
 extension EnginePart {
     var configuration: EngineConfiguration { context.configuration }
-    var clock: EngineClock { context.configuration.clock }
+    var clock: EngineClock { context.clock }
     var provider: any Provider { context.provider }
     var log: Log { context.log }
     var disk: StateDisk { context.disk }

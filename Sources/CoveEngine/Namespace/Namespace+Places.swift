@@ -244,6 +244,15 @@ extension Namespace {
         return try database.extendedAttribute(PackageTypes.attribute, of: id) == [0x31]
     }
 
+    /// What has a name in a directory, or may get it; nil where that is not in the tree.
+    func place(_ parent: ItemID, _ name: [UInt8], _ database: Database) throws(Errno) -> CatalogPlace? {
+        let entry = try database.entry(parent, name)
+        guard let steps = try steps(parent: parent, name: name, item: entry?.item ?? ItemID(0), database) else {
+            return nil
+        }
+        return CatalogPlace(steps: steps, entry: entry?.id, item: entry?.item)
+    }
+
     /// The last step of an entry's path.
     func step(name: [UInt8], item: ItemID, _ database: Database) throws(Errno) -> PathStep {
         let isDirectory = try database.item(item)?.kind == .directory

@@ -104,16 +104,7 @@ extension Coordinator {
     private func items(of use: PlainUse) throws(Errno) -> [(CatalogPlace, ItemUse)]? {
         try catalog.glance { database throws(Errno) in
             func place(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> CatalogPlace? {
-                let entry = try database.entry(parent, name)
-                guard
-                    let steps = try self.namespace.steps(
-                        parent: parent,
-                        name: name,
-                        item: entry?.item ?? ItemID(0),
-                        database
-                    )
-                else { return nil }
-                return CatalogPlace(steps: steps, entry: entry?.id, item: entry?.item)
+                try self.namespace.place(parent, name, database)
             }
             func places(of id: ItemID) throws(Errno) -> [CatalogPlace] {
                 var found: [CatalogPlace] = []

@@ -1,0 +1,35 @@
+import CoveCore
+import CoveProviders
+import Testing
+
+/// What a device that died has left in a remote of rclone's.
+@Suite struct RemoteLeftoverTests {
+    private static let source = RemoteKind.all.first { $0.testDescription == "a remote: local" }
+
+    @Test(arguments: [false, true])
+    func `a file that was aside comes back, beside one that has its name`(isTaken: Bool) async throws {
+        let kind = try #require(Self.source)
+        let devices = try await TwoDevices(kind)
+        try await devices.source.put("former", ".cove-replaced-1000-ab12-letter.txt")
+        // That is not old enough: its device may be about to end with it.
+        let now = System.now().seconds
+        try await devices.source.put("busy", ".cove-replaced-\(now)-ab12-other.txt")
+        if isTaken { try await devices.source.put("newer", "letter.txt") }
+        _ = try await devices.here.names()
+        let names = isTaken ? ["letter (recovered).txt", "letter.txt"] : ["letter.txt"]
+        #expect(try await devices.there.names() == names)
+        #expect(try await devices.here.text(names[0]) == "former")
+        if isTaken { #expect(try await devices.here.text("letter.txt") == "newer") }
+        #expect(try await devices.source.names().contains { $0.hasSuffix("-other.txt") })
+    }
+
+    @Test func `an upload that never arrived keeps no folder from being deleted`() async throws {
+        let kind = try #require(Self.source)
+        let devices = try await TwoDevices(kind)
+        try await devices.here.makeDirectory("d")
+        try await devices.source.put("part", "d/.cove-upload-1000-ab12")
+        #expect(try await devices.there.names("d").isEmpty)
+        try await devices.there.delete(devices.there.reference("d"), base: .directory)
+        #expect(try await devices.source.names().isEmpty)
+    }
+}
