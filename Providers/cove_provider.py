@@ -5,6 +5,7 @@ describes the protocol, cove-zip and cove-rclone are providers made with this.
 """
 
 import base64
+import hashlib
 import json
 import secrets
 import struct
@@ -156,6 +157,29 @@ def is_reserved(name):
     What has a name of the kind .cove-moving-… makes room for a moment: it is listed, found and moved as anything else.
     """
     return name == ".cove" or name.startswith(".cove-") and not name.startswith(".cove-moving-")
+
+
+def distinct_names(items):
+    """Gives items of one folder that have one name names of their own, as a cloud that tells items apart by their ids needs.
+
+    The one with the first id keeps the name, each other one has a part of its id in it: the same one whoever lists the folder.
+    Calls name an item by its id, so that the program finds it by that.
+    """
+    taken, result = set(), []
+    names = {item["name"] for item in items}
+    for item in sorted(items, key=lambda item: str(item["id"])):
+        name = item["name"]
+        if name in taken:
+            mark = hashlib.sha256(str(item["id"]).encode("utf-8", "surrogateescape")).hexdigest()
+            stem, dot, ending = name.rpartition(".")
+            stem, ending = (stem, dot + ending) if stem else (name, "")
+            for length in range(6, 65):
+                name = f"{stem} ({mark[:length]}){ending}"
+                if name not in names and name not in taken:
+                    break
+        taken.add(name)
+        result.append({**item, "name": name})
+    return result
 
 
 def page_after(name):

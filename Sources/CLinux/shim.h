@@ -218,4 +218,30 @@ static inline int cove_route_socket(void) {
     return fd;
 }
 
+// prlimit(2): what a process may have in memory of its own, in bytes (RLIMIT_DATA, 2); it leaves no core file (RLIMIT_CORE, 4).
+static inline int cove_limit_memory(int process, unsigned long long bytes) {
+    unsigned long long data[2] = {bytes, bytes}, core[2] = {0, 0};
+    if (syscall(__NR_prlimit64, process, 4, core, NULL) < 0) return -1;
+    return (int)syscall(__NR_prlimit64, process, 2, data, NULL);
+}
+
+// sched_getaffinity(2): the last ones of the processors that this thread may use, at most so many; how many there are.
+static inline int cove_last_processors(int count, int *numbers) {
+    unsigned long all[128] = {0};
+    const int bits = 8 * (int)sizeof(unsigned long);
+    int found = 0;
+    if (syscall(__NR_sched_getaffinity, 0, sizeof all, all) < 0) return -1;
+    for (int number = 128 * bits - 1; number >= 0 && found < count; number--)
+        if (all[number / bits] & 1ul << (number % bits)) numbers[found++] = number;
+    return found;
+}
+
+// sched_setaffinity(2): leaves a process these processors.
+static inline int cove_set_processors(int process, const int *numbers, int count) {
+    unsigned long some[128] = {0};
+    const int bits = 8 * (int)sizeof(unsigned long);
+    for (int i = 0; i < count; i++) some[numbers[i] / bits] |= 1ul << (numbers[i] % bits);
+    return (int)syscall(__NR_sched_setaffinity, process, sizeof some, some);
+}
+
 #endif

@@ -1,14 +1,21 @@
-/// A source over the network, as a person typed it: what it is told apart by, without any secret.
+/// A source that somebody logs in to, as a person typed it: what it is told apart by, without any secret.
 public struct NetworkSource: Sendable, Equatable {
-    /// The source with neither user nor path: `webdavs://host:port`, of S3 with the server that has the bucket.
+    /// The source with neither user nor path: `webdavs://host:port`, of S3 with the server that has the bucket, `exec:NAME`.
     public let origin: String
     /// Who uses it, where the address says so.
     public let user: String?
     /// True when what goes to and fro can be read by others on the way: neither encrypted nor on this machine.
     public let isExposed: Bool
 
-    /// Takes a source apart; nil for one that is not reached over the network.
+    /// Takes a source apart; nil for one that needs no login: a folder, or a provider whose manifest asks for no secrets.
     public init?(_ source: String) {
+        if let program = (try? ProviderProgram(source: source)) ?? nil {
+            guard let manifest = program.manifest, manifest.usesSecrets else { return nil }
+            origin = "exec:\(manifest.name)"
+            user = program.options["user"]
+            isExposed = false
+            return
+        }
         guard let address = SourceAddress(source), ProviderFactory.networkSchemes.contains(address.scheme) else {
             return nil
         }

@@ -88,7 +88,9 @@ public enum ProviderFactory {
         if let server = try server(source, access, log) { return server }
         var program = try ProviderProgram(source: source)
         if program == nil { program = try ProviderProgram.rclone(source: source) }
-        if let program { return ExternalProvider(program, state: access.state, log: log) }
+        if let program {
+            return ExternalProvider(program, state: access.state, credentials: access.credentials, log: log)
+        }
         let path = try directory(source)
         let rescan = try value("rescan", options, "a time such as 300s", SimulatedLink.duration)
         let folder = FolderProvider(root: path, rescanInterval: rescan ?? .seconds(300), log: log)
@@ -132,7 +134,7 @@ public enum ProviderFactory {
             throw .unknownScheme(scheme)
         }
         if path.isEmpty { throw .empty }
-        if !path.hasPrefix("/") { path = currentDirectory() + "/" + path }
+        if !path.hasPrefix("/") { path = LocalPath.workingDirectory + "/" + path }
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         do throws(Errno) {
             let status = try System.statFollowing(path)
@@ -154,12 +156,6 @@ public enum ProviderFactory {
         let rest = source.dropFirst(name.count)
         guard !name.isEmpty, rest.hasPrefix(":") else { return nil }
         return rest.hasPrefix("://") ? name + "://" : name + ":"
-    }
-
-    static func currentDirectory() -> String {
-        guard let path = getcwd(nil, 0) else { return "" }
-        defer { free(path) }
-        return String(cString: path)
     }
 
     private static func value<T>(

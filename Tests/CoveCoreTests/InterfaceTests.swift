@@ -63,6 +63,7 @@ import Testing
         Method(Item.name, "Evict", Item.Request.self, Item.EvictReply.self),
         Method(Item.name, "Pin", Item.Request.self, None.self),
         Method(Item.name, "Unpin", Item.Request.self, None.self),
+        Method(Item.name, "SetPolicy", Item.Request.self, None.self),
         Method(Item.name, "Versions", Item.VersionRequest.self, Item.VersionsReply.self),
         Method(Item.name, "ReadVersion", Item.VersionRequest.self, Item.VersionBytes.self),
         Method(Item.name, "RestoreVersion", Item.VersionRequest.self, None.self),

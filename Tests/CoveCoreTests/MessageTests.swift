@@ -18,6 +18,7 @@ import Testing
         isUploading: false,
         isDownloading: true,
         isPinned: false,
+        policy: "lazily-and-evict",
         hasConflict: false,
         size: 10,
         localBytes: 4,
@@ -38,8 +39,8 @@ import Testing
         #expect(
             text == #"{"contentVersion":"v","documentID":"x","error":"e","group":2,"hasConflict":false,"isDirty":true,"#
                 + #""isDownloading":true,"isPinned":false,"isUploading":false,"itemID":7,"kind":"file","localBytes":4,"#
-                + #""modificationTime":1.5,"name":"a","path":"d/a","percent":40,"permissions":420,"remoteID":"r","#
-                + #""size":10,"state":"partial","user":1}"#
+                + #""modificationTime":1.5,"name":"a","path":"d/a","percent":40,"permissions":420,"#
+                + #""policy":"lazily-and-evict","remoteID":"r","size":10,"state":"partial","user":1}"#
         )
         #expect(try JSONValue(encoding: Self.item).decode(as: ItemStatus.self) == Self.item)
     }

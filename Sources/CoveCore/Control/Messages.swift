@@ -149,6 +149,8 @@ public struct ItemStatus: Codable, Sendable, Equatable {
     public var isDownloading: Bool
     /// True when it is kept on this disk.
     public var isPinned: Bool
+    /// The raw value of a `ContentPolicy`: when its bytes come here and may leave, by its own or that of a directory above it.
+    public var policy: String
     /// True when it is one of two contents of a conflict.
     public var hasConflict: Bool
     /// Logical size.
@@ -186,6 +188,7 @@ public struct ItemStatus: Codable, Sendable, Equatable {
         isUploading: Bool,
         isDownloading: Bool,
         isPinned: Bool,
+        policy: String,
         hasConflict: Bool,
         size: Int64,
         localBytes: Int64,
@@ -210,6 +213,7 @@ public struct ItemStatus: Codable, Sendable, Equatable {
         self.isUploading = isUploading
         self.isDownloading = isDownloading
         self.isPinned = isPinned
+        self.policy = policy
         self.hasConflict = hasConflict
         self.size = size
         self.localBytes = localBytes
@@ -228,7 +232,7 @@ public struct ItemStatus: Codable, Sendable, Equatable {
     private enum CodingKeys: String, CodingKey {
         case path
         case pathBase64 = "path_base64"
-        case name, kind, state, isDirty, isUploading, isDownloading, isPinned, hasConflict
+        case name, kind, state, isDirty, isUploading, isDownloading, isPinned, policy, hasConflict
         case size, localBytes, percent, modificationTime, permissions, user, group
         case itemID, documentID, contentVersion, remoteID, error
     }

@@ -99,10 +99,14 @@ struct EntryRow {
         let rawValue: Int64
         /// Never uploaded: a scratch name, or a kind no provider holds.
         static let localOnly = Flags(rawValue: 1)
-        /// Kept on this disk.
+        /// Kept on this disk, a directory with all that is in it.
         static let pinned = Flags(rawValue: 2)
         /// Permissions, dates or attributes differ from what the provider has.
         static let metadataChanged = Flags(rawValue: 4)
+        /// Fetched again when it has changed at the provider, if it was here.
+        static let refreshed = Flags(rawValue: 8)
+        /// Let go when it has changed at the provider, whatever is said above it.
+        static let evicted = Flags(rawValue: 16)
     }
 
     var id: Int64

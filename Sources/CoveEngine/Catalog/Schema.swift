@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 10
+    static let version = 11
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -186,6 +186,7 @@ enum Schema {
         ALTER TABLE underway ADD COLUMN sum INTEGER;   -- of the bytes, where they are not too many
         CREATE INDEX underway_place ON underway(parent, name);
         """,
+        "CREATE INDEX entries_policy ON entries(id) WHERE flags & 26;",
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

@@ -89,7 +89,8 @@ extension Contents {
         let entries = try catalog.read { database throws(Errno) in try database.entries(of: id) }
         guard let first = entries.first else { throw Refusal.errno(.busy, "it has no name any more") }
         guard entries.count == 1 else { throw Refusal.errno(.busy, "it has several names, which share its bytes here") }
-        if entries.contains(where: { $0.flags.contains(.pinned) }) {
+        let policy = try catalog.read { database throws(Errno) in try database.policy(of: first) }
+        if policy == .eagerly {
             throw Refusal.errno(.notPermitted, "it is pinned; run `cove unpin` first")
         }
         if entries.contains(where: { $0.flags.contains(.localOnly) || !$0.isUploaded }) {

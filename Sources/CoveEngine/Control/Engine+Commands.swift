@@ -6,36 +6,16 @@ internal import Synchronization
 extension Engine {
     /// Keeps a document, or all below a directory, on this disk; or no longer does.
     public func setPinned(_ path: RemotePath, _ pinned: Bool) throws(Errno) {
-        let id = try catalog.read { database throws(Errno) in try database.entry(atPath: path)?.item ?? .root }
-        try setPinned(id, pinned)
+        try namespace.setPinned(try item(of: path), pinned)
     }
 
-    func setPinned(_ id: ItemID, _ pinned: Bool) throws(Errno) {
-        let files = try catalog.write { database throws(Errno) -> [ItemID] in
-            var files: [ItemID] = []
-            var stack = try database.entries(of: id)
-            if id == .root {
-                try database.eachEntry(of: .root, after: 0) { entry in
-                    stack.append(entry)
-                    return true
-                }
-            } else if stack.isEmpty {
-                throw .stale
-            }
-            while var entry = stack.popLast() {
-                if pinned { entry.flags.insert(.pinned) } else { entry.flags.remove(.pinned) }
-                try database.update(entry)
-                let row = try database.existingItem(entry.item)
-                if row.kind == .file, row.residency != .whole { files.append(row.id) }
-                guard row.kind == .directory else { continue }
-                try database.eachEntry(of: row.id, after: 0) { child in
-                    stack.append(child)
-                    return true
-                }
-            }
-            return files
-        }
-        if pinned { for file in files { contents.materialize(file) { _ in } } }
+    /// Gives a document, or a directory and all below it that has no other, a policy.
+    public func setPolicy(_ path: RemotePath, _ policy: ContentPolicy) throws(Errno) {
+        try namespace.setPolicy(try item(of: path), policy, clearing: false)
+    }
+
+    private func item(of path: RemotePath) throws(Errno) -> ItemID {
+        try catalog.read { database throws(Errno) in try database.entry(atPath: path)?.item ?? .root }
     }
 
     /// Sends what waits without settling, and asks the provider for its changes.

@@ -27,7 +27,7 @@ extension Engine {
             }
             let text = String(decoding: value, as: UTF8.self)
             guard text == "0" || text == "1" else { throw .invalidArgument }
-            try setPinned(id, text == "1")
+            try namespace.setPinned(id, text == "1")
         case "package":
             let text = String(decoding: value, as: UTF8.self)
             guard text == "0" || text == "1" else { throw .invalidArgument }
@@ -88,6 +88,7 @@ extension Engine {
         case "is-external": text = "0"
         case "docid": text = status.documentID
         case "pinned": text = status.isPinned ? "1" : "0"
+        case "policy": text = status.policy
         case "content-version":
             guard let version = status.contentVersion else { throw .noData }
             text = version

@@ -61,12 +61,12 @@ extension Engine {
     }
 
     private func status(_ entry: EntryRow?, item id: ItemID, path: RemotePath) throws(Errno) -> ItemStatus {
-        let (row, journal, hasConflict) = try catalog.read {
-            database throws(Errno) -> (ItemRow, JournalRow?, Bool) in
+        let (row, journal, hasConflict, policy) = try catalog.read {
+            database throws(Errno) -> (ItemRow, JournalRow?, Bool, ContentPolicy) in
             let row = try database.existingItem(id)
-            guard let entry else { return (row, nil, false) }
+            guard let entry else { return (row, nil, false, try database.rootPolicy()) }
             let conflict = try !history.conflicts(of: entry.document, database).isEmpty
-            return (row, try database.journalRow(entry.id), conflict)
+            return (row, try database.journalRow(entry.id), conflict, try database.policy(of: entry))
         }
         let attributes = namespace.overlay(row)
         var residency = row.residency
@@ -101,7 +101,8 @@ extension Engine {
             isDirty: journal != nil,
             isUploading: progress != nil && row.kind == .file,
             isDownloading: isDownloading,
-            isPinned: entry?.flags.contains(.pinned) == true,
+            isPinned: policy == .eagerly,
+            policy: policy.rawValue,
             hasConflict: hasConflict,
             size: attributes.size,
             localBytes: row.kind == .file ? local : 0,

@@ -101,7 +101,8 @@ public final class Engine: EnginePart {
         // What needs the provider fails until then.
         if work.isHeld { connected.open() }
         Task { await sync.start() }
-        contentQueue.async { [self] in fetchPinned() }
+        // It may have been dropped when the machine went down.
+        namespace.fetchKept()
         if wasCutOff() { contentQueue.async { [self] in contents.sweepContent() } }
         timer.withLock { timer in
             let source = DispatchSource.makeTimerSource(queue: rounds)
@@ -115,18 +116,6 @@ public final class Engine: EnginePart {
     /// True when no clean end has followed the last end that was not.
     private func wasCutOff() -> Bool {
         (try? catalog.read { database throws(Errno) in try database.meta(Recovery.sweepKey) != nil }) ?? false
-    }
-
-    /// What is to be kept here may have been dropped when the machine went down.
-    private func fetchPinned() {
-        let files = try? catalog.read { database throws(Errno) in
-            try database.all(
-                "SELECT i.id FROM entries e JOIN items i ON i.id = e.item WHERE e.flags & ? AND i.kind = 0 AND i.state <> 0",
-                .int(EntryRow.Flags.pinned.rawValue),
-                read: { $0.item(0) }
-            )
-        }
-        for file in files ?? [] { contents.materialize(file) { _ in } }
     }
 
     /// Ends sync, saves what is unsaved and closes the catalog.

@@ -18,6 +18,8 @@ final class Namespace: EnginePart {
     let touched: TouchedDirectories
     /// Directories that somebody opened lately.
     let usedDirectories = UsedDirectories()
+    /// Rounds of fetching what is to be kept here.
+    let kept = KeptItems()
     /// First listings that go on.
     let listings = EngineMutex<[ItemID: PendingListing]>(.listings, [:])
     /// Counts what the provider told: a listing that it overlapped may lack some of it.
@@ -46,5 +48,6 @@ final class Namespace: EnginePart {
     func expire(before now: MonotonicTime) {
         lookups.expire(before: now)
         tombstones.expire(before: now)
+        lookForKept(now)
     }
 }

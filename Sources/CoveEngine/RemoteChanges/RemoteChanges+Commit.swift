@@ -18,6 +18,7 @@ extension RemoteChanges {
     /// True when what was to be removed stays, since something of it is only here.
     @discardableResult
     func commit(_ transition: Transition, staged: ItemID?, for caller: Caller? = nil) throws(Errno) -> Bool {
+        let isWantedAgain = try mustComeAgain(transition)
         let aftermath = try catalog.write(for: caller) { database throws(Errno) -> Aftermath in
             try self.checkDocument(of: transition, database)
             try self.checkTime(of: transition, database)
@@ -48,10 +49,30 @@ extension RemoteChanges {
             contents.live.endDrop(id)
             contents.removeContent(id)
         }
+        if isWantedAgain { fetchAgain(transition) }
         let kernel = kernel
         for (parent, name) in aftermath.newNames { kernel?.invalidateEntry(parent, name) }
         if !aftermath.newNames.isEmpty || aftermath.mustSend { wakeSync() }
         return aftermath.isKept
+    }
+
+    /// True for new bytes of a file that was here, where its policy has them come by themselves.
+    private func mustComeAgain(_ transition: Transition) throws(Errno) -> Bool {
+        guard case .replace(let id) = transition.kind else { return false }
+        let known = try catalog.read { database throws(Errno) -> ItemRow? in
+            guard let entry = try database.entry(id: id), try database.policy(of: entry) == .lazily else { return nil }
+            return try database.item(entry.item)
+        }
+        guard let row = known else { return false }
+        // What has arrived is noted in the catalog only some time later.
+        let residency = contents.live.find(row.id)?.state.withLock { $0.row?.residency }
+        return (residency ?? row.residency) == .whole
+    }
+
+    private func fetchAgain(_ transition: Transition) {
+        guard let id = transition.kind.entry else { return }
+        let entry = try? catalog.read { database throws(Errno) in try database.entry(id: id) }
+        if let item = (entry ?? nil)?.item { contents.materialize(item) { _ in } }
     }
 
     /// Throws `EBUSY` when a save has made the entry another document's since a push saw what is to be shown.

@@ -26,6 +26,7 @@ public final class ExternalProvider: Provider {
     private let program: ProviderProgram
     private let stateDirectory: String?
     private let limits: ProviderSession.Limits
+    private let credentials: @Sendable () async -> Credentials?
     private let log: @Sendable (String) -> Void
     private let words: ProviderWords
     private let signal = ChangeSignal()
@@ -38,11 +39,13 @@ public final class ExternalProvider: Provider {
         _ program: ProviderProgram,
         state: String?,
         limits: ProviderSession.Limits = ProviderSession.Limits(),
+        credentials: @escaping @Sendable () async -> Credentials? = { nil },
         log: @escaping @Sendable (String) -> Void
     ) {
         self.program = program
         stateDirectory = state
         self.limits = limits
+        self.credentials = credentials
         self.log = log
         words = ProviderWords(file: state.map { "\($0)/provider.log" })
     }
@@ -121,6 +124,11 @@ public final class ExternalProvider: Provider {
     /// The process that runs, or a new one.
     private func running() async throws(ProviderError) -> (ProviderSession, BufferGate) {
         let (session, gate) = state.withLock { ($0.session, $0.gate) }
+        if let manifest = program.manifest, !InstalledProviders.isEnabled(manifest.name) {
+            let reason = "it is turned off; cove provider enable \(manifest.name) turns it on"
+            session?.end(reason)
+            throw .serverUnreachable("\(program.name): \(reason)")
+        }
         if let session, session.reason == nil { return (session, gate) }
         // One starts it, and all others wait for that.
         return try await starting.run { _ throws(ProviderError) in
@@ -139,20 +147,33 @@ public final class ExternalProvider: Provider {
             let why = running?.reason ?? "it could not be started"
             throw .serverUnreachable("\(program.name): \(why); it is started again in \(notBefore - now)")
         }
+        // A folder of its own: what else is in the account's state is none of its business.
+        let own = stateDirectory.map { "\($0)/provider" }
+        let command: [String]
+        do throws(SourceError) {
+            command = try Confinement.command(program, state: own)
+        } catch {
+            noteFailure()
+            throw .serverUnreachable("\(program.name): \(error)")
+        }
         let session: ProviderSession
         do throws(Errno) {
-            session = try launch()
+            if let own { try System.makeDirectories(own) }
+            session = try launch(command)
             state.withLock { $0.greeted = session }
         } catch {
             noteFailure()
             throw .serverUnreachable("\(program.path): it can't be started: \(error)")
         }
-        let hello: Result<HelloResult, ProviderError> = BlockingThread.wait { [program, stateDirectory] in
-            // A folder of its own: what else is in the account's state is none of its business.
-            let own = stateDirectory.map { "\($0)/provider" }
-            if let own { try? System.makeDirectories(own) }
+        let hello: Result<HelloResult, ProviderError> = BlockingThread.wait { [program, credentials] in
+            let login = program.manifest?.usesSecrets == true ? await credentials() : nil
             return await session.greet(
-                HelloParameters(versions: [WireCall.version], options: program.options, state: own)
+                HelloParameters(
+                    versions: [WireCall.version],
+                    options: program.options,
+                    state: own,
+                    credentials: login.map { WireLogin(user: $0.user, password: $0.password) }
+                )
             )
         }
         do throws(ProviderError) {
@@ -187,12 +208,20 @@ public final class ExternalProvider: Provider {
             session.end("\(error)")
             BlockingThread.wait { await session.whenOver() }
             state.withLock { $0.greeted = nil }
+            // Whoever started it hears what only it knows.
+            if case .serverUnreachable(let why) = error, let line = words.lastLine {
+                throw .serverUnreachable("\(why): \(line)")
+            }
             throw error
         }
     }
 
-    private func launch() throws(Errno) -> ProviderSession {
-        let process = try ProviderProcess.start(program)
+    private func launch(_ command: [String]) throws(Errno) -> ProviderSession {
+        words.begin()
+        let process = try ProviderProcess.start(command)
+        var limits = limits
+        limits.process = program.limits
+        limits.process.limit(process.number)
         let session = ProviderSession(
             name: program.name,
             process: process.number,
@@ -216,7 +245,7 @@ public final class ExternalProvider: Provider {
             onWords: { [words] bytes in words.add(bytes) },
             onEnd: { [weak self, weak session, words, log] reason in
                 let how = ProviderProcess.end(process)
-                words.add("cove: \(reason), \(how)\n")
+                words.note("cove: \(reason), \(how)\n")
                 log("\(name): \(reason), \(how); `cove provider log` shows what it said")
                 if let session { self?.noteEnd(of: session) }
             }

@@ -123,5 +123,6 @@ extension ProviderSession {
         }
         for (number, call) in silent { end(call, number, .failure(.timedOut), isAnswer: false) }
         if deaf { channel.end("it did not end a call that was called off") }
+        if let violation = limits.process.enforce(on: process) { channel.end(violation) }
     }
 }

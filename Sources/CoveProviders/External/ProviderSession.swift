@@ -11,6 +11,8 @@ final class ProviderSession: Sendable {
         var silence = TimeSpan.seconds(60)
         /// A call that was called off is answered within this time, or the process is ended.
         var cancellation = TimeSpan.seconds(10)
+        /// A process that uses more than this is ended.
+        var process = ProcessLimits()
     }
 
     struct State {

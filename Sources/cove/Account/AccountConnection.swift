@@ -13,7 +13,7 @@ struct AccountConnection {
         _ socket: ItemLocation.Socket = .account
     ) throws(Failure) -> AccountConnection {
         if let directory = arguments.value("state") {
-            let path = StatePaths.absolute(directory)
+            let path = LocalPath.absolute(directory)
             return try AccountConnection(StatePaths.daemon(inState: path, socket), state: path, name: directory)
         }
         if let account = arguments.value("account") {

@@ -2,11 +2,11 @@
 enum CommandTable {
     /// All commands, in the order help shows them.
     static let all: [Command] = [
-        mount, unmount, upgrade, login, status, list, info, download, evict, pin, unpin, sync, pause, resume, conflicts,
-        coordinate, claims,
+        mount, unmount, upgrade, login, status, list, info, download, evict, pin, unpin, policy, sync, pause, resume,
+        conflicts, coordinate, claims,
         versionsList, versionsShow, versionsRestore, versionsResolve, versionsRemove, trashList, trashRestore,
-        trashEmpty, providerServe, providerLog, providerCheck, providerNew, statistics, doctor, completions, manual,
-        version, help,
+        trashEmpty, providerList, providerEnable, providerDisable, providerLog, providerCheck, providerNew,
+        providerServe, statistics, doctor, completions, manual, version, help,
         daemon, announcer, notifier, claimSpeed,
     ]
 

@@ -69,7 +69,8 @@ extension CommandTable {
     static let pin = Command(
         name: "pin",
         summary: "keep items on this disk, directories with all below them",
-        operands: paths
+        operands: paths,
+        details: "Also what comes into a directory later, and what other devices make of it."
     ) { arguments throws(Failure) in try setPinned("Pin", arguments) }
 
     static let unpin = Command(
@@ -77,6 +78,53 @@ extension CommandTable {
         summary: "let items be evicted again",
         operands: paths
     ) { arguments throws(Failure) in try setPinned("Unpin", arguments) }
+
+    static let policy = Command(
+        name: "policy",
+        summary: "say when items are fetched and may leave this disk",
+        operands: paths,
+        options: [
+            Option(
+                long: "set",
+                argument: "POLICY",
+                summary: "inherited, lazily, lazily-and-evict or eagerly",
+                completion: .words(ContentPolicy.allCases.map(\.rawValue))
+            )
+        ],
+        details: """
+            Shows the policy that holds for each item, its own or that of the nearest directory which has one:
+
+            lazily-and-evict  fetched when it is opened; what another device makes of it is fetched when it is opened again
+            lazily            fetched when it is opened; what another device makes of it then comes by itself
+            eagerly           fetched at once, and never evicted: `cove pin`
+            inherited         as the directory that has it
+
+            That of the mount point holds where nothing else is said: at first lazily-and-evict.
+            """
+    ) { arguments throws(Failure) in
+        let named = arguments.value("set")
+        let policy = named.flatMap { ContentPolicy(rawValue: $0) }
+        if let named, policy == nil {
+            let known = ContentPolicy.allCases.map(\.rawValue).joined(separator: ", ")
+            throw .usage("--set \(named)", "is no policy", "write one of \(known)")
+        }
+        return try ItemBatch(arguments).run { connection, location throws(Failure) in
+            if let policy {
+                let _: VarlinkNothing = try connection.call(
+                    "\(ItemInterface.name).SetPolicy",
+                    ItemInterface.Request(path: PathParameter(location.path), policy: policy.rawValue),
+                    subject: location.shown,
+                    timeout: nil
+                )
+            }
+            let item = try connection.info(location)
+            if !arguments.has("json"), policy == nil {
+                let terminal = Terminal.standardOutput
+                terminal.write("\(ItemText.padded(item.policy, 16))  \(terminal.safe(location.shown))\n")
+            }
+            return item
+        }
+    }
 
     private static func setPinned(_ method: String, _ arguments: Arguments) throws(Failure) -> Int32 {
         try ItemBatch(arguments).run { connection, location throws(Failure) in

@@ -25,7 +25,7 @@ extension CommandTable {
         let password = try Prompt.secret("Password of \(user) for \(network.origin): ")
         let credentials = Credentials(user: user, password: password)
         if network.isExposed { Tool.report(Failure(network.origin, NetworkSource.exposure, network.remedy)) }
-        let certificates = arguments.value("cacert").map { StatePaths.absolute($0) }
+        let certificates = arguments.value("cacert").map { LocalPath.absolute($0) }
         try check(source, credentials, certificates: certificates)
         let place = try LoginStore.keep(credentials, for: network)
         wakeAccounts()

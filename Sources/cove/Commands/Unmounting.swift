@@ -39,7 +39,7 @@ enum Unmounting {
     }
 
     private static func find(_ shown: String) throws(Failure) -> Mount {
-        let path = StatePaths.absolute(shown)
+        let path = LocalPath.absolute(shown)
         guard let mount = (try? MountTable.coveMount(holding: path)) ?? nil else {
             throw Failure(shown, "no Cove mount is there", "see `findmnt -t fuse.cove`")
         }
@@ -98,7 +98,7 @@ struct MountUsers {
         names(in: "/proc").compactMap { Int32($0) }.compactMap { process in
             let folder = "/proc/\(process)"
             let links = ["cwd", "root", "exe"] + names(in: folder + "/fd").map { "fd/" + $0 }
-            guard links.contains(where: { StatePaths.isInside(target(of: "\(folder)/\($0)"), mountpoint) }) else {
+            guard links.contains(where: { LocalPath.isInside(target(of: "\(folder)/\($0)"), mountpoint) }) else {
                 return nil
             }
             let program = target(of: folder + "/exe").split(separator: "/").last.map(String.init)

@@ -27,7 +27,7 @@ enum Repair {
     }
 
     private static func directory(_ arguments: Arguments) -> String? {
-        if let state = arguments.value("state") { return StatePaths.absolute(state) }
+        if let state = arguments.value("state") { return LocalPath.absolute(state) }
         return arguments.value("account").map { StatePaths.state(of: $0) }
     }
 

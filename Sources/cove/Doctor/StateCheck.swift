@@ -12,7 +12,7 @@ enum StateCheck {
     private static func mounted(_ arguments: Arguments) -> [DaemonAddress] {
         if let operand = arguments.operands.first { return (try? ItemLocation.find(operand)).map { [$0.daemon] } ?? [] }
         if let state = arguments.value("state") {
-            return [StatePaths.daemon(inState: StatePaths.absolute(state), .account)]
+            return [StatePaths.daemon(inState: LocalPath.absolute(state), .account)]
         }
         let accounts = arguments.value("account").map { [$0] } ?? StatePaths.accounts()
         return accounts.map { DaemonAddress(socket: StatePaths.socket(of: $0, .account)) }
@@ -60,7 +60,7 @@ enum StateCheck {
             let status = try? AccountConnection.openPath(arguments).0.status()
             return status.map { [$0.stateDirectory] } ?? []
         }
-        if let state = arguments.value("state") { return [StatePaths.absolute(state)] }
+        if let state = arguments.value("state") { return [LocalPath.absolute(state)] }
         if let account = arguments.value("account") { return [StatePaths.state(of: account)] }
         let home = StatePaths.state(of: "")
         guard let folder = opendir(home) else { return [] }

@@ -90,11 +90,11 @@ enum SystemCheck {
 
     private static func isMeant(_ arguments: Arguments) -> (Mount) -> Bool {
         if let operand = arguments.operands.first {
-            let path = StatePaths.absolute(String(decoding: operand, as: UTF8.self))
+            let path = LocalPath.absolute(String(decoding: operand, as: UTF8.self))
             let holder = (try? MountTable.coveMount(holding: path)) ?? nil
             return { $0 == holder }
         }
-        let named = arguments.value("state").map(StatePaths.absolute)
+        let named = arguments.value("state").map(LocalPath.absolute)
         guard let state = named ?? arguments.value("account").map(StatePaths.state) else { return \.isCove }
         let path = StateLock.mountpoint(ofState: state)
         // Where nobody works on the account, what is served there is another one's.

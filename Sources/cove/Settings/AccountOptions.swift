@@ -71,7 +71,7 @@ struct AccountOptions: Sendable, Equatable {
         case ("open-timeout", let value?): openTimeout = try Self.parsed(option, "45s", Units.parseDuration(value))
         case ("presenter-timeout", let value?):
             presenterTimeout = try Self.parsed(option, "30s", Units.parseDuration(value))
-        case ("cacert", let value?): certificates = StatePaths.absolute(value)
+        case ("cacert", let value?): certificates = LocalPath.absolute(value)
         case ("versions", let value?): keptVersions = try Self.parsed(option, "10", UInt16(value).map { Int($0) })
         case ("ignore", let value?): ignore.append(value)
         case ("log", let value?): logLevel = try Self.parsed(option, "debug, info, notice or error", Self.level(value))

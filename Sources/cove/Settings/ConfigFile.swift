@@ -34,7 +34,7 @@ struct ConfigFile: Sendable, Equatable {
     }
 
     /// Where the file is looked for.
-    static var path: String { StatePaths.configHome + "/cove/config.json5" }
+    static var path: String { BaseDirectories.configuration + "/cove/config.json5" }
 
     /// Reads the file; without one everything has its default.
     static func read(_ path: String = ConfigFile.path) throws(Failure) -> ConfigFile {

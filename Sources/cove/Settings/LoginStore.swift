@@ -77,7 +77,7 @@ enum LoginStore {
     // MARK: the file
 
     private static let name = "logins.json"
-    private static var folder: String { StatePaths.configHome + "/cove" }
+    private static var folder: String { BaseDirectories.configuration + "/cove" }
     private static var path: String { "\(folder)/\(name)" }
 
     private static func fromFile(_ source: NetworkSource) -> Login? {

@@ -37,7 +37,7 @@ struct MountPlan: Sendable {
         self.mountpoint = mountpoint
         let certificates = arguments.value("cacert").map {
             "cacert="
-                + StatePaths.absolute($0).split(separator: ",", omittingEmptySubsequences: false).joined(
+                + LocalPath.absolute($0).split(separator: ",", omittingEmptySubsequences: false).joined(
                     separator: "\\,"
                 )
         }
@@ -48,7 +48,7 @@ struct MountPlan: Sendable {
         account = try Self.checked(arguments.value("account")) ?? Self.accountName(of: source)
         if let directory = arguments.value("state") {
             isStateNamed = true
-            stateDirectory = StatePaths.absolute(directory)
+            stateDirectory = LocalPath.absolute(directory)
             socket = StatePaths.socket(inState: stateDirectory, .account)
             coordinationSocket = StatePaths.socket(inState: stateDirectory, .coordination)
         } else {
@@ -110,10 +110,10 @@ struct MountPlan: Sendable {
     private func checkState() throws(Failure) {
         let state = StatePaths.canonical(stateDirectory)
         let remedy = "choose another directory with --state"
-        if StatePaths.isInside(state, StatePaths.canonical(mountpoint)) {
+        if LocalPath.isInside(state, StatePaths.canonical(mountpoint)) {
             throw Failure(stateDirectory, "the state would lie in the mount point \(mountpoint)", remedy)
         }
-        if let directory = sourceDirectory, StatePaths.isInside(state, StatePaths.canonical(directory)) {
+        if let directory = sourceDirectory, LocalPath.isInside(state, StatePaths.canonical(directory)) {
             throw Failure(stateDirectory, "the state would lie in the source \(directory)", remedy)
         }
     }
@@ -165,23 +165,23 @@ struct MountPlan: Sendable {
             guard path.hasPrefix("/") else {
                 throw .usage(text, "a dir: source needs an absolute path", "write dir:///PATH")
             }
-            return "dir://" + StatePaths.absolute(path)
+            return "dir://" + LocalPath.absolute(path)
         }
         // A program is named by its path, or looked for in PATH.
         if text.hasPrefix("exec:") {
             let rest = text.dropFirst("exec:".count)
             let program = rest.prefix { $0 != "?" }
             guard program.contains("/"), !program.hasPrefix("/") else { return text }
-            return "exec:" + StatePaths.absolute(String(program)) + rest.dropFirst(program.count)
+            return "exec:" + LocalPath.absolute(String(program)) + rest.dropFirst(program.count)
         }
         // As for rsync and scp: a colon before the first slash belongs to a remote source.
-        guard text.prefix(while: { $0 != "/" }).contains(":") else { return "dir://" + StatePaths.absolute(text) }
+        guard text.prefix(while: { $0 != "/" }).contains(":") else { return "dir://" + LocalPath.absolute(text) }
         return text
     }
 
     /// The mount point without symbolic links, as the kernel will show it.
     private static func resolved(_ text: String) -> String {
-        let absolute = StatePaths.absolute(text)
+        let absolute = LocalPath.absolute(text)
         // The last name may be a dead mount, which nothing but its parent can be asked about.
         let slash = absolute.lastIndex(of: "/") ?? absolute.startIndex
         guard let parent = realpath(slash == absolute.startIndex ? "/" : String(absolute[..<slash]), nil) else {

@@ -3,18 +3,15 @@ internal import Glibc
 
 /// Where accounts keep their state and their sockets (the XDG base directories).
 enum StatePaths {
-    /// `$XDG_CONFIG_HOME`, else `~/.config`.
-    static var configHome: String { directory("XDG_CONFIG_HOME") ?? home + "/.config" }
-
     /// Where an account's state is unless `--state` says otherwise.
     static func state(of account: String) -> String { states + "/" + account }
 
-    private static var states: String { (directory("XDG_STATE_HOME") ?? home + "/.local/state") + "/cove" }
+    private static var states: String { BaseDirectories.state + "/cove" }
 
     /// The directory of the sockets: below `$XDG_RUNTIME_DIR`, else `/run/cove` for root, else below `/run/user/UID`, else
     /// beside the accounts' state; never where others could have made it first.
     static var sockets: String {
-        if let runtime = directory("XDG_RUNTIME_DIR"), isOwn(runtime) { return runtime + "/cove" }
+        if let runtime = BaseDirectories.runtime, isOwn(runtime) { return runtime + "/cove" }
         let user = geteuid()
         if user == 0 { return "/run/cove" }
         return isOwn("/run/user/\(user)") ? "/run/user/\(user)/cove" : states + "/.sockets"
@@ -54,9 +51,6 @@ enum StatePaths {
         return DaemonAddress(socket: self.socket(inState: directory, socket), owners: [owner])
     }
 
-    /// The directory of an absolute path.
-    static func parent(of path: String) -> String? { path.lastIndex(of: "/").map { String(path[..<$0]) } }
-
     /// The accounts that have a socket.
     static func accounts() -> [String] {
         guard let folder = opendir(sockets) else { return [] }
@@ -71,16 +65,6 @@ enum StatePaths {
         return names.sorted()
     }
 
-    /// An absolute path without `.`, `..` and doubled slashes; symbolic links stay as they are.
-    static func absolute(_ path: String) -> String {
-        var names: [Substring] = []
-        let whole = path.hasPrefix("/") ? path : workingDirectory + "/" + path
-        for name in whole.split(separator: "/") where name != "." {
-            if name == ".." { _ = names.popLast() } else { names.append(name) }
-        }
-        return "/" + names.joined(separator: "/")
-    }
-
     /// An absolute path without symbolic links, as far as it is there.
     static func canonical(_ path: String) -> String {
         var there = path[...]
@@ -92,29 +76,5 @@ enum StatePaths {
             there = there[..<slash]
         }
         return path
-    }
-
-    /// True when a path is a directory or below it.
-    static func isInside(_ path: String, _ directory: String) -> Bool {
-        directory == "/" || path == directory || path.hasPrefix(directory + "/")
-    }
-
-    private static var workingDirectory: String {
-        guard let directory = getcwd(nil, 0) else { return "" }
-        defer { free(directory) }
-        return String(cString: directory)
-    }
-
-    private static var home: String {
-        if let home = directory("HOME") { return home }
-        return getpwuid(geteuid()).flatMap { String(validatingCString: $0.pointee.pw_dir) } ?? "/"
-    }
-
-    /// The XDG specification ignores relative paths.
-    private static func directory(_ variable: String) -> String? {
-        guard let value = getenv(variable).flatMap({ String(validatingCString: $0) }), value.hasPrefix("/") else {
-            return nil
-        }
-        return value.count > 1 && value.hasSuffix("/") ? String(value.dropLast()) : value
     }
 }

@@ -74,6 +74,17 @@ public final class TestServer: @unchecked Sendable {
         throw CommandFailure("no free port")
     }
 
+    /// A socket that listens on a loopback port; whoever has it closes it.
+    public static func listen() throws -> (descriptor: Int32, port: UInt16) {
+        let port = try freePort()
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard withLoopback(port, { bind(descriptor, $0, $1) }) == 0, Glibc.listen(descriptor, 16) == 0 else {
+            close(descriptor)
+            throw CommandFailure("nothing listens on port \(port)")
+        }
+        return (descriptor, port)
+    }
+
     /// True when somebody listens.
     public static func isListening(_ port: UInt16) -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

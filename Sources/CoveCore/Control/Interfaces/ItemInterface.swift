@@ -11,6 +11,7 @@ public enum ItemInterface {
 
         # kind: file, directory, symlink, fifo, socket or device
         # state: dataless, partial, materialized or local
+        # policy: lazily, lazily-and-evict or eagerly, of its own or of a directory above it
         type ItemStatus (
           path: string,
           path_base64: ?string,
@@ -21,6 +22,7 @@ public enum ItemInterface {
           isUploading: bool,
           isDownloading: bool,
           isPinned: bool,
+          policy: string,
           hasConflict: bool,
           size: int,
           localBytes: int,
@@ -77,11 +79,14 @@ public enum ItemInterface {
         # Drops local bytes that the cloud has too, of an item or all below a directory.
         method Evict(path: ?string, path_base64: ?string) -> (freedBytes: int)
 
-        # Keeps an item, or all below a directory, on this disk.
+        # Keeps an item, or all below a directory, on this disk; also what comes there later.
         method Pin(path: ?string, path_base64: ?string) -> ()
 
         # Ends Pin.
         method Unpin(path: ?string, path_base64: ?string) -> ()
+
+        # Says when an item's bytes come here and may leave: inherited, lazily, lazily-and-evict or eagerly.
+        method SetPolicy(path: ?string, path_base64: ?string, policy: string) -> ()
 
         # A file's versions, newest first, and then the other sides of its conflicts. Those that the source keeps are
         # among them while it can be reached. Long lists need more.

@@ -6,18 +6,24 @@ extension ItemInterface {
         /// `Download`: reply only when all is there.
         public var wait: Bool?
 
-        private enum CodingKeys: String, CodingKey { case wait }
+        /// `SetPolicy`: a `ContentPolicy`.
+        public var policy: String?
+
+        private enum CodingKeys: String, CodingKey { case wait, policy }
 
         /// Makes a request.
-        public init(path: PathParameter, wait: Bool? = nil) {
+        public init(path: PathParameter, wait: Bool? = nil, policy: String? = nil) {
             self.path = path
             self.wait = wait
+            self.policy = policy
         }
 
         /// Reads the path's members beside the others.
         public init(from decoder: any Decoder) throws {
             path = try PathParameter(from: decoder)
-            wait = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent(Bool.self, forKey: .wait)
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            wait = try container.decodeIfPresent(Bool.self, forKey: .wait)
+            policy = try container.decodeIfPresent(String.self, forKey: .policy)
         }
 
         /// Writes the path's members beside the others.
@@ -25,6 +31,7 @@ extension ItemInterface {
             try path.encode(to: encoder)
             var members = encoder.container(keyedBy: CodingKeys.self)
             try members.encodeIfPresent(wait, forKey: .wait)
+            try members.encodeIfPresent(policy, forKey: .policy)
         }
     }
 

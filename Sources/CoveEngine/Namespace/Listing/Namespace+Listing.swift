@@ -160,6 +160,7 @@ extension Namespace {
         let mustRepeat = isLong || takenChanges.load(ordering: .acquiring) != told
         if mustRepeat { events.append(.directoryChanged(directory.path)) }
         if !events.isEmpty { sync?.enqueue(events, seen: time) }
+        if known.isEmpty { fetchKept() }
     }
 
     /// Inserts what is new of one page; what needs more thought comes back as events.

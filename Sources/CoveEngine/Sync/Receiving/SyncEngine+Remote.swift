@@ -223,6 +223,7 @@ extension SyncEngine {
             if await isKnown(path) { removals += await listAgain(path) } else { await seek(path) }
         }
         await remove(removals)
+        if !events.isEmpty { host.namespace.fetchKept() }
     }
 
     func listAgain(_ path: RemotePath) async -> [RemotePath] {

@@ -119,8 +119,21 @@ extension SyncEngine {
             }
             try await endDeletion(id, place: nil, forget: true)
             enqueue([.directoryChanged(reference.path.parent)], seen: .distantPast)
+        } catch .notPermitted(let why) {
+            try await takeBack(row, reference, why)
         }
         return true
+    }
+
+    /// What may not be deleted comes back: what is here is what the provider has.
+    private func takeBack(_ row: TrashRow, _ reference: RemoteReference, _ why: String) async throws(ProviderError) {
+        if let hidden = reference.path.name, hidden.isPassing {
+            let name = PassingName(hidden)?.original ?? row.path.name ?? Self.recoveredName(hidden)
+            try await bringToLight(reference, row.kind, as: name, isMerging: row.kind == .directory)
+        }
+        host.log.notice("\(row.path): it comes back, for the source refused its deletion: \(why)")
+        try await endDeletion(row.id, place: nil)
+        enqueue([.directoryChanged(reference.path.parent)], seen: .distantPast)
     }
 
     /// Has a deletion tried again after so long.

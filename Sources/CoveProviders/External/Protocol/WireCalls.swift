@@ -19,6 +19,14 @@ struct HelloParameters: Codable {
     var options: [String: String]
     /// A directory for what the provider has to remember; nil where nothing is kept.
     var state: String?
+    /// Who uses the source, for a provider whose manifest asks for it.
+    var credentials: WireLogin?
+}
+
+/// A user's name and password.
+struct WireLogin: Codable {
+    var user: String
+    var password: String
 }
 
 /// What a process answers to that.

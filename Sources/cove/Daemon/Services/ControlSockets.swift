@@ -25,7 +25,7 @@ struct ControlSockets: Sendable {
     /// Listens where the plan says.
     func start(_ plan: MountPlan) throws(Failure) {
         if !plan.isStateNamed { try StatePaths.makeSockets() }
-        if let folder = StatePaths.parent(of: plan.coordinationSocket) {
+        if let folder = LocalPath.parent(of: plan.coordinationSocket) {
             try PrivateFolder.make(folder, remedy: "remove it")
         }
         try Self.start(account, plan.socket)

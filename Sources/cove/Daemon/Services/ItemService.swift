@@ -41,10 +41,19 @@ enum ItemService {
                     Item.EvictReply(freedBytes: try await evict(engine, try request.itemPath()))
                 },
                 "Pin": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
-                    try await setPinned(engine, try request.itemPath(), true)
+                    let path = try request.itemPath()
+                    return try await change { () throws(Errno) in try engine.setPinned(path, true) }
                 },
                 "Unpin": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
-                    try await setPinned(engine, try request.itemPath(), false)
+                    let path = try request.itemPath()
+                    return try await change { () throws(Errno) in try engine.setPinned(path, false) }
+                },
+                "SetPolicy": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    let path = try request.itemPath()
+                    guard let policy = request.policy.flatMap({ ContentPolicy(rawValue: $0) }) else {
+                        throw .invalidParameter("policy")
+                    }
+                    return try await change { () throws(Errno) in try engine.setPolicy(path, policy) }
                 },
             ].merging(versionMethods(engine)) { own, _ in own }
         )
@@ -106,14 +115,10 @@ enum ItemService {
         }
     }
 
-    private static func setPinned(
-        _ engine: Engine,
-        _ path: RemotePath,
-        _ isPinned: Bool
+    private static func change(
+        _ body: @escaping @Sendable () throws(Errno) -> Void
     ) async throws(VarlinkError) -> VarlinkNothing {
-        let result = await OffPool.run {
-            Result<Void, Errno> { () throws(Errno) in try engine.setPinned(path, isPinned) }
-        }
+        let result = await OffPool.run { Result<Void, Errno> { () throws(Errno) in try body() } }
         try failing { () throws(Errno) in try result.get() }
         return VarlinkNothing()
     }

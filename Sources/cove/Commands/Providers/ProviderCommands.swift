@@ -46,7 +46,7 @@ extension CommandTable {
     ) { arguments throws(Failure) in
         let file: String
         if let state = arguments.value("state") {
-            file = StatePaths.absolute(state) + "/provider.log"
+            file = LocalPath.absolute(state) + "/provider.log"
         } else {
             let (connection, _) = try AccountConnection.openPath(arguments)
             let status: AccountStatus = try connection.call("\(AccountInterface.name).Status")
@@ -109,50 +109,11 @@ extension CommandTable {
         }
     }
 
-    static let providerNew = Command(
-        name: "provider new",
-        summary: "write a provider in Python to begin with",
-        operands: .init(names: ["FILE"], minimum: 1),
-        isForAccount: false,
-        details: """
-            FILE becomes a program that keeps its files in memory and passes `cove provider check exec:FILE`; put your
-            cloud's requests where it looks into its tree. Beside it comes cove_provider.py, which speaks the protocol.
-            """
-    ) { arguments throws(Failure) in
-        let file = StatePaths.absolute(arguments.operand(0) ?? "")
-        let folder = file.lastIndex(of: "/").map { String(file[..<$0]) } ?? ""
-        guard let example = ProviderFactory.companion("cove-memory"),
-            let slash = example.lastIndex(of: "/")
-        else {
-            throw Failure("cove-memory", "it comes with Cove, and is not there", "use mount-scripts/install")
-        }
-        for (from, to, mode) in [
-            (example, file, UInt32(0o755)),
-            (example[..<slash] + "/cove_provider.py", folder + "/cove_provider.py", 0o644),
-        ] {
-            do throws(Errno) {
-                let source = try System.open(from, O_RDONLY)
-                defer { System.close(source) }
-                let bytes = try System.contents(source, atMost: 1 << 20)
-                let target = try System.open(to, O_WRONLY | O_CREAT | O_EXCL, mode)
-                defer { System.close(target) }
-                try System.pwriteAll(target, bytes, 0)
-            } catch .exists {
-                // The one who speaks the protocol may serve several.
-                if to == file { throw Failure(to, "it is there already", "choose another name") }
-            } catch {
-                throw Failure(to, "it can't be written: \(error)", "choose another folder")
-            }
-        }
-        Terminal.standardOutput.write("\(file)\n")
-        return 0
-    }
-
     /// The provider of a source, with the login that was kept for it.
     private static func provider(_ source: String, _ arguments: Arguments) throws(Failure) -> any Provider {
         let network = NetworkSource(source)
         let access = ProviderFactory.Access(
-            certificates: arguments.value("cacert").map { StatePaths.absolute($0) },
+            certificates: arguments.value("cacert").map { LocalPath.absolute($0) },
             credentials: { await OffPool.run { network.flatMap { LoginStore.find($0) } } }
         )
         do throws(SourceError) {

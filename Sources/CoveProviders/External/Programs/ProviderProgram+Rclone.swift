@@ -13,23 +13,27 @@ extension ProviderProgram {
         guard remote.contains(":") else {
             throw .failed("\(source): write rclone:REMOTE:PATH; `rclone listremotes` tells the remotes")
         }
-        guard let path = ProviderFactory.companion(rcloneProgram) else {
+        guard let manifest = try InstalledProviders.named(rcloneProgram) else {
             throw .failed("\(rcloneProgram), which comes with Cove, is not there; use mount-scripts/install")
         }
-        return ProviderProgram(name: "rclone", path: path, options: ["remote": remote])
+        return try ProviderProgram(manifest, name: "rclone", options: ["remote": remote])
     }
 }
 
 extension ProviderFactory {
-    /// The path of a provider that comes with Cove: where that is installed, in `PATH`, or in the tree of the sources.
-    public static func companion(_ name: String) -> String? {
+    /// The folders of what comes with Cove: where that is installed, and in the tree of the sources.
+    static var companions: [String] {
         var buffer = [CChar](repeating: 0, count: 4096)
         let length = readlink("/proc/self/exe", &buffer, buffer.count - 1)
         let own = String(decoding: buffer.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
         var folders = own.split(separator: "/").dropLast()
         var places = ["/" + (folders.dropLast() + ["lib", "cove", "providers"]).joined(separator: "/")]
-        places += (ProcessEnvironment.value("PATH") ?? "/usr/bin:/bin").split(separator: ":").map(String.init)
         while folders.popLast() != nil { places.append("/" + (folders + ["Providers"]).joined(separator: "/")) }
-        return places.map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+        return places
+    }
+
+    /// The path of a file that comes with Cove.
+    public static func companion(_ name: String) -> String? {
+        companions.map { "\($0)/\(name)" }.first { access($0, R_OK) == 0 }
     }
 }

@@ -10,17 +10,27 @@ struct ProviderProgram: Sendable, Equatable {
     var arguments: [String] = []
     /// `KEY=VALUE` of the source, for the program to make sense of.
     var options: [String: String] = [:]
+    /// What it may have; nil for a program that is not installed as a provider, and has what its user has.
+    var manifest: ProviderManifest?
+    /// What it may use of the machine.
+    var limits: ProcessLimits {
+        manifest.map { ProcessLimits(memory: $0.memory, processors: $0.processors) } ?? ProcessLimits()
+    }
 
-    /// A program that is known to be there.
-    init(name: String, path: String, options: [String: String]) {
+    /// An installed provider.
+    init(_ manifest: ProviderManifest, name: String, options: [String: String]) throws(SourceError) {
+        self.manifest = manifest
         self.name = name
-        self.path = path
         self.options = options
+        path = manifest.program
+        arguments = manifest.arguments
+        try checkExecutable()
     }
 
     /// Reads `exec:PROGRAM`, and `exec:PROGRAM?KEY=VALUE&…` with percent-encoded values; nil for what is no such source.
     ///
-    /// A program without a slash is looked for in `PATH`.
+    /// A program without a slash is one of the installed providers, or else is looked for in `PATH`. One with a slash has the
+    /// manifest beside it, where there is one.
     init?(source: String) throws(SourceError) {
         guard source.hasPrefix("exec:") else { return nil }
         let rest = source.dropFirst("exec:".count)
@@ -35,8 +45,16 @@ struct ProviderProgram: Sendable, Equatable {
             options[String(decoding: key, as: UTF8.self)] = String(decoding: value, as: UTF8.self)
         }
         name = program.split(separator: "/").last.map(String.init) ?? program
+        if let manifest = try InstalledProviders.named(program) {
+            self = try ProviderProgram(manifest, name: program, options: options)
+            return
+        }
         if program.contains("/") {
-            path = program.hasPrefix("/") ? program : ProviderFactory.currentDirectory() + "/" + program
+            path = LocalPath.absolute(program)
+            if let manifest = try InstalledProviders.beside(path) {
+                self = try ProviderProgram(manifest, name: name, options: options)
+                return
+            }
         } else {
             let places = (ProcessEnvironment.value("PATH") ?? "/usr/bin:/bin").split(separator: ":")
             guard let found = places.map({ "\($0)/\(program)" }).first(where: { access($0 as String, X_OK) == 0 })
@@ -45,24 +63,29 @@ struct ProviderProgram: Sendable, Equatable {
             }
             path = found
         }
-        guard access(path, X_OK) == 0 else {
-            let why = Errno.current
-            let remedy = why == .accessDenied ? "make it executable with chmod +x" : "see whether the path is right"
-            throw .failed("\(path): it can't be run: \(why); \(remedy)")
-        }
+        try checkExecutable()
+    }
+
+    private func checkExecutable() throws(SourceError) {
+        guard access(path, X_OK) != 0 else { return }
+        let why = Errno.current
+        let remedy = why == .accessDenied ? "make it executable with chmod +x" : "see whether the path is right"
+        throw .failed("\(path): it can't be run: \(why); \(remedy)")
     }
 }
 
 /// A provider's process: how it begins and how it ends.
 enum ProviderProcess {
-    /// Starts a program with its standard input, output and error connected to a channel.
-    static func start(_ program: ProviderProgram) throws(Errno) -> (number: pid_t, channel: FrameChannel) {
+    /// Starts a command with its standard input, output and error connected to a channel.
+    static func start(_ command: [String]) throws(Errno) -> (number: pid_t, channel: FrameChannel) {
         var open: [Int32] = []
         let channel: FrameChannel
         do throws(Errno) {
             for _ in 0..<3 {
                 let (read, write) = try System.pipe()
                 open += [read, write]
+                // Fewer turns for large contents; what the system does not give is not needed. F_SETPIPE_SZ.
+                _ = fcntl(write, 1031, 1 << 20)
             }
             channel = try FrameChannel(input: open[2], output: open[1], words: open[4])
         } catch {
@@ -76,8 +99,8 @@ enum ProviderProcess {
         while true {
             do throws(Errno) {
                 let number = try ChildProcess.start(
-                    program.path,
-                    program.arguments,
+                    command[0],
+                    Array(command.dropFirst()),
                     input: open[0],
                     output: open[1],
                     errors: open[2]

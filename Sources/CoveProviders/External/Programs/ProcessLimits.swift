@@ -1,0 +1,75 @@
+internal import CLinux
+internal import CoveCore
+internal import Glibc
+
+/// What a provider's process may use of the machine, with all that it starts.
+struct ProcessLimits: Sendable {
+    /// More processes than these are not looked at.
+    private static let mostProcesses = 1000
+    /// It yields to whatever a person waits for.
+    static let niceness: Int32 = 5
+
+    /// How much memory all of them may have, in bytes.
+    var memory = ProviderManifest.usualMemory
+    /// On how many processors they run; nil for all.
+    var processors: Int?
+
+    /// The processors on which they run, of those that this thread may use the last ones; none where it is no matter.
+    var processorNumbers: [Int32] {
+        guard let processors else { return [] }
+        var numbers = [Int32](repeating: 0, count: processors)
+        let count = cove_last_processors(Int32(clamping: processors), &numbers)
+        return Array(numbers.prefix(max(0, Int(count))))
+    }
+
+    /// Limits a process; those that it starts from then on have the same limits.
+    func limit(_ process: pid_t) {
+        // Refused only where the process has limits that are lower, or has ended.
+        _ = cove_limit_memory(process, UInt64(max(0, memory)))
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(process), Self.niceness)
+        let numbers = processorNumbers
+        if !numbers.isEmpty { _ = cove_set_processors(process, numbers, Int32(numbers.count)) }
+    }
+
+    /// Limits a process and all below it; why it has to be ended, nil for one that keeps its limits.
+    func enforce(on process: pid_t) -> String? {
+        let tree = Self.tree(of: process)
+        var used: Int64 = 0
+        for member in tree {
+            // One that was started before its parent had limits has none.
+            if member != process { limit(member) }
+            used = used.saturatingAdd(Self.memory(of: member))
+        }
+        return used > memory ? "it had \(used >> 20) MiB of memory, and may have \(memory >> 20)" : nil
+    }
+
+    private static func tree(of process: pid_t) -> [pid_t] {
+        var found: [pid_t] = []
+        var open = [process]
+        while let next = open.popLast(), found.count < mostProcesses {
+            found.append(next)
+            open += children(of: next)
+        }
+        return found
+    }
+
+    /// proc_pid_statm(5): resident pages without those that are shared, in bytes.
+    private static func memory(of process: pid_t) -> Int64 {
+        let fields = text("/proc/\(process)/statm").split(separator: " ").map { Int64($0) ?? 0 }
+        guard fields.count > 2 else { return 0 }
+        return max(0, fields[1] - fields[2]) * Int64(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    private static func children(of process: pid_t) -> [pid_t] {
+        let threads = (try? System.names(in: "/proc/\(process)/task")) ?? []
+        return threads.flatMap { thread in
+            text("/proc/\(process)/task/\(thread)/children").split(separator: " ").compactMap { pid_t($0) }
+        }
+    }
+
+    private static func text(_ path: String) -> String {
+        guard let descriptor = try? System.open(path, O_RDONLY) else { return "" }
+        defer { System.close(descriptor) }
+        return (try? System.contents(descriptor)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+}

@@ -1,0 +1,162 @@
+internal import CoveCore
+internal import Glibc
+
+/// What an installed provider is, and all that its process gets: read from `NAME.json` in one of the folders of providers.
+public struct ProviderManifest: Sendable, Equatable {
+    /// The file's name without its ending, which stands behind `exec:`.
+    public var name: String
+    /// The manifest itself.
+    public var file: String
+    /// What it is, in a few words.
+    public var summary = ""
+    /// The executable's absolute path.
+    public var program: String
+    /// What it is called with.
+    public var arguments: [String] = []
+    /// False for a program that runs as its user does, with all that user has.
+    public var isConfined = true
+    /// True where it may use the network.
+    public var usesNetwork = false
+    /// True where it is given the login that `cove login` keeps for it.
+    public var usesSecrets = false
+    /// The variables that it gets of the environment.
+    public var environment: [String] = []
+    /// What it may read: paths, with `~` for the home and `{NAME}` for an option's value.
+    public var readPaths: [String] = []
+    /// What it may change as well.
+    public var writePaths: [String] = []
+    /// More memory than this is not given to it, in bytes.
+    public var memory: Int64 = ProviderManifest.usualMemory
+    /// On how many processors it runs at most; nil for all.
+    public var processors: Int?
+
+    /// What a process may use where nothing else is said, in bytes.
+    static let usualMemory: Int64 = 1 << 30
+
+    private static let members: Set<String> = [
+        "summary", "program", "arguments", "confined", "network", "secrets", "environment", "read", "write", "memory",
+        "processors",
+    ]
+
+    /// Reads a manifest; throws what is wrong with it, and where.
+    init(name: String, file: String, text: [UInt8]) throws(SourceError) {
+        self.name = name
+        self.file = file
+        let fields = try Fields(file, text)
+        for member in fields.names where !Self.members.contains(member) {
+            throw fields.problem(
+                member,
+                "is no member of a manifest; known are \(Self.members.sorted().joined(separator: ", "))"
+            )
+        }
+        guard let program = try fields.text("program"), !program.isEmpty else {
+            throw fields.problem("program", "is missing; name the executable")
+        }
+        let folder = LocalPath.parent(of: file) ?? ""
+        self.program = LocalPath.absolute(program.hasPrefix("/") ? program : "\(folder)/\(program)")
+        summary = try fields.text("summary") ?? ""
+        arguments = try fields.texts("arguments")
+        isConfined = try fields.truth("confined") ?? true
+        usesNetwork = try fields.truth("network") ?? false
+        usesSecrets = try fields.truth("secrets") ?? false
+        environment = try fields.texts("environment")
+        readPaths = try fields.texts("read")
+        writePaths = try fields.texts("write")
+        for name in environment where name.isEmpty || name.contains("=") {
+            throw fields.problem("environment", "has what is no name of a variable: \(name)")
+        }
+        for path in readPaths + writePaths where !["/", "~", "{"].contains(path.prefix(1)) {
+            throw fields.problem("read, write", "have a path that begins with none of /, ~ and {: \(path)")
+        }
+        if let text = try fields.text("memory") {
+            guard let bytes = SimulatedLink.bytes(text), bytes >= 16 << 20 else {
+                throw fields.problem("memory", "must be a size such as 512M, and at least 16M")
+            }
+            memory = bytes
+        }
+        if let number = try fields.number("processors") {
+            guard number >= 1, number <= 1024 else { throw fields.problem("processors", "must be between 1 and 1024") }
+            processors = Int(number)
+        }
+    }
+
+    /// What it may have besides the system's programs, in a few words.
+    public var rights: String {
+        guard isConfined else { return "not confined: it may do what you may" }
+        var rights: [String] = []
+        if usesNetwork { rights.append("network") }
+        if usesSecrets { rights.append("its login") }
+        if !readPaths.isEmpty { rights.append("reads " + readPaths.joined(separator: ", ")) }
+        if !writePaths.isEmpty { rights.append("changes " + writePaths.joined(separator: ", ")) }
+        return rights.isEmpty ? "no network, no files" : rights.joined(separator: "; ")
+    }
+
+    /// The paths of a list, with what stands for others filled in.
+    func paths(_ list: [String], options: [String: String]) throws(SourceError) -> [String] {
+        var paths: [String] = []
+        for pattern in list {
+            var path = pattern
+            if path == "~" || path.hasPrefix("~/") { path = BaseDirectories.home + path.dropFirst() }
+            if path.hasPrefix("{"), let end = path.firstIndex(of: "}") {
+                let option = String(path[path.index(after: path.startIndex)..<end])
+                // What was not given is not needed.
+                guard let value = options[option] else { continue }
+                guard value.hasPrefix("/") else {
+                    throw .failed("\(name): \(option)=\(value): write the whole path, from / on")
+                }
+                path = value + path[path.index(after: end)...]
+            }
+            guard path.hasPrefix("/"), !path.contains("\0") else {
+                throw .failed("\(file): \(pattern): it leads to no path")
+            }
+            paths.append(LocalPath.absolute(path))
+        }
+        return paths
+    }
+}
+
+/// The members of a manifest, each read as what it must be.
+private struct Fields {
+    let file: String
+    private let members: [String: JSONValue]
+
+    init(_ file: String, _ text: [UInt8]) throws(SourceError) {
+        self.file = file
+        let value: JSONValue
+        do throws(JSONError) { value = try JSONValue(parsing: text) } catch { throw .failed("\(file): \(error)") }
+        guard case .object(let members) = value else { throw .failed("\(file): a manifest is a JSON object") }
+        self.members = members
+    }
+
+    var names: [String] { members.keys.sorted() }
+
+    func problem(_ member: String, _ what: String) -> SourceError { .failed("\(file): \(member) \(what)") }
+
+    func text(_ name: String) throws(SourceError) -> String? {
+        guard let value = members[name] else { return nil }
+        guard let text = value.text, !text.contains("\0") else { throw problem(name, "must be a text") }
+        return text
+    }
+
+    func truth(_ name: String) throws(SourceError) -> Bool? {
+        guard let value = members[name] else { return nil }
+        guard let truth = value.truth else { throw problem(name, "must be true or false") }
+        return truth
+    }
+
+    func number(_ name: String) throws(SourceError) -> Int64? {
+        guard let value = members[name] else { return nil }
+        guard case .integer(let number) = value else { throw problem(name, "must be a whole number") }
+        return number
+    }
+
+    func texts(_ name: String) throws(SourceError) -> [String] {
+        guard let value = members[name] else { return [] }
+        guard case .array(let values) = value else { throw problem(name, "must be a list of texts") }
+        let texts = values.compactMap(\.text)
+        guard texts.count == values.count, texts.allSatisfy({ !$0.contains("\0") }) else {
+            throw problem(name, "must be a list of texts")
+        }
+        return texts
+    }
+}

@@ -1,0 +1,107 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Providers that have a manifest, and the commands about them.
+    struct InstalledProviderTests {
+        private struct Known: Decodable {
+            var name: String
+            var enabled: Bool
+            var confined: Bool?
+            var network: Bool?
+            var problem: String?
+        }
+
+        private static let folder = "$HOME/.local/share/cove/providers"
+
+        /// A new provider in Python, installed for its user alone, and mounted.
+        private static func installed(_ body: @escaping @Sendable (MountedAccount) throws -> Void) async throws {
+            try await blocking {
+                let account = try MountedAccount(options: "poll=200ms,log=debug", address: "exec:mine")
+                try account.shell("mkdir -p \(folder); $COVE provider new \(folder)/mine")
+                try account.start()
+                do { try body(account) } catch {
+                    let words = (try? account.shell("cat $STATE/provider.log; tail -50 $STATE/log")) ?? ""
+                    throw CommandFailure("\(error)\n\(words)")
+                }
+                try account.end()
+            }
+        }
+
+        @Test func `a provider that is turned off is not asked, and what is here stays`() async throws {
+            try await Self.installed { account in
+                try account.shell("ls; echo one > f; $COVE sync --wait")
+                let known = try account.cove("provider ls", as: [Known].self)
+                let mine = try #require(known.first { $0.name == "mine" })
+                #expect(mine.enabled && mine.confined == true && mine.network == true)
+                #expect(known.contains { $0.name == "cove-zip" && $0.confined == true })
+                #expect(known.contains { $0.name == "cove-rclone" && $0.confined == false })
+                #expect(try account.cove("provider disable mine") == "mine is off\n")
+                #expect(try account.cove("provider ls").contains("mine         off"))
+                try account.shell("echo two > g; cat f g")
+                try waitUntil("the account says so") {
+                    try account.cove("status --state $STATE").contains("cove provider enable mine")
+                }
+                #expect(try account.shell("cat f g") == "one\ntwo\n")
+                #expect(try account.cove("provider enable mine", as: Known.self).enabled)
+                try account.shell("$COVE sync --wait --timeout 60", deadline: 90)
+                // Its next process has forgotten what the first one had.
+                #expect(try account.shell("ls; cat g") == "g\ntwo\n")
+            }
+        }
+
+        @Test func `a turned off provider is not mounted, and is told to be off`() async throws {
+            try await blocking {
+                let account = try MountedAccount(address: "exec:cove-memory")
+                try account.shell("$COVE provider disable cove-memory")
+                let error = #expect(throws: CommandFailure.self) { try account.start() }
+                #expect("\(String(describing: error))".contains("cove provider enable cove-memory"))
+            }
+        }
+
+        @Test func `a manifest with a mistake is listed with it, and mounts nothing`() async throws {
+            try await blocking {
+                let account = try MountedAccount(address: "exec:wrong")
+                try account.shell("mkdir -p \(Self.folder); echo '{\"program\": 1}' > \(Self.folder)/wrong.json")
+                let known = try account.cove("provider ls", as: [Known].self)
+                let problem = try #require(known.first { $0.name == "wrong" }?.problem)
+                #expect(problem.contains("program must be a text"))
+                #expect(try account.cove("provider ls").contains("wrong        bad"))
+                let error = #expect(throws: CommandFailure.self) { try account.start() }
+                #expect("\(String(describing: error))".contains("program must be a text"))
+                try account.expectRefusal(
+                    "$COVE provider enable nobody",
+                    "nobody: no provider of that name is installed; see `cove provider ls`"
+                )
+            }
+        }
+
+        @Test(arguments: [
+            ("python", "true"),
+            ("swift", "swiftc -static-stdlib mine.swift -o mine"),
+            ("go", "env GOCACHE=$HOME/go GOFLAGS=-p=2 go build -o mine mine.go"),
+        ])
+        func `what a provider begins with does all that Cove relies on`(language: String, build: String) async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                let check = try account.shell(
+                    """
+                    mkdir $tmp/new; cd $tmp/new
+                    $COVE provider new --language \(language) mine
+                    \(build)
+                    $COVE provider check exec:./mine
+                    """,
+                    deadline: 240
+                )
+                #expect(!check.contains("FAILED"))
+                #expect(check.split(separator: "\n").filter { $0.hasPrefix("ok ") }.count >= 15, "\(check)")
+                try account.expectRefusal(
+                    "cd $tmp/new; $COVE provider new --language \(language) mine",
+                    "$tmp/new/mine\(["swift": ".swift", "go": ".go"][language] ?? ""): it is there already; choose another name"
+                )
+            }
+        }
+    }
+}
