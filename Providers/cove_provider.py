@@ -272,7 +272,7 @@ class Server:
 
 
 CALLS = frozenset(
-    "hello list lookup changes fetch create modify move movesUnderway copy delete trash versions fetchVersion quota".split()
+    "hello list lookup changes fetch create modify move movesUnderway copy delete trash versions fetchVersion quota perform".split()
 )
 
 

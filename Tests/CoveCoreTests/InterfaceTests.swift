@@ -64,6 +64,8 @@ import Testing
         Method(Item.name, "Pin", Item.Request.self, None.self),
         Method(Item.name, "Unpin", Item.Request.self, None.self),
         Method(Item.name, "SetPolicy", Item.Request.self, None.self),
+        Method(Item.name, "Actions", Item.Request.self, Item.ActionsReply.self),
+        Method(Item.name, "Perform", Item.PerformRequest.self, Item.PerformReply.self),
         Method(Item.name, "Versions", Item.VersionRequest.self, Item.VersionsReply.self),
         Method(Item.name, "ReadVersion", Item.VersionRequest.self, Item.VersionBytes.self),
         Method(Item.name, "RestoreVersion", Item.VersionRequest.self, None.self),

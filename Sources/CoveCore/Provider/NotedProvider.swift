@@ -162,6 +162,14 @@ public final class NotedProvider: Provider {
     /// Tells the provider.
     public func networkChanged() { base.networkChanged() }
 
+    /// What the provider has.
+    public var actions: [ProviderAction] { base.actions }
+
+    /// Has the provider do something with items.
+    public func perform(_ action: String, on items: [RemoteReference]) async throws(ProviderError) -> String? {
+        try await noting(items.map(\.path)) { () throws(ProviderError) in try await base.perform(action, on: items) }
+    }
+
     /// Asks for the quota.
     public func quota() async throws(ProviderError) -> ProviderQuota? {
         try await noting([]) { () throws(ProviderError) in try await base.quota() }

@@ -110,6 +110,12 @@ public protocol Provider: Sendable {
 
     /// Total and free bytes; nil where the provider can't tell.
     func quota() async throws(ProviderError) -> ProviderQuota?
+
+    /// What a person can have it do with items, besides what every provider does.
+    var actions: [ProviderAction] { get }
+
+    /// Does one of these; what a person is to be told of it, nil for nothing.
+    func perform(_ action: String, on items: [RemoteReference]) async throws(ProviderError) -> String?
 }
 
 extension Provider {
@@ -118,6 +124,14 @@ extension Provider {
 
     /// There are no connections.
     public func networkChanged() {}
+
+    /// None.
+    public var actions: [ProviderAction] { [] }
+
+    /// There are none.
+    public func perform(_ action: String, on items: [RemoteReference]) async throws(ProviderError) -> String? {
+        throw .unsupported("it has no action \(action)")
+    }
 
     /// None.
     public func versions(of item: RemoteReference) async throws(ProviderError) -> [RemoteVersion] { [] }
@@ -130,45 +144,6 @@ extension Provider {
     ) async throws(ProviderError) {
         throw .versionNoLongerAvailable
     }
-}
-
-/// What a remote side can do.
-public struct ProviderCapabilities: Sendable, Equatable {
-    /// Fetches may ask for a part of the bytes.
-    public var ranges = true
-    /// Changes are refused atomically when the base version is old.
-    public var conditionalWrites = true
-    /// Two versions of one size within a second look the same.
-    public var coarseVersions = false
-    /// `copy` works.
-    public var serverSideCopy = false
-    /// `trash` works.
-    public var trash = false
-    /// Earlier contents of files are kept, and `versions` tells of them.
-    public var versions = false
-    /// A file moves by a copy and a deletion: asked for again, a move that was cut off between them is finished.
-    public var movesInSteps = false
-    /// Remote ids survive renames.
-    public var stableIDs = false
-    /// Symbolic links are kept.
-    public var symbolicLinks = false
-    /// Dates of last modification are kept.
-    public var modificationTimes = true
-    /// The metadata version of a directory changes with everything below it.
-    public var risingDirectoryVersions = false
-    /// Permissions are kept.
-    public var permissions = false
-    /// Owner and group are kept.
-    public var ownership = false
-    /// `user.*` attributes are kept.
-    public var extendedAttributes = false
-    /// Nothing may be changed.
-    public var readOnly = false
-    /// With more changes than these at a time none goes faster; a small number, at least 1.
-    public var parallelChanges = 32
-
-    /// The smallest set: ranges and conditional writes only.
-    public init() {}
 }
 
 /// How the engine names an existing remote item: by where it last knew it, and by id where there is one.
@@ -208,6 +183,8 @@ public struct RemoteItem: Sendable, Equatable {
     public var metadata: ItemMetadata
     /// Where a symbolic link points.
     public var linkTarget: [UInt8]?
+    /// Marks that a file manager may show of it, a JSON list; nil where there are none.
+    public var decorations: [UInt8]?
 
     /// Makes an item.
     public init(
@@ -218,7 +195,8 @@ public struct RemoteItem: Sendable, Equatable {
         contentVersion: ContentVersion,
         metadataVersion: MetadataVersion,
         metadata: ItemMetadata,
-        linkTarget: [UInt8]? = nil
+        linkTarget: [UInt8]? = nil,
+        decorations: [UInt8]? = nil
     ) {
         self.id = id
         self.name = name
@@ -228,6 +206,7 @@ public struct RemoteItem: Sendable, Equatable {
         self.metadataVersion = metadataVersion
         self.metadata = metadata
         self.linkTarget = linkTarget
+        self.decorations = decorations
     }
 }
 

@@ -7,6 +7,9 @@ enum CoveAttribute {
     /// Those that are set, and taken away, as a program's are.
     static let kept: [[UInt8]] = [PackageTypes.attribute, Array("user.cove.tags".utf8)]
 
+    /// What the provider would have file managers show: a JSON list.
+    static let decorations = Array("user.cove.decorations".utf8)
+
     static func isOne(_ name: [UInt8]) -> Bool { name.starts(with: prefix) }
 
     /// What follows the prefix.
@@ -56,16 +59,9 @@ extension Engine {
         case "socket" where id == .root: return Array(configuration.socketPath.utf8)
         case "coordination-socket" where id == .root: return Array(configuration.coordinationSocketPath.utf8)
         case "account" where id == .root: return Array(configuration.account.utf8)
-        case "tags":
-            let stored = try catalog.read { database throws(Errno) in
-                try database.extendedAttribute(Array("user.cove.tags".utf8), of: id)
-            }
-            guard let stored else { throw .noData }
-            return stored
-        case "package":
-            let stored = try catalog.read { database throws(Errno) in
-                try database.extendedAttribute(PackageTypes.attribute, of: id)
-            }
+        case "tags", "package", "decorations":
+            let name = CoveAttribute.prefix + Array(key.utf8)
+            let stored = try catalog.read { database throws(Errno) in try database.extendedAttribute(name, of: id) }
             guard let stored else { throw .noData }
             return stored
         case "conflicts": return Array("\(try history.conflictCount(of: id))".utf8)

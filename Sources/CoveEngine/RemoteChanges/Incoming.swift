@@ -330,6 +330,12 @@ extension RemoteChanges {
                 row.linkCount = 0
                 let id = try database.insert(row)
                 try self.namespace.storeRemoteAttributes(remote, of: id, database)
+                row.id = id
+                if case .replace(let entry) = transition.kind, let entry = try database.entry(id: entry),
+                    let old = try database.item(entry.item)
+                {
+                    try self.namespace.carry(old, to: &row, remote, database)
+                }
                 return id
             }
             return Announced(

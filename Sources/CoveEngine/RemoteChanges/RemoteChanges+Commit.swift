@@ -153,7 +153,8 @@ extension RemoteChanges {
         var aftermath = Aftermath()
         guard var entry = try database.entry(id: id) else { throw .busy }
         let old = try database.existingItem(entry.item)
-        let row = try namespace.insertItem(for: remote, staged: staged, database)
+        var row = try namespace.insertItem(for: remote, staged: staged, database)
+        try namespace.carry(old, to: &row, remote, database)
         if entry.hasUnsentContent(generation: old.generation), try contents.hasOwnBytes(old, database) {
             // Changed on both sides: the local bytes keep their item, under a name of their own.
             aftermath.newNames.append(try namespace.keepAsConflict(old.id, of: entry, database))
@@ -325,13 +326,14 @@ extension RemoteChanges {
         if row.kind != .directory, let time = remote.metadata.modificationTime { row.modificationTime = time }
         row.changeTime = clock.now()
         try database.saveAttributes(row)
-        if let attributes = remote.metadata.extendedAttributes {
+        if let attributes = remote.metadata.extendedAttributes, provider.capabilities.extendedAttributes {
             try database.run(
                 "DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB)",
                 .item(row.id)
             )
             for (name, value) in attributes { try database.setExtendedAttribute(name, value, of: row.id) }
         }
+        try namespace.storeDecorations(remote, of: row.id, database)
         let saved = row
         if let item = contents.live.find(row.id) {
             contentQueue.async {

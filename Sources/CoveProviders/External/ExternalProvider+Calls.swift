@@ -49,6 +49,15 @@ extension ExternalProvider {
         }
     }
 
+    /// Has the process do something with items.
+    public func perform(_ action: String, on items: [RemoteReference]) async throws(ProviderError) -> String? {
+        var parameters = CallParameters()
+        parameters.action = action
+        parameters.items = items.map { WireReference($0) }
+        let result = try await call(.perform, parameters)
+        return result.message.map { String($0.prefix(2000)).escapingControls }
+    }
+
     /// Asks for bytes.
     public func fetch(
         _ item: RemoteReference,

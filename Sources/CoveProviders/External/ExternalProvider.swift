@@ -7,6 +7,9 @@ internal import Synchronization
 /// The process is started when something is asked of it, and again after it has ended, later and later each time. What it
 /// says is trusted in nothing: a message that breaks the protocol ends it, and what waited for it fails.
 public final class ExternalProvider: Provider {
+    /// A menu has no room for more.
+    private static let mostActions = 50
+
     private struct State {
         var session: ProviderSession?
         /// The one that has not said hello yet.
@@ -83,6 +86,11 @@ public final class ExternalProvider: Provider {
 
     /// True unless the process said that it tells of changes by itself.
     public var mustBePolled: Bool { state.withLock { $0.hello?.signals != true } }
+
+    /// What the process said that it can be asked for; those that can't be are left out.
+    public var actions: [ProviderAction] {
+        (state.withLock { $0.hello?.actions } ?? []).prefix(Self.mostActions).compactMap { try? $0.action() }
+    }
 
     /// Tells the process.
     public func networkChanged() { state.withLock { $0.session }?.tell(.networkChanged) }

@@ -191,6 +191,15 @@ public final class SimulatedLink: Provider {
     /// Tells the provider behind the line.
     public func networkChanged() { base.networkChanged() }
 
+    /// What the provider behind the line has.
+    public var actions: [ProviderAction] { base.actions }
+
+    /// Has something done after the latency.
+    public func perform(_ action: String, on items: [RemoteReference]) async throws(ProviderError) -> String? {
+        try await travel()
+        return try await base.perform(action, on: items)
+    }
+
     /// Asks for the quota after the latency.
     public func quota() async throws(ProviderError) -> ProviderQuota? {
         try await travel()

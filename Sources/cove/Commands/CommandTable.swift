@@ -5,7 +5,8 @@ enum CommandTable {
         mount, unmount, upgrade, login, status, list, info, download, evict, pin, unpin, policy, sync, pause, resume,
         conflicts, coordinate, claims,
         versionsList, versionsShow, versionsRestore, versionsResolve, versionsRemove, trashList, trashRestore,
-        trashEmpty, providerList, providerEnable, providerDisable, providerLog, providerCheck, providerNew,
+        trashEmpty, actionList, actionRun, providerList, providerEnable, providerDisable, providerLog, providerCheck,
+        providerNew,
         providerServe, statistics, doctor, completions, manual, version, help,
         daemon, announcer, notifier, claimSpeed,
     ]

@@ -52,6 +52,33 @@ extension Mounted {
             }
         }
 
+        @Test func `a provider that asks for a login gets the one that is kept for it`() async throws {
+            try await blocking {
+                let account = try MountedAccount(options: "log=debug", address: "exec:mine?user=ada")
+                try account.shell(
+                    """
+                    mkdir -p \(Self.folder); $COVE provider new \(Self.folder)/mine
+                    sed -i 's/"network"/"secrets":true,"network"/' \(Self.folder)/mine.json
+                    sed -i '/def hello/a\\        if (parameters.get("credentials") or {}).get("password") != "right": raise Failed("notAuthenticated", "wrong")' \(Self.folder)/mine
+                    """
+                )
+                try account.expectRefused(
+                    "echo wrong | $COVE login 'exec:mine?user=ada'",
+                    "refuses this user and password"
+                )
+                let error = #expect(throws: CommandFailure.self) { try account.start(password: nil) }
+                #expect("\(String(describing: error))".contains("cove login"))
+                #expect(
+                    try account.shell("echo right | $COVE login 'exec:mine?user=ada'").contains(
+                        "ada is logged in to exec:mine"
+                    )
+                )
+                try account.start(password: nil)
+                try account.shell("echo one > f; $COVE sync --wait; ! grep -r right $STATE")
+                try account.end()
+            }
+        }
+
         @Test func `a turned off provider is not mounted, and is told to be off`() async throws {
             try await blocking {
                 let account = try MountedAccount(address: "exec:cove-memory")

@@ -26,6 +26,60 @@ extension Mounted {
             }
         }
 
+        @Test func `a look that several share began after each of them came`() async throws {
+            try await blocking {
+                let seed = Int.random(in: 0..<1_000_000)
+                print("seed \(seed)")
+                let script = """
+                    import importlib.machinery, importlib.util, random, sys, threading, time
+                    sys.dont_write_bytecode = True
+                    sys.path.insert(0, "Providers")
+                    loader = importlib.machinery.SourceFileLoader("rclone", "Providers/cove-rclone")
+                    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("rclone", loader))
+                    loader.exec_module(module)
+                    now, calls, wrong = [0], {"stat": 0, "list": 0}, []
+                    def stat(path):
+                        calls["stat"] += 1
+                        seen = now[0]
+                        time.sleep(0.001)
+                        if path.endswith("bad"):
+                            raise module.Failed("serverUnreachable")
+                        return {"name": path.rpartition("/")[2], "seen": seen}
+                    def listing(folder):
+                        calls["list"] += 1
+                        seen = now[0]
+                        time.sleep(0.002)
+                        if folder == "fail":
+                            raise module.Failed("serverUnreachable")
+                        return [{"name": f"f{number}", "seen": seen} for number in range(20)]
+                    looks = module.Looks(stat, listing)
+                    def work(seed):
+                        choice = random.Random(seed)
+                        for _ in range(100):
+                            name = choice.choice([f"f{choice.randrange(20)}", "gone", "bad"])
+                            before = now[0]
+                            try:
+                                found = looks.look(choice.choice(["a", "b/c", "fail"]) + "/" + name)
+                                if found["seen"] < before or found["name"] != name:
+                                    wrong.append((name, found, before))
+                            except module.Failed:
+                                if name != "bad":
+                                    wrong.append(name)
+                            now[0] += 1
+                    threads = [threading.Thread(target=work, args=(\(seed) + number,), daemon=True) for number in range(16)]
+                    for thread in threads:
+                        thread.start()
+                    for thread in threads:
+                        thread.join(60)
+                        assert not thread.is_alive(), "a look never ended"
+                    assert not wrong, wrong[:5]
+                    assert calls["list"] > 0 and calls["stat"] < 1600, calls
+                    assert not looks.busy and not looks.waiting
+                    """
+                try Command.run("python3", ["-c", script])
+            }
+        }
+
         @Test func `what a crypt remote has is plain in the mount and nowhere else`() async throws {
             try await blocking {
                 let place = try TemporaryDirectory("crypt")

@@ -88,6 +88,15 @@ public enum ItemInterface {
         # Says when an item's bytes come here and may leave: inherited, lazily, lazily-and-evict or eagerly.
         method SetPolicy(path: ?string, path_base64: ?string, policy: string) -> ()
 
+        # What the source can do with items besides keeping them. kinds: of which items, all where it is missing.
+        type Action (id: string, name: string, kinds: ?[]string, takesSeveral: bool)
+
+        # The source's actions for an item.
+        method Actions(path: ?string, path_base64: ?string) -> (actions: []Action)
+
+        # Has the source carry out one of its actions on items that it has as they are here; message is for people.
+        method Perform(action: string, paths: []string) -> (message: ?string)
+
         # A file's versions, newest first, and then the other sides of its conflicts. Those that the source keeps are
         # among them while it can be reached. Long lists need more.
         method Versions(path: ?string, path_base64: ?string) -> (versions: []Version)

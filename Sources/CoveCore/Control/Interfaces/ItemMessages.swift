@@ -35,6 +35,38 @@ extension ItemInterface {
         }
     }
 
+    /// What `Actions` gives back.
+    public struct ActionsReply: Codable, Sendable {
+        /// The actions for the item.
+        public var actions: [ProviderAction]
+
+        /// Makes a reply.
+        public init(actions: [ProviderAction]) { self.actions = actions }
+    }
+
+    /// What `Perform` takes.
+    public struct PerformRequest: Codable, Sendable {
+        /// The action's id.
+        public var action: String
+        /// The items.
+        public var paths: [String]
+
+        /// Makes a request.
+        public init(action: String, paths: [String]) {
+            self.action = action
+            self.paths = paths
+        }
+    }
+
+    /// What `Perform` gives back.
+    public struct PerformReply: Codable, Sendable {
+        /// What a person is to be told.
+        public var message: String?
+
+        /// Makes a reply.
+        public init(message: String?) { self.message = message }
+    }
+
     /// What `Status` takes.
     public struct StatusRequest: Codable, Sendable {
         /// The items.

@@ -54,9 +54,40 @@ extension Namespace {
         return row
     }
 
+    /// Keeps the attributes that the provider has of a new item.
     func storeRemoteAttributes(_ remote: RemoteItem, of id: ItemID, _ database: Database) throws(Errno) {
-        guard let attributes = remote.metadata.extendedAttributes, !attributes.isEmpty else { return }
-        try database.replaceExtendedAttributes(attributes, of: id)
+        if let attributes = remote.metadata.extendedAttributes, !attributes.isEmpty {
+            try database.replaceExtendedAttributes(attributes, of: id)
+        }
+        try storeDecorations(remote, of: id, database)
+    }
+
+    /// Keeps the marks that the provider has for file managers.
+    func storeDecorations(_ remote: RemoteItem, of id: ItemID, _ database: Database) throws(Errno) {
+        if let decorations = remote.decorations {
+            try database.setExtendedAttribute(CoveAttribute.decorations, decorations, of: id)
+        } else {
+            try database.run(
+                "DELETE FROM xattrs WHERE item = ? AND name = ?",
+                .item(id),
+                .blob(CoveAttribute.decorations)
+            )
+        }
+    }
+
+    /// Gives the item of new bytes what the provider does not keep, and so stays here: of the one that had the name.
+    func carry(_ old: ItemRow, to row: inout ItemRow, _ remote: RemoteItem, _ database: Database) throws(Errno) {
+        if remote.metadata.permissions == nil { row.permissions = old.permissions }
+        if remote.metadata.user == nil { row.user = old.user }
+        if remote.metadata.group == nil { row.group = old.group }
+        try database.saveAttributes(row)
+        guard !provider.capabilities.extendedAttributes else { return }
+        try database.run(
+            "INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name <> ?",
+            .item(row.id),
+            .item(old.id),
+            .blob(CoveAttribute.decorations)
+        )
     }
 
     /// Sets what the provider acknowledges of an entry.

@@ -3,7 +3,7 @@ internal import CoveCore
 /// The calls that a provider's process answers; `Documentation.docc/ProviderProtocol.md` tells of each.
 enum WireCall: String, CaseIterable {
     case hello, stop, list, lookup, changes, fetch, create, modify, move, movesUnderway, copy, delete, trash
-    case versions, fetchVersion, quota, networkChanged
+    case versions, fetchVersion, quota, perform, networkChanged
 
     /// The one version of the protocol there is.
     static let version = 1
@@ -42,6 +42,33 @@ struct HelloResult: Codable {
     /// How many calls it takes at a time.
     var parallelCalls: Int?
     var capabilities: WireCapabilities?
+    /// What a person can have it do.
+    var actions: [WireAction]?
+}
+
+/// Something that a person can have a provider do.
+struct WireAction: Codable {
+    var id: String
+    var name: String
+    var kinds: [WireKind]?
+    var several: Bool?
+
+    init(_ action: ProviderAction) {
+        id = action.id
+        name = action.name
+        kinds = action.kinds?.compactMap { $0 == "symlink" ? .link : WireKind(rawValue: $0) }
+        several = action.takesSeveral
+    }
+
+    /// Throws for what could not be typed or shown.
+    func action() throws(JSONError) -> ProviderAction {
+        guard (1...100).contains(id.utf8.count), id.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw JSONError("an action needs an id of 1 to 100 printable ASCII characters")
+        }
+        let shown = String(name.prefix(200)).escapingControls
+        let names = kinds?.map { $0 == .link ? "symlink" : $0.rawValue }
+        return ProviderAction(id: id, name: shown.isEmpty ? id : shown, kinds: names, takesSeveral: several ?? false)
+    }
 }
 
 /// What the source can do; what is missing is as `ProviderCapabilities` has it.
@@ -130,6 +157,9 @@ struct CallParameters: Codable {
     var token: String?
     /// An earlier content.
     var past: WireVersion?
+    /// What is to be done, and with which items.
+    var action: String?
+    var items: [WireReference]?
 }
 
 /// What the calls give back; each uses some of these.
@@ -147,6 +177,8 @@ struct CallResult: Codable {
     /// Bytes in all, and those that are left.
     var total: Int64?
     var available: Int64?
+    /// What a person is to be told of an action.
+    var message: String?
 }
 
 /// One change at the source: one of these.

@@ -147,6 +147,8 @@ struct WireItem: Codable, Equatable {
     var metadata: WireMetadata?
     /// Where a symbolic link points.
     var target: WireBytes?
+    /// Marks for file managers.
+    var decorations: [WireDecoration]?
 
     init?(_ item: RemoteItem) {
         guard let kind = WireKind(item.kind) else { return nil }
@@ -158,6 +160,7 @@ struct WireItem: Codable, Equatable {
         metadataVersion = item.metadataVersion.bytes.isEmpty ? nil : WireBytes(item.metadataVersion.bytes)
         metadata = item.metadata == ItemMetadata() ? nil : WireMetadata(item.metadata)
         target = item.linkTarget.map { WireBytes($0) }
+        decorations = item.decorations.flatMap { try? JSONValue(parsing: $0).decode() }
     }
 
     /// Throws for what breaks the rules of the protocol; the engine checks the rest.
@@ -170,6 +173,7 @@ struct WireItem: Codable, Equatable {
         }
         if id.bytes.isEmpty || id.bytes.count > 500 { throw JSONError("an id has 1 to 500 bytes") }
         if (size ?? 0) < 0 { throw JSONError("a size is negative") }
+        if (decorations?.count ?? 0) > WireDecoration.most { throw JSONError("an item has too many decorations") }
         return RemoteItem(
             id: RemoteID(id.bytes),
             name: name.bytes,
@@ -178,7 +182,34 @@ struct WireItem: Codable, Equatable {
             contentVersion: ContentVersion(version),
             metadataVersion: MetadataVersion(metadataVersion?.bytes ?? []),
             metadata: metadata?.metadata ?? ItemMetadata(),
-            linkTarget: target?.bytes
+            linkTarget: target?.bytes,
+            decorations: try decorations.flatMap { list throws(JSONError) in
+                list.isEmpty ? nil : try JSONValue(encoding: list.map(\.shown)).bytes
+            }
+        )
+    }
+}
+
+/// A mark that a file manager may show of an item.
+struct WireDecoration: Codable, Equatable {
+    /// More of one item nobody could tell apart.
+    static let most = 10
+
+    var id: String
+    /// An icon's name, as the freedesktop icon naming specification has them.
+    var badge: String?
+    /// What it says, in a few words.
+    var label: String?
+    var category: String?
+
+    /// As it is kept: of a size that can be shown.
+    var shown: WireDecoration {
+        func short(_ text: String?) -> String? { text.map { String($0.prefix(100)).escapingControls } }
+        return WireDecoration(
+            id: short(id) ?? "",
+            badge: short(badge),
+            label: short(label),
+            category: short(category)
         )
     }
 }

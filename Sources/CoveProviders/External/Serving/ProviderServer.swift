@@ -172,7 +172,8 @@ public final class ProviderServer: Sendable {
             identity: await provider.sourceIdentity().map { WireBytes($0) },
             signals: !provider.mustBePolled,
             parallelCalls: 64,
-            capabilities: WireCapabilities(provider.capabilities)
+            capabilities: WireCapabilities(provider.capabilities),
+            actions: provider.actions.map { WireAction($0) }
         )
     }
 }

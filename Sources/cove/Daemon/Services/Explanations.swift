@@ -24,6 +24,11 @@ extension Errno {
     }
 }
 
+extension ActionError {
+    /// The failure that `Perform` answers.
+    func failure() -> VarlinkError { .failed(message, errno: errno, path: path, interface: ItemInterface.name) }
+}
+
 extension EvictionError {
     /// The failure that `Evict` answers; it names the item where that is not the one asked for.
     func failure(requested: RemotePath) -> VarlinkError {

@@ -55,6 +55,22 @@ enum ItemService {
                     }
                     return try await change { () throws(Errno) in try engine.setPolicy(path, policy) }
                 },
+                "Actions": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    let path = try request.itemPath()
+                    return Item.ActionsReply(
+                        actions: try failing { () throws(Errno) in try engine.actions(for: path) }
+                    )
+                },
+                "Perform": VarlinkMethod { (request: Item.PerformRequest, _) async throws(VarlinkError) in
+                    let paths = request.paths.map { path in
+                        RemotePath(path.utf8.split(separator: 0x2F).map { FileName(unchecked: Array($0)) })
+                    }
+                    do throws(ActionError) {
+                        return Item.PerformReply(message: try await engine.perform(request.action, on: paths))
+                    } catch {
+                        throw error.failure()
+                    }
+                },
             ].merging(versionMethods(engine)) { own, _ in own }
         )
     }
