@@ -37,8 +37,28 @@ class Connection:
     def send(self, header, body=b""):
         text = json.dumps(header).encode()
         with self.lock:
-            self.output.write(struct.pack(">II", len(text), len(body)) + text + body)
-            self.output.flush()
+            self.write(text, body)
+
+    def write(self, text, body=b""):
+        """Writes a frame; under the lock."""
+        self.output.write(struct.pack(">II", len(text), len(body)) + text + body)
+        self.output.flush()
+
+    def send_for(self, call, header, body=b""):
+        """Sends what belongs to a call, unless that has its answer: nothing follows an answer."""
+        text = json.dumps({"id": call.number, **header}).encode()
+        with self.lock:
+            if call.is_answered:
+                raise Failed("cancelled")
+            self.write(text, body)
+
+    def answer(self, call, header):
+        """Answers a call, once."""
+        text = json.dumps({"id": call.number, **header}).encode()
+        with self.lock:
+            if not call.is_answered:
+                call.is_answered = True
+                self.write(text)
 
     def receive(self):
         """The next header and body; nothing once Cove has ended."""
@@ -73,15 +93,17 @@ class Call:
 
     def say_alive(self):
         """Says that the call goes on, though there is nothing to answer yet."""
-        if not self.is_answered:
-            self.connection.send({"id": self.number, "alive": True})
+        try:
+            self.connection.send_for(self, {"alive": True})
+        except Failed:
+            pass
 
     def send(self, offset, data):
         """Sends bytes of a fetch as fast as Cove takes them; the offset after them."""
         data = memoryview(data)
         while data:
             count = self.take_room(min(len(data), PIECE))
-            self.connection.send({"id": self.number, "offset": offset}, bytes(data[:count]))
+            self.connection.send_for(self, {"offset": offset}, bytes(data[:count]))
             offset, data = offset + count, data[count:]
         return offset
 
@@ -105,8 +127,7 @@ class Call:
                 pieces, self.pieces = self.pieces, []
             for piece in pieces:
                 yield piece
-            if not self.is_answered:
-                self.connection.send({"id": self.number, "credit": sum(len(piece) for piece in pieces)})
+            self.connection.send_for(self, {"credit": sum(len(piece) for piece in pieces)})
 
     def check(self):
         """Ends the call when nobody waits for it any more."""
@@ -243,15 +264,12 @@ class Server:
             self.reply(call, reply)
 
     def reply(self, call, reply):
-        """Answers a call once; under the lock."""
-        if call.is_answered:
-            return
-        call.is_answered = True
-        del self.calls[call.number]
+        """Answers a call; under the lock."""
+        self.calls.pop(call.number, None)
         try:
-            self.connection.send({"id": call.number, **reply})
+            self.connection.answer(call, reply)
         except (TypeError, ValueError) as error:
-            self.connection.send({"id": call.number, "error": {"kind": "failed", "message": f"no answer: {error}"}})
+            self.connection.answer(call, {"error": {"kind": "failed", "message": f"no answer: {error}"}})
 
     def say_alive(self):
         """Says now and then that calls go on, whatever they wait for."""

@@ -1,5 +1,6 @@
 """What cove-rclone changes in a remote: each change looks first, and puts in its place at once what arrived beside it."""
 
+import collections
 import datetime
 import json
 import os
@@ -23,6 +24,8 @@ ASIDE_TIME = 600
 UNSIZED = "unsized"
 # How long others are told of a folder's move that is not going on.
 MOVE_TIME = 3600
+# So old may be what is known of names that several items have.
+DOUBLES_TIME = 10
 
 
 def joined(directory, name):
@@ -45,10 +48,17 @@ class Changes:
         """Fails where several items have a name: rclone goes by names, and would change any one of them."""
         if "DuplicateFiles" not in self.can or not path:
             return
-        name = path.rpartition("/")[2]
-        if sum(entry["Name"] == name for entry in self.entries(parent(path))) > 1:
-            place = self.place(parent(path))
-            raise Failed("unsupported", f"several items have this name; `rclone dedupe rename {place}` gives them others")
+        folder, name = parent(path), path.rpartition("/")[2]
+        since, doubles = self.doubles.get(folder, (0, ()))
+        if not since or time.monotonic() - since > DOUBLES_TIME:
+            count = collections.Counter(entry["Name"] for entry in self.entries(folder))
+            doubles = {name for name in count if count[name] > 1}
+            if len(self.doubles) > 1000:
+                self.doubles.clear()
+            self.doubles[folder] = time.monotonic(), doubles
+        if name in doubles:
+            command = f"rclone dedupe rename {self.place(folder)}"
+            raise Failed("notPermitted", f"several items have this name; `{command}` gives them others")
 
     def require_base(self, parameters):
         """The path and the item, if it is as whoever changes it believes."""

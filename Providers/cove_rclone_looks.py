@@ -1,6 +1,8 @@
 """Looks at files of a remote that many wait for at once."""
 
+import collections
 import threading
+import time
 
 from cove_provider import Failed
 
@@ -8,13 +10,16 @@ from cove_provider import Failed
 class Looks:
     """Looks at many files of one folder together, each begun after whoever waits for it came."""
 
-    # Of a larger folder each file is looked at by itself.
+    # With fewer paths each is looked at by itself.
+    FEWEST = 3
+    # Of a larger folder, too, and for so long nobody asks again how large it is.
     LARGEST = 2000
+    MEMORY = 600
 
     def __init__(self, stat, listing):
         self.stat, self.listing = stat, listing
         self.changed = threading.Condition()
-        self.busy, self.waiting = set(), {}
+        self.busy, self.waiting, self.large = set(), {}, {}
 
     def look(self, path):
         """What is at a path now; nothing where there is none."""
@@ -45,6 +50,18 @@ class Looks:
             raise found
         return found
 
+    def listed(self, folder, paths):
+        """What a listing says of paths; of a name that several items have it says nothing."""
+        items = self.listing(folder)
+        if len(items) > self.LARGEST:
+            if len(self.large) > 1000:
+                self.large.clear()
+            self.large[folder] = time.monotonic() + self.MEMORY
+            return {}
+        count = collections.Counter(item["name"] for item in items)
+        names = {item["name"]: item for item in items if count[item["name"]] == 1}
+        return {path: names[name] for path in paths if (name := path.rpartition("/")[2]) in names}
+
     def carry_out(self, folder, look):
         """One look for all who wait; where it finds out nothing of a path, that one is looked at by itself."""
         found = {}
@@ -55,11 +72,8 @@ class Looks:
                     found = {path: self.stat(path)}
                 except Failed as error:
                     found = {path: error}
-            else:
-                items = self.listing(folder)
-                if len(items) <= self.LARGEST:
-                    names = {item["name"]: item for item in items}
-                    found = {path: names[name] for path in look["paths"] if (name := path.rpartition("/")[2]) in names}
+            elif len(look["paths"]) >= self.FEWEST and time.monotonic() >= self.large.get(folder, 0):
+                found = self.listed(folder, look["paths"])
         except Failed:
             pass
         finally:

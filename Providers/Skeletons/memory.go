@@ -75,6 +75,7 @@ func next() int {
 // node is a file or a directory.
 type node struct {
 	id, kind, version string
+	described         string
 	children          map[string]*node
 	content           []byte
 	metadata          object
@@ -94,6 +95,7 @@ func (n *node) replace(content []byte, metadata any) {
 	if n.metadata == nil {
 		n.metadata = object{}
 	}
+	n.described = n.version
 }
 
 func (n *node) item(name string) object {
@@ -101,7 +103,7 @@ func (n *node) item(name string) object {
 	if n.kind == "file" {
 		item["size"] = len(n.content)
 		item["contentVersion"] = n.version
-		item["metadataVersion"] = n.version
+		item["metadataVersion"] = n.described
 	}
 	return item
 }
@@ -186,6 +188,7 @@ func change(call string, parameters object, content []byte) (object, error) {
 			for name, value := range metadata {
 				found.metadata[name] = value
 			}
+			found.described = fmt.Sprintf("m%d", next())
 		}
 		return object{"item": found.item(former)}, nil
 	case "delete":
@@ -200,12 +203,32 @@ func change(call string, parameters object, content []byte) (object, error) {
 		return nil, err
 	}
 	if call == "copy" {
-		found = newNode("file", found.content, found.metadata)
+		metadata := object{}
+		for name, value := range found.metadata {
+			metadata[name] = value
+		}
+		found = newNode("file", found.content, metadata)
 	} else {
+		if isInside(found, directory) {
+			return nil, failed{kind: "notPermitted", message: "a folder does not go into itself"}
+		}
 		delete(source.children, former)
 	}
 	directory.children[name] = found
 	return object{"item": found.item(name)}, nil
+}
+
+// isInside tells whether a directory is another one, or somewhere below it.
+func isInside(top, directory *node) bool {
+	if top == directory {
+		return true
+	}
+	for _, child := range top.children {
+		if isInside(child, directory) {
+			return true
+		}
+	}
+	return false
 }
 
 // Looking.

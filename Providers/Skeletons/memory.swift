@@ -44,6 +44,8 @@ final class Node {
     var children: [[UInt8]: Node] = [:]
     var content = Data()
     var version = ""
+    /// Changes with the metadata, and with the content.
+    var described = ""
     var metadata: Object = [:]
 
     init(_ kind: String, _ content: Data = Data(), _ metadata: Object = [:]) {
@@ -62,14 +64,23 @@ final class Node {
         self.content = content
         self.metadata = metadata
         version = "v\(Self.next())"
+        described = version
     }
+
+    func describe(_ metadata: Object) {
+        self.metadata.merge(metadata) { $1 }
+        described = "m\(Self.next())"
+    }
+
+    /// True for this one, and for what is somewhere below it.
+    func holds(_ other: Node) -> Bool { self === other || children.values.contains { $0.holds(other) } }
 
     func item(_ name: [UInt8]) -> Object {
         var item: Object = ["id": id, "name": value(name), "kind": kind, "metadata": metadata]
         if kind == "file" {
             item["size"] = content.count
             item["contentVersion"] = version
-            item["metadataVersion"] = version
+            item["metadataVersion"] = described
         }
         return item
     }
@@ -122,12 +133,15 @@ final class Memory {
             if let content {
                 node.replace(content, metadata)
             } else {
-                node.metadata.merge(metadata) { $1 }
+                node.describe(metadata)
             }
             return .result(["item": node.item(name)])
         case "move":
             let (source, former, node) = try wanted(parameters)
             let (directory, name) = try place(parameters)
+            guard !node.holds(directory) else {
+                throw Failed(kind: "notPermitted", message: "a folder does not go into itself")
+            }
             source.children[former] = nil
             directory.children[name] = node
             return .result(["item": node.item(name)])

@@ -225,6 +225,13 @@ static inline int cove_limit_memory(int process, unsigned long long bytes) {
     return (int)syscall(__NR_prlimit64, process, 2, data, NULL);
 }
 
+// getrlimit(2): the most memory of its own that this process may allow others, in bytes (RLIMIT_DATA, 2).
+static inline unsigned long long cove_hard_memory_limit(void) {
+    unsigned long long data[2] = {0, 0};
+    if (syscall(__NR_prlimit64, 0, 2, NULL, data) < 0) return ~0ull;
+    return data[1];
+}
+
 // sched_getaffinity(2): the last ones of the processors that this thread may use, at most so many; how many there are.
 static inline int cove_last_processors(int count, int *numbers) {
     unsigned long all[128] = {0};

@@ -11,7 +11,8 @@ public struct NetworkSource: Sendable, Equatable {
     public init?(_ source: String) {
         if let program = (try? ProviderProgram(source: source)) ?? nil {
             guard let manifest = program.manifest, manifest.usesSecrets else { return nil }
-            origin = "exec:\(manifest.name)"
+            // What lies beside some program is not taken for the installed provider of that name.
+            origin = "exec:\(manifest.isInstalled ? manifest.name : manifest.program)"
             user = program.options["user"]
             isExposed = false
             return

@@ -12,6 +12,13 @@ public enum LocalPath {
         return "/" + names.joined(separator: "/")
     }
 
+    /// A path without symbolic links; as it is where nothing is there.
+    public static func resolved(_ path: String) -> String {
+        guard let found = realpath(path, nil) else { return path }
+        defer { free(found) }
+        return String(cString: found)
+    }
+
     /// The directory of an absolute path; nil for one without a slash.
     public static func parent(of path: String) -> String? { path.lastIndex(of: "/").map { String(path[..<$0]) } }
 

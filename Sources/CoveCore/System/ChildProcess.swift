@@ -21,15 +21,26 @@ public enum ChildProcess {
         return try spawn(program, [name] + arguments, descriptors, standardError, group)
     }
 
-    /// Starts another program in a group of its own, with the descriptors as its standard input, output and error.
+    /// Starts another program in a group of its own, with an environment of its own where one is given, and the descriptors as its standard input, output and error.
     public static func start(
         _ program: String,
         _ arguments: [String],
+        environment: [String]? = nil,
         input: Int32,
         output: Int32,
         errors: Int32
     ) throws(Errno) -> pid_t {
-        try spawn(program, [program] + arguments, [], .null, .own, input: input, output: output, errors: errors)
+        try spawn(
+            program,
+            [program] + arguments,
+            [],
+            .null,
+            .own,
+            environment: environment,
+            input: input,
+            output: output,
+            errors: errors
+        )
     }
 
     /// True when a child has ended within the limit; it stays to be asked how.

@@ -32,7 +32,7 @@ extension Database {
     }
 
     private func hasPolicies() throws(Errno) -> Bool {
-        try first("SELECT 1 FROM entries WHERE flags & 26 LIMIT 1", read: { _ in true }) ?? false
+        try first("SELECT 1 FROM entries WHERE flags & 58 LIMIT 1", read: { _ in true }) ?? false
     }
 
     /// Has all that is below a directory go by it again.
@@ -48,27 +48,42 @@ extension Database {
         )
     }
 
-    /// What is to be kept on this disk and is not here: files without all their bytes, and directories never listed; after
-    /// an item, in the order of their numbers.
+    /// What is to be here and is not: files without all their bytes, and directories never listed; after an item, in the
+    /// order of their numbers.
     func missingKept(after last: ItemID, limit: Int) throws(Errno) -> [(item: ItemID, kind: ItemKind)] {
-        let isRoot = try rootPolicy() == .eagerly
-        if !isRoot, try !hasPolicies() { return [] }
+        guard try keepsAny() else { return [] }
         return try all(
             """
-            WITH RECURSIVE kept(item) AS (
-                SELECT item FROM entries WHERE flags & 26 AND flags & 2
-                UNION SELECT id FROM items WHERE ? AND id = ?
-                UNION SELECT e.item FROM kept k JOIN entries e ON e.parent = k.item WHERE e.flags & 24 = 0)
-            SELECT i.id, i.kind FROM kept k JOIN items i ON i.id = k.item
+            SELECT i.id, i.kind
+                FROM (SELECT item FROM kept UNION SELECT item FROM entries WHERE flags & 58 AND flags & 32) k
+                JOIN items i ON i.id = k.item
                 WHERE i.id > ? AND i.state <> 0 AND i.kind IN (0, 1) ORDER BY i.id LIMIT ?
             """,
-            .int(isRoot ? 1 : 0),
-            .item(.root),
             .item(last),
             .int(Int64(limit))
         ) { row in
             (row.item(0), ItemKind(rawValue: UInt8(truncatingIfNeeded: row.int(1))) ?? .file)
         }
+    }
+
+    /// The files with bytes here that are to stay.
+    func keptFiles() throws(Errno) -> Set<ItemID> {
+        guard try keepsAny() else { return [] }
+        return Set(
+            try all("SELECT i.id FROM kept k JOIN items i ON i.id = k.item WHERE i.resident > 0 AND i.kind = 0") {
+                $0.item(0)
+            }
+        )
+    }
+
+    private func keepsAny() throws(Errno) -> Bool {
+        if try rootPolicy() == .eagerly { return true }
+        return try hasPolicies()
+    }
+
+    /// The bytes of an item need not come by themselves any more.
+    func endWanted(_ item: ItemID) throws(Errno) {
+        try run("UPDATE entries SET flags = flags & ~32 WHERE item = ? AND flags & 32", .item(item))
     }
 }
 

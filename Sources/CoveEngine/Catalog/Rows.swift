@@ -107,6 +107,8 @@ struct EntryRow {
         static let refreshed = Flags(rawValue: 8)
         /// Let go when it has changed at the provider, whatever is said above it.
         static let evicted = Flags(rawValue: 16)
+        /// Its new bytes are to come by themselves, as those before were here.
+        static let wanted = Flags(rawValue: 32)
     }
 
     var id: Int64

@@ -186,7 +186,17 @@ enum Schema {
         ALTER TABLE underway ADD COLUMN sum INTEGER;   -- of the bytes, where they are not too many
         CREATE INDEX underway_place ON underway(parent, name);
         """,
-        "CREATE INDEX entries_policy ON entries(id) WHERE flags & 26;",
+        """
+        CREATE INDEX entries_policy ON entries(id) WHERE flags & 58;
+        -- What is to be kept on this disk: the items of entries whose policy is eager, of the root where that one is, and all
+        -- below them whose own policy is no other.
+        CREATE VIEW kept AS WITH RECURSIVE kept(item) AS (
+            SELECT item FROM entries WHERE flags & 58 AND flags & 2
+            UNION SELECT id FROM items WHERE id = 1
+                AND EXISTS (SELECT 1 FROM meta WHERE key = 'policy' AND value = CAST('eagerly' AS BLOB))
+            UNION SELECT e.item FROM kept k JOIN entries e ON e.parent = k.item WHERE e.flags & 24 = 0)
+            SELECT item FROM kept;
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

@@ -11,6 +11,8 @@ struct CacheBudget {
     private(set) var resident: Int64
     /// How many may stay; nil while nobody makes room.
     private var target: Int64?
+    /// With fewer bytes than these it is no use to look again: nothing could go the last time.
+    private var hopelessBelow = Int64.min
 
     /// A budget of so many bytes, of which some are used.
     init(limit: Int64, resident: Int64) {
@@ -29,7 +31,7 @@ struct CacheBudget {
     /// Whoever makes room already does it for these too.
     mutating func expect(_ bytes: Int64) -> Bool {
         let (sum, isOver) = resident.addingReportingOverflow(bytes)
-        guard isOver || sum > limit else { return false }
+        guard isOver || sum > limit, resident >= hopelessBelow else { return false }
         // A tenth less, so that not every fetch makes room.
         let wanted = limit / 10 * 9 - max(0, min(bytes, limit))
         defer { target = min(target ?? wanted, wanted) }
@@ -49,5 +51,8 @@ struct CacheBudget {
     var isOver: Bool { target.map { resident > $0 } ?? false }
 
     /// Nobody makes room any more: there is enough, or nothing more can go.
-    mutating func end() { target = nil }
+    mutating func end(hasFreed: Bool = true) {
+        target = nil
+        hopelessBelow = hasFreed ? .min : resident.saturatingAdd(max(limit / 50, 1 << 20))
+    }
 }

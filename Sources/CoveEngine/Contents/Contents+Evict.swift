@@ -107,6 +107,7 @@ extension Contents {
         let saved = row
         try catalog.write { database throws(Errno) in
             try database.saveContent(saved)
+            try database.endWanted(id)
             try database.setRanges(RangeSet(), of: id)
             try database.moveVersions(of: id, to: nil)
         }
@@ -160,33 +161,31 @@ extension Contents {
 
     /// Drops what can go, versions first, until there is room enough.
     private func evictLeastRecentlyUsed() {
-        defer { cache.withLock { $0.end() } }
+        let before = usage.resident
+        defer { cache.withLock { $0.end(hasFreed: $0.resident < before) } }
         dropVersions()
-        var cursor: Int64 = -1
-        var tried: Set<ItemID> = []
+        // Whatever is kept need not be asked one by one.
+        let kept = (try? catalog.read { database throws(Errno) in try database.keptFiles() }) ?? []
+        var cursor = (used: Int64(-1), id: ItemID(0))
         while isCacheOver {
+            let start = cursor
             let found = try? catalog.read { database throws(Errno) in
                 try database.all(
                     """
-                    SELECT i.id, i.used FROM items i WHERE i.resident > 0 AND i.used >= ? AND i.kind = 0 AND i.nlink > 0
+                    SELECT i.id, i.used FROM items i
+                        WHERE i.resident > 0 AND (i.used, i.id) > (?, ?) AND i.kind = 0 AND i.nlink > 0
                         AND NOT EXISTS (SELECT 1 FROM entries e LEFT JOIN journal j ON j.entry = e.id
                             WHERE e.item = i.id AND (j.entry IS NOT NULL OR e.flags & 3 <> 0 OR e.remote_id IS NULL))
-                    ORDER BY i.used LIMIT 64
+                    ORDER BY i.used, i.id LIMIT 64
                     """,
-                    .int(cursor),
-                    read: { ($0.item(0), $0.count(1)) }
+                    .int(start.used),
+                    .item(start.id),
+                    read: { (id: $0.item(0), used: $0.int(1)) }
                 )
             }
             guard let candidates = found, let last = candidates.last else { return }
-            let fresh = candidates.filter { !tried.contains($0.0) }
-            if fresh.isEmpty {
-                if candidates.count < 64 { return }
-                cursor = last.1 + 1
-                continue
-            }
-            for (id, used) in fresh {
-                tried.insert(id)
-                cursor = used
+            cursor = (last.used, last.id)
+            for (id, _) in candidates where !kept.contains(id) {
                 // What a program presents stays: nobody asked for this.
                 if (try? owner())?.isPresented(id) == false { _ = try? evictItem(id) }
                 if !isCacheOver { return }

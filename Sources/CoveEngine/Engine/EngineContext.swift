@@ -44,6 +44,8 @@ final class EngineContext: Sendable {
 protocol Synchronizer: AnyObject, Sendable {
     /// False while there is no connection to the provider.
     var isConnected: Bool { get }
+    /// True while what nobody waits for may be fetched: the source answers, and nobody has paused the account.
+    var mayFetch: Bool { get }
 
     /// Says that something changed here.
     func wakeSoon()

@@ -30,7 +30,7 @@ extension RemoteChanges {
                 return try self.commitInsert(remote, parent, name, staged, transition.aside, database)
             case .replace(let id):
                 guard let remote = transition.remote else { throw .invalidArgument }
-                return try self.commitReplace(id, remote, staged, database)
+                return try self.commitReplace(id, remote, staged, isWanted: isWantedAgain, database)
             case .remove(let id):
                 if let top = transition.top, try !database.isPart(id, of: top) { throw .busy }
                 return try self.commitRemove(id, database)
@@ -49,7 +49,7 @@ extension RemoteChanges {
             contents.live.endDrop(id)
             contents.removeContent(id)
         }
-        if isWantedAgain { fetchAgain(transition) }
+        if isWantedAgain { namespace.fetchKept() }
         let kernel = kernel
         for (parent, name) in aftermath.newNames { kernel?.invalidateEntry(parent, name) }
         if !aftermath.newNames.isEmpty || aftermath.mustSend { wakeSync() }
@@ -67,12 +67,6 @@ extension RemoteChanges {
         // What has arrived is noted in the catalog only some time later.
         let residency = contents.live.find(row.id)?.state.withLock { $0.row?.residency }
         return (residency ?? row.residency) == .whole
-    }
-
-    private func fetchAgain(_ transition: Transition) {
-        guard let id = transition.kind.entry else { return }
-        let entry = try? catalog.read { database throws(Errno) in try database.entry(id: id) }
-        if let item = (entry ?? nil)?.item { contents.materialize(item) { _ in } }
     }
 
     /// Throws `EBUSY` when a save has made the entry another document's since a push saw what is to be shown.
@@ -148,6 +142,7 @@ extension RemoteChanges {
         _ id: Int64,
         _ remote: RemoteItem,
         _ staged: ItemID?,
+        isWanted: Bool,
         _ database: Database
     ) throws(Errno) -> Aftermath {
         var aftermath = Aftermath()
@@ -168,6 +163,7 @@ extension RemoteChanges {
         entry.item = row.id
         namespace.acknowledge(remote, &entry, item: row.id, generation: row.generation)
         entry.flags.remove(.metadataChanged)
+        if isWanted { entry.flags.insert(.wanted) }
         try database.update(entry)
         if !entry.isMoved { try database.dequeue(entry.id) }
         try database.touch(entry.parent, modified: true, at: clock.now())

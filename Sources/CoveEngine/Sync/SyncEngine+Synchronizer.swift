@@ -4,6 +4,7 @@ internal import Synchronization
 /// What parts of the engine tell of fetches, and ask of the provider.
 extension SyncEngine: Synchronizer {
     nonisolated var isConnected: Bool { shared.withLock { $0.isConnected } }
+    nonisolated var mayFetch: Bool { shared.withLock { $0.isConnected && !$0.isPaused } }
 
     func inPlace<T: Sendable>(
         _ directory: ItemID,

@@ -264,6 +264,7 @@ actor SyncEngine {
                 state.reason = nil
             }
             host.coordinator.findPresentedConflicts()
+            host.namespace.fetchKept()
             await refreshQuota()
             requestPoll()
         } catch {
@@ -342,6 +343,7 @@ actor SyncEngine {
     func setPaused(_ paused: Bool) {
         if !paused { host.context.work.goOn() }
         shared.withLock { $0.isPaused = paused }
+        if !paused { host.namespace.fetchKept() }
         wake()
     }
 

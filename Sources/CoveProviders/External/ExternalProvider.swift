@@ -21,6 +21,8 @@ public final class ExternalProvider: Provider {
         var failures = 0
         var notBefore = MonotonicTime.distantPast
         var startedAt = MonotonicTime.distantPast
+        /// What said who knows the names of hosts when it was started; nil for one that sees what there is now.
+        var resolver: [UInt64]?
         var isStopped = false
         /// How many calls go on at a time.
         var gate = BufferGate(limit: 8)
@@ -93,7 +95,12 @@ public final class ExternalProvider: Provider {
     }
 
     /// Tells the process.
-    public func networkChanged() { state.withLock { $0.session }?.tell(.networkChanged) }
+    public func networkChanged() {
+        let (session, resolver) = state.withLock { ($0.session, $0.resolver) }
+        session?.tell(.networkChanged)
+        // What it sees of the system is of when it was started.
+        if let resolver, resolver != ProviderManifest.resolverStamp { session?.end("the network is another one") }
+    }
 
     /// Makes a call once there is a process, and room for one more.
     func call(
@@ -132,11 +139,6 @@ public final class ExternalProvider: Provider {
     /// The process that runs, or a new one.
     private func running() async throws(ProviderError) -> (ProviderSession, BufferGate) {
         let (session, gate) = state.withLock { ($0.session, $0.gate) }
-        if let manifest = program.manifest, !InstalledProviders.isEnabled(manifest.name) {
-            let reason = "it is turned off; cove provider enable \(manifest.name) turns it on"
-            session?.end(reason)
-            throw .serverUnreachable("\(program.name): \(reason)")
-        }
         if let session, session.reason == nil { return (session, gate) }
         // One starts it, and all others wait for that.
         return try await starting.run { _ throws(ProviderError) in
@@ -150,6 +152,7 @@ public final class ExternalProvider: Provider {
         let (running, notBefore, isStopped) = state.withLock { ($0.session, $0.notBefore, $0.isStopped) }
         if let running, running.reason == nil { return running }
         if isStopped { throw .serverUnreachable("\(program.name): it was asked to end") }
+        if let refusal = program.refusal { throw .serverUnreachable("\(program.name): \(refusal)") }
         let now = System.monotonic()
         if now < notBefore {
             let why = running?.reason ?? "it could not be started"
@@ -157,7 +160,8 @@ public final class ExternalProvider: Provider {
         }
         // A folder of its own: what else is in the account's state is none of its business.
         let own = stateDirectory.map { "\($0)/provider" }
-        let command: [String]
+        let resolver = ProviderManifest.resolverStamp
+        let command: Confinement.Command
         do throws(SourceError) {
             command = try Confinement.command(program, state: own)
         } catch {
@@ -204,6 +208,7 @@ public final class ExternalProvider: Provider {
                 state.identity = identity
                 state.capabilities = hello.capabilities?.capabilities ?? WireCapabilities().capabilities
                 state.startedAt = now
+                state.resolver = program.manifest?.isConfined == true ? resolver : nil
                 state.gate = BufferGate(limit: min(max(hello.parallelCalls ?? 8, 1), 256))
                 return true
             }
@@ -224,11 +229,12 @@ public final class ExternalProvider: Provider {
         }
     }
 
-    private func launch(_ command: [String]) throws(Errno) -> ProviderSession {
+    private func launch(_ command: Confinement.Command) throws(Errno) -> ProviderSession {
         words.begin()
         let process = try ProviderProcess.start(command)
         var limits = limits
         limits.process = program.limits
+        limits.refusal = { [program] in program.refusal }
         limits.process.limit(process.number)
         let session = ProviderSession(
             name: program.name,

@@ -123,6 +123,7 @@ extension ProviderSession {
         }
         for (number, call) in silent { end(call, number, .failure(.timedOut), isAnswer: false) }
         if deaf { channel.end("it did not end a call that was called off") }
+        if let refusal = limits.refusal() { return channel.end(refusal) }
         if let violation = limits.process.enforce(on: process) { channel.end(violation) }
     }
 }

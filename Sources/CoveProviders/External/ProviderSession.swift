@@ -13,6 +13,8 @@ final class ProviderSession: Sendable {
         var cancellation = TimeSpan.seconds(10)
         /// A process that uses more than this is ended.
         var process = ProcessLimits()
+        /// Says why a process may not go on; nil while it may.
+        var refusal: @Sendable () -> String? = { nil }
     }
 
     struct State {

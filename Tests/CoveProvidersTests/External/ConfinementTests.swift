@@ -40,7 +40,9 @@ struct ConfinementTests {
             "port": connects(int(options["port"])), "login": hello["parameters"].get("credentials"),
             "read": reads(options["read"] + "/f"), "reading": writes(options["read"] + "/f"),
             "writing": writes(options["write"] + "/f"),
-            "nice": os.nice(0), "processors": len(os.sched_getaffinity(0)),
+            "rights": reads("/proc/self/status").split("CapEff:")[1].split()[0],
+            "environment": reads("/proc/1/environ"), "root": writes("/x"), "device": writes("/dev/x"),
+            "shared": writes("/dev/shm/x"), "processors": len(os.sched_getaffinity(0)),
             "descriptors": sorted(os.listdir("/proc/self/fd")),
         }
         open(hello["parameters"]["state"] + "/report", "w").write(json.dumps(report))
@@ -54,7 +56,8 @@ struct ConfinementTests {
     private struct Report: Codable {
         var secret, home, own, system, temporary, port, read, reading, writing: String
         var variables: [String]
-        var processes, nice, processors: Int
+        var rights, environment, root, device, shared: String
+        var processes, processors: Int
         var login: [String: String]?
         var descriptors: [String]
     }
@@ -117,7 +120,70 @@ struct ConfinementTests {
         )
         // The last is that of the list itself.
         #expect(found.descriptors == ["0", "1", "2", "3"])
-        #expect(found.nice == 5)
+        #expect(found.root == "Read-only file system" && found.device == "Read-only file system")
+        #expect(found.shared == "written")
+        #expect(UInt64(found.rights, radix: 16) == 0)
+        #expect(!found.environment.contains("COVE_BINARY") && found.environment.contains("PATH="))
+    }
+
+    @Test func `a confined provider that nobody asks for anything lives on, and yields to others`() async throws {
+        let provider = try provider(try manifest("", program: Self.probe))
+        try await provider.start()
+        let processes = try Self.processes(below: getpid()).filter { process in
+            try String(contentsOfFile: "/proc/\(process)/cmdline", encoding: .utf8).contains(folder.path)
+        }
+        #expect(processes.count >= 2)
+        try waitUntil("all of them yield") {
+            try processes.allSatisfy { process in
+                let stat = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+                return stat.split(separator: ")").last?.split(separator: " ")[16] == "5"
+            }
+        }
+        // Threads that had started them would be gone by now, and they with those.
+        try await Task.sleep(for: .seconds(7))
+        #expect(processes.allSatisfy { kill($0, 0) == 0 })
+        await provider.stop()
+    }
+
+    /// The processes that one has started, and those below them.
+    private static func processes(below process: pid_t) throws -> [pid_t] {
+        let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
+        let children = threads.flatMap { thread in
+            let text = try? String(contentsOfFile: "/proc/\(process)/task/\(thread)/children", encoding: .utf8)
+            return (text ?? "").split(separator: " ").compactMap { pid_t($0) }
+        }
+        return try children.flatMap { child in [child] + (try processes(below: child)) }
+    }
+
+    @Test func `a folder that a provider may write to is there before it`() async throws {
+        let provider = try provider(
+            try manifest(", \"write\": [\"{write}\", \"\(folder.appending("new/folder"))\"]", program: Self.probe)
+        )
+        try await provider.start()
+        await provider.stop()
+        #expect(try System.statFollowing(folder.appending("new/folder")).st_mode & S_IFMT == S_IFDIR)
+    }
+
+    @Test func `memory that processes share, and files in it, count`() async throws {
+        let program = """
+            #!/usr/bin/python3
+            import json, mmap, struct, sys, time
+            header, body = struct.unpack(">II", sys.stdin.buffer.read(8))
+            hello = json.loads(sys.stdin.buffer.read(header))
+            text = json.dumps({"id": hello["id"], "result": {"version": 1}}).encode()
+            sys.stdout.buffer.write(struct.pack(">II", len(text), 0) + text)
+            sys.stdout.buffer.flush()
+            sys.stdin.buffer.read(8)
+            held = mmap.mmap(-1, 100 << 20)
+            for _ in range(100):
+                held.write(b"x" * (1 << 20))
+            time.sleep(1000)
+
+            """
+        let provider = try provider(try manifest(", \"memory\": \"64M\"", program: program))
+        await #expect(throws: ProviderError.self) { try await provider.list(.root, page: nil) }
+        await provider.stop()
+        #expect(try contents(folder.appending("state/provider.log")).contains("and may have 64"))
     }
 
     @Test func `a provider has what its manifest asks for`() async throws {
@@ -139,7 +205,7 @@ struct ConfinementTests {
     @Test func `a provider that is not confined has what its user has, and no login it did not ask for`() async throws {
         let found = try await report(", \"confined\": false")
         #expect(found.secret == "bytes" && found.writing == "written" && found.port == "connected")
-        #expect(found.login == nil && found.nice == 5)
+        #expect(found.login == nil)
     }
 
     @Test(arguments: [
@@ -211,6 +277,22 @@ struct ConfinementTests {
         #expect(
             try manifest.paths(manifest.readPaths, options: ["secret": "/a/b/c"])
                 == ["/a/b", BaseDirectories.home + "/x"]
+        )
+        // A folder with much else is not given for one file in it.
+        let own = BaseDirectories.home + "/a.zip"
+        #expect(try manifest.paths([manifest.readPaths[0]], options: ["secret": own]) == [own])
+        #expect(try manifest.paths([manifest.readPaths[0]], options: ["secret": "/a.zip"]) == ["/a.zip"])
+        for broad in ["/", "/proc", "/tmp/..", BaseDirectories.home + "/."] {
+            #expect(throws: SourceError.self) {
+                try manifest.paths([manifest.readPaths[0]], options: ["secret": broad])
+            }
+        }
+        // Of a link, and of what it leads to.
+        let link = folder.appending("link")
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.appending("read/f"))
+        #expect(
+            try manifest.paths([manifest.readPaths[0]], options: ["secret": link]).sorted()
+                == [folder.path, folder.appending("read")].sorted()
         )
         #expect(throws: SourceError.self) { try manifest.paths(manifest.readPaths, options: ["secret": "a"]) }
     }

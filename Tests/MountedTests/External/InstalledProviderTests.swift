@@ -40,6 +40,9 @@ extension Mounted {
                 #expect(known.contains { $0.name == "cove-rclone" && $0.confined == false })
                 #expect(try account.cove("provider disable mine") == "mine is off\n")
                 #expect(try account.cove("provider ls").contains("mine         off"))
+                try waitUntil("its process is ended") {
+                    try account.cove("provider log --state $STATE").contains("it is turned off")
+                }
                 try account.shell("echo two > g; cat f g")
                 try waitUntil("the account says so") {
                     try account.cove("status --state $STATE").contains("cove provider enable mine")

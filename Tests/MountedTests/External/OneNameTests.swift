@@ -142,7 +142,7 @@ extension Mounted {
                             return {"list": [entry, dict(entry)], "item": entry}
                     remote = module.Rclone()
                     remote.remote, remote.daemon, remote.hash, remote.precision = "drive:", Daemon(), None, 1
-                    remote.can, remote.listings, remote.moves = {"DuplicateFiles", "Move"}, {}, {}
+                    remote.can, remote.listings, remote.moves, remote.doubles = {"DuplicateFiles", "Move"}, {}, {}, {}
                     shown = remote.list({"directory": {"path": ""}}, None)["items"]
                     assert [item["name"] for item in shown] == ["f"], shown
                     item = {"path": "f", "id": "/f", "isFile": True}

@@ -67,8 +67,8 @@ extension Mounted {
                 let stat = "stat -c '%i %s %y %a %u %g %h' f"
                 let before = try account.shell(stat)
                 #expect(try account.shell("cat f") == "bytes")
-                let holder = try account.start("exec 3< f; touch $tmp/open; read x < $tmp/pipe || true")
                 try account.shell("mkfifo $tmp/pipe")
+                let holder = try account.start("exec 3< f; touch $tmp/open; read x < $tmp/pipe || true")
                 try waitUntil("has it open") { (try? account.shell("test -e $tmp/open")) != nil }
                 try account.expectRefused("$COVE evict f", "has it open")
                 try account.shell("echo > $tmp/pipe || true")

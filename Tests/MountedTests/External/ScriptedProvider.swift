@@ -73,6 +73,7 @@ enum ScriptedProvider {
                             node = module.Node("file", content.encode())
                             # The same in each process.
                             node.id, node.version = name, hashlib.sha256(content.encode()).hexdigest()
+                            node.described = node.version
                             self.root.children[name] = node
                     self.seen = wanted
                     return super().find(path)

@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// Content policies, and fetching what they want here.
 extension Namespace {
-    private static let page = 1000
+    private static let page = 50_000
     private static let atOnce = 8
 
     /// Gives an item a policy; `clearing` takes away those below it.
@@ -41,7 +41,7 @@ extension Namespace {
 
     /// Begins to fetch what is to be kept here and is not; what can't be had is tried again in the next round.
     func fetchKept() {
-        guard kept.begin(clock.monotonic()) else { return }
+        guard sync?.mayFetch == true, kept.begin(clock.monotonic()) else { return }
         Task { [self] in
             while true {
                 // What has come into a directory that was just listed may be one to list.
@@ -60,7 +60,7 @@ extension Namespace {
     private func fetchMissing() async -> Bool {
         var last = ItemID(0)
         var hasListed = false
-        while sync != nil {
+        while sync?.mayFetch == true {
             let after = last
             let found = try? await onContentQueue { [self] () throws(Errno) in
                 try catalog.read { database throws(Errno) in
@@ -82,6 +82,7 @@ extension Namespace {
 
     /// Fetches a file, or lists a directory; true for one that is listed now.
     private func fetch(_ id: ItemID, _ kind: ItemKind) async -> Bool {
+        guard sync?.mayFetch == true else { return false }
         if kind == .directory {
             do throws(Errno) { try await listing(of: id).value() } catch { return false }
             return true

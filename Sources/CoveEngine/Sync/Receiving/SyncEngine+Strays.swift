@@ -91,7 +91,8 @@ extension SyncEngine {
                 }
                 do throws(ProviderError) {
                     return try await host.provider.delete(hidden, base: .directory)
-                } catch .directoryNotEmpty {}
+                } catch .directoryNotEmpty {
+                } catch .notPermitted {}
             }
             try await show(hidden, kind == .directory ? .directory : nil, in: parent, as: name)
         } catch .noSuchItem {

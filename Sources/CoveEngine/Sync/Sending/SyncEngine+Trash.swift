@@ -120,10 +120,15 @@ extension SyncEngine {
             try await endDeletion(id, place: nil, forget: true)
             enqueue([.directoryChanged(reference.path.parent)], seen: .distantPast)
         } catch .notPermitted(let why) {
+            // Whoever stands between may have said so, and just now.
+            guard row.attempts >= Self.refusals else { throw .notPermitted(why) }
             try await takeBack(row, reference, why)
         }
         return true
     }
+
+    /// After so many refusals a deletion is given up.
+    private static let refusals: Int64 = 3
 
     /// What may not be deleted comes back: what is here is what the provider has.
     private func takeBack(_ row: TrashRow, _ reference: RemoteReference, _ why: String) async throws(ProviderError) {

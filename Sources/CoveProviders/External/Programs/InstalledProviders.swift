@@ -46,7 +46,8 @@ public enum InstalledProviders {
         let name = program.split(separator: "/").last.map(String.init) ?? program
         let file = program + ".json"
         guard isName(name), access(file, F_OK) == 0 else { return nil }
-        let manifest = try read(name, file).manifest.get()
+        var manifest = try read(name, file).manifest.get()
+        manifest.isInstalled = false
         guard manifest.program == program else {
             throw .failed("\(file): it is the manifest of another program, \(manifest.program)")
         }

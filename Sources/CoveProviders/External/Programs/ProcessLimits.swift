@@ -4,15 +4,18 @@ internal import Glibc
 
 /// What a provider's process may use of the machine, with all that it starts.
 struct ProcessLimits: Sendable {
-    /// More processes than these are not looked at.
+    /// More processes than these nothing needs.
     private static let mostProcesses = 1000
     /// It yields to whatever a person waits for.
-    static let niceness: Int32 = 5
+    private static let niceness: Int32 = 5
 
     /// How much memory all of them may have, in bytes.
     var memory = ProviderManifest.usualMemory
     /// On how many processors they run; nil for all.
     var processors: Int?
+
+    /// No more than this process may give.
+    var possibleMemory: Int64 { min(memory, Int64(clamping: cove_hard_memory_limit())) }
 
     /// The processors on which they run, of those that this thread may use the last ones; none where it is no matter.
     var processorNumbers: [Int32] {
@@ -25,8 +28,9 @@ struct ProcessLimits: Sendable {
     /// Limits a process; those that it starts from then on have the same limits.
     func limit(_ process: pid_t) {
         // Refused only where the process has limits that are lower, or has ended.
-        _ = cove_limit_memory(process, UInt64(max(0, memory)))
-        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(process), Self.niceness)
+        _ = cove_limit_memory(process, UInt64(max(0, possibleMemory)))
+        let which = __priority_which_t(PRIO_PROCESS.rawValue)
+        if getpriority(which, id_t(process)) < Self.niceness { _ = setpriority(which, id_t(process), Self.niceness) }
         let numbers = processorNumbers
         if !numbers.isEmpty { _ = cove_set_processors(process, numbers, Int32(numbers.count)) }
     }
@@ -34,10 +38,11 @@ struct ProcessLimits: Sendable {
     /// Limits a process and all below it; why it has to be ended, nil for one that keeps its limits.
     func enforce(on process: pid_t) -> String? {
         let tree = Self.tree(of: process)
+        if tree.count >= Self.mostProcesses { return "it has started \(tree.count) processes" }
         var used: Int64 = 0
         for member in tree {
             // One that was started before its parent had limits has none.
-            if member != process { limit(member) }
+            limit(member)
             used = used.saturatingAdd(Self.memory(of: member))
         }
         return used > memory ? "it had \(used >> 20) MiB of memory, and may have \(memory >> 20)" : nil
@@ -53,11 +58,15 @@ struct ProcessLimits: Sendable {
         return found
     }
 
-    /// proc_pid_statm(5): resident pages without those that are shared, in bytes.
+    /// proc_pid_status(5): what is resident of its own and of shared memory, without files, in bytes.
     private static func memory(of process: pid_t) -> Int64 {
-        let fields = text("/proc/\(process)/statm").split(separator: " ").map { Int64($0) ?? 0 }
-        guard fields.count > 2 else { return 0 }
-        return max(0, fields[1] - fields[2]) * Int64(sysconf(Int32(_SC_PAGESIZE)))
+        var sum: Int64 = 0
+        for line in text("/proc/\(process)/status").split(separator: "\n") {
+            guard line.hasPrefix("RssAnon:") || line.hasPrefix("RssShmem:") else { continue }
+            let number = line.split { !$0.isNumber }.first.flatMap { Int64($0) } ?? 0
+            sum = sum.saturatingAdd(min(number, .max / 1024) * 1024)
+        }
+        return sum
     }
 
     private static func children(of process: pid_t) -> [pid_t] {

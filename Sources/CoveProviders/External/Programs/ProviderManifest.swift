@@ -7,6 +7,8 @@ public struct ProviderManifest: Sendable, Equatable {
     public var name: String
     /// The manifest itself.
     public var file: String
+    /// True for one that stands in a folder of providers, and not beside a program.
+    public var isInstalled = true
     /// What it is, in a few words.
     public var summary = ""
     /// The executable's absolute path.
@@ -53,7 +55,7 @@ public struct ProviderManifest: Sendable, Equatable {
             throw fields.problem("program", "is missing; name the executable")
         }
         let folder = LocalPath.parent(of: file) ?? ""
-        self.program = LocalPath.absolute(program.hasPrefix("/") ? program : "\(folder)/\(program)")
+        self.program = LocalPath.resolved(LocalPath.absolute(program.hasPrefix("/") ? program : "\(folder)/\(program)"))
         summary = try fields.text("summary") ?? ""
         arguments = try fields.texts("arguments")
         isConfined = try fields.truth("confined") ?? true
@@ -91,27 +93,53 @@ public struct ProviderManifest: Sendable, Equatable {
         return rights.isEmpty ? "no network, no files" : rights.joined(separator: "; ")
     }
 
+    /// Where the system says who knows the names of hosts.
+    static let resolver = "/etc/resolv.conf"
+
+    /// Tells that file from another one in its place.
+    static var resolverStamp: [UInt64] {
+        (try? System.statFollowing(resolver)).map { [UInt64($0.st_dev), UInt64($0.st_ino)] } ?? []
+    }
+
+    /// True for a folder that has much besides what a provider is after.
+    static func isBroad(_ folder: String) -> Bool {
+        let system = ["", "/", "/proc", "/sys", "/dev", "/tmp", "/run", "/etc", "/var", "/home", "/root"]
+        return system.contains(folder) || LocalPath.isInside(BaseDirectories.home, folder)
+    }
+
     /// The paths of a list, with what stands for others filled in.
+    ///
+    /// Where the folder of an option's file (`{NAME}/..`) has much else, it is the file alone.
     func paths(_ list: [String], options: [String: String]) throws(SourceError) -> [String] {
         var paths: [String] = []
         for pattern in list {
-            var path = pattern
-            if path == "~" || path.hasPrefix("~/") { path = BaseDirectories.home + path.dropFirst() }
-            if path.hasPrefix("{"), let end = path.firstIndex(of: "}") {
-                let option = String(path[path.index(after: path.startIndex)..<end])
-                // What was not given is not needed.
-                guard let value = options[option] else { continue }
-                guard value.hasPrefix("/") else {
-                    throw .failed("\(name): \(option)=\(value): write the whole path, from / on")
+            guard pattern.hasPrefix("{"), let end = pattern.firstIndex(of: "}") else {
+                let isOfHome = pattern == "~" || pattern.hasPrefix("~/")
+                paths.append(try path(isOfHome ? BaseDirectories.home + pattern.dropFirst() : pattern))
+                continue
+            }
+            let option = String(pattern[pattern.index(after: pattern.startIndex)..<end])
+            // What was not given is not needed.
+            guard let value = options[option] else { continue }
+            guard value.hasPrefix("/") else {
+                throw .failed("\(name): \(option)=\(value): write the whole path, from / on")
+            }
+            // A link, and what it leads to.
+            for start in Set([value, LocalPath.resolved(value)]).sorted() {
+                var found = try path(start + pattern[pattern.index(after: end)...])
+                if Self.isBroad(found) { found = try path(start) }
+                guard !Self.isBroad(found) else {
+                    throw .failed("\(name): \(option)=\(value): it leads to all of \(found); name what is in it")
                 }
-                path = value + path[path.index(after: end)...]
+                if !paths.contains(found) { paths.append(found) }
             }
-            guard path.hasPrefix("/"), !path.contains("\0") else {
-                throw .failed("\(file): \(pattern): it leads to no path")
-            }
-            paths.append(LocalPath.absolute(path))
         }
         return paths
+    }
+
+    private func path(_ text: String) throws(SourceError) -> String {
+        guard text.hasPrefix("/"), !text.contains("\0") else { throw .failed("\(file): \(text): it leads to no path") }
+        return LocalPath.absolute(text)
     }
 }
 

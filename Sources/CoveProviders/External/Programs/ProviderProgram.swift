@@ -17,6 +17,12 @@ struct ProviderProgram: Sendable, Equatable {
         manifest.map { ProcessLimits(memory: $0.memory, processors: $0.processors) } ?? ProcessLimits()
     }
 
+    /// Why it may not run; nil where it may.
+    var refusal: String? {
+        guard let manifest, manifest.isInstalled, !InstalledProviders.isEnabled(manifest.name) else { return nil }
+        return "it is turned off; cove provider enable \(manifest.name) turns it on"
+    }
+
     /// An installed provider.
     init(_ manifest: ProviderManifest, name: String, options: [String: String]) throws(SourceError) {
         self.manifest = manifest
@@ -50,7 +56,7 @@ struct ProviderProgram: Sendable, Equatable {
             return
         }
         if program.contains("/") {
-            path = LocalPath.absolute(program)
+            path = LocalPath.resolved(LocalPath.absolute(program))
             if let manifest = try InstalledProviders.beside(path) {
                 self = try ProviderProgram(manifest, name: name, options: options)
                 return
@@ -77,7 +83,7 @@ struct ProviderProgram: Sendable, Equatable {
 /// A provider's process: how it begins and how it ends.
 enum ProviderProcess {
     /// Starts a command with its standard input, output and error connected to a channel.
-    static func start(_ command: [String]) throws(Errno) -> (number: pid_t, channel: FrameChannel) {
+    static func start(_ command: Confinement.Command) throws(Errno) -> (number: pid_t, channel: FrameChannel) {
         var open: [Int32] = []
         let channel: FrameChannel
         do throws(Errno) {
@@ -93,19 +99,44 @@ enum ProviderProcess {
             throw error
         }
         // From here on the channel closes its own.
-        open = [open[0], open[3], open[5]]
-        defer { for descriptor in open { System.close(descriptor) } }
+        let theirs = [open[0], open[3], open[5]]
+        defer { for descriptor in theirs { System.close(descriptor) } }
+        return (try onOwnThread { () throws(Errno) in try spawn(command, theirs) }, channel)
+    }
+
+    /// Starts a process from a thread that lives as long as it does: bubblewrap's child dies with the thread that started it.
+    private static func onOwnThread(
+        _ start: @escaping @Sendable () throws(Errno) -> pid_t
+    ) throws(Errno) -> pid_t {
+        let started: Result<pid_t, Errno> = BlockingThread.wait {
+            await withCheckedContinuation { continuation in
+                do throws(Errno) {
+                    try BlockingThread.start(stackSize: 128 << 10) {
+                        let result = Result { () throws(Errno) in try start() }
+                        continuation.resume(returning: result)
+                        guard case .success(let process) = result else { return }
+                        while !ChildProcess.hasEnded(process, within: .seconds(3600)) {}
+                    }
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        return try started.get()
+    }
+
+    private static func spawn(_ command: Confinement.Command, _ descriptors: [Int32]) throws(Errno) -> pid_t {
         let deadline = System.monotonic() + .seconds(1)
         while true {
             do throws(Errno) {
-                let number = try ChildProcess.start(
-                    command[0],
-                    Array(command.dropFirst()),
-                    input: open[0],
-                    output: open[1],
-                    errors: open[2]
+                return try ChildProcess.start(
+                    command.words[0],
+                    Array(command.words.dropFirst()),
+                    environment: command.environment,
+                    input: descriptors[0],
+                    output: descriptors[1],
+                    errors: descriptors[2]
                 )
-                return (number, channel)
             } catch {
                 // Whoever writes the program is about to close it.
                 guard error == Errno(ETXTBSY), System.monotonic() < deadline else { throw error }
