@@ -64,8 +64,6 @@ class Changes:
         """The path and the item, if it is as whoever changes it believes."""
         path, found = self.wanted(parameters["item"])
         self.require_single(path)
-        if found.get("contentVersion", "").startswith(UNSIZED):
-            raise Failed("unsupported", "it is a document of the cloud's own, which is changed there")
         if "version" not in parameters:
             return path, found
         base = text(parameters["version"])
@@ -112,6 +110,8 @@ class Changes:
     def modify(self, parameters, call):
         path, found = self.require_base(parameters)
         if "size" in parameters:
+            if found.get("contentVersion", "").startswith(UNSIZED):
+                raise Failed("unsupported", "it is a document of the cloud's own, which is changed there")
             self.upload(path, parameters, call, lambda: self.require_base(parameters)[1])
         elif found["kind"] == "file":
             self.set_date(path, parameters.get("metadata") or {})

@@ -150,7 +150,9 @@ public struct ItemStatus: Codable, Sendable, Equatable {
     /// True when it is kept on this disk.
     public var isPinned: Bool
     /// The raw value of a `ContentPolicy`: when its bytes come here and may leave, by its own or that of a directory above it.
-    public var policy: String
+    ///
+    /// Nil from a daemon that knows of none.
+    public var policy: String?
     /// True when it is one of two contents of a conflict.
     public var hasConflict: Bool
     /// Logical size.
@@ -188,7 +190,7 @@ public struct ItemStatus: Codable, Sendable, Equatable {
         isUploading: Bool,
         isDownloading: Bool,
         isPinned: Bool,
-        policy: String,
+        policy: String?,
         hasConflict: Bool,
         size: Int64,
         localBytes: Int64,

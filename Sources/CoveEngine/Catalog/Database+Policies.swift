@@ -42,10 +42,38 @@ extension Database {
             WITH RECURSIVE below(id, item) AS (
                 SELECT id, item FROM entries WHERE parent = ?
                 UNION SELECT e.id, e.item FROM below b JOIN entries e ON e.parent = b.item)
-            UPDATE entries SET flags = flags & ~26 WHERE flags & 26 AND id IN (SELECT id FROM below)
+            UPDATE entries SET flags = flags & ~58 WHERE flags & 58 AND id IN (SELECT id FROM below)
             """,
             .item(directory)
         )
+    }
+
+    /// What is below a directory need not come by itself any more, but for what its policy says.
+    func endWanted(below directory: ItemID) throws(Errno) {
+        try run(
+            """
+            WITH RECURSIVE below(id, item) AS (
+                SELECT id, item FROM entries WHERE parent = ?
+                UNION SELECT e.id, e.item FROM below b JOIN entries e ON e.parent = b.item)
+            UPDATE entries SET flags = flags & ~32 WHERE flags & 58 AND flags & 32 AND id IN (SELECT id FROM below)
+            """,
+            .item(directory)
+        )
+    }
+
+    /// What was to come by itself and is here has come.
+    func endWantedHere() throws(Errno) {
+        try run(
+            """
+            UPDATE entries SET flags = flags & ~32 WHERE flags & 58 AND flags & 32
+                AND NOT EXISTS (SELECT 1 FROM items i WHERE i.id = entries.item AND i.state <> 0)
+            """
+        )
+    }
+
+    /// True where something is to come by itself, whatever its policy says now.
+    func hasWanted() throws(Errno) -> Bool {
+        try first("SELECT 1 FROM entries WHERE flags & 58 AND flags & 32 LIMIT 1", read: { _ in true }) ?? false
     }
 
     /// What is to be here and is not: files without all their bytes, and directories never listed; after an item, in the

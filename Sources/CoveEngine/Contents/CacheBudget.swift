@@ -11,7 +11,7 @@ struct CacheBudget {
     private(set) var resident: Int64
     /// How many may stay; nil while nobody makes room.
     private var target: Int64?
-    /// With fewer bytes than these it is no use to look again: nothing could go the last time.
+    /// With fewer bytes than these it is no use to look again: not enough could go the last time.
     private var hopelessBelow = Int64.min
 
     /// A budget of so many bytes, of which some are used.
@@ -51,8 +51,8 @@ struct CacheBudget {
     var isOver: Bool { target.map { resident > $0 } ?? false }
 
     /// Nobody makes room any more: there is enough, or nothing more can go.
-    mutating func end(hasFreed: Bool = true) {
+    mutating func end() {
+        hopelessBelow = isOver ? resident.saturatingAdd(max(limit / 50, 1)) : .min
         target = nil
-        hopelessBelow = hasFreed ? .min : resident.saturatingAdd(max(limit / 50, 1 << 20))
     }
 }

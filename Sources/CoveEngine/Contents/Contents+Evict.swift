@@ -79,7 +79,12 @@ extension Contents {
     private func evict(_ id: ItemID, _ state: inout LiveItem.State) throws -> Int64? {
         var row = try load(id, &state)
         guard row.kind == .file else { return row.kind == .directory ? nil : 0 }
-        guard row.residency != .dataless, row.size > 0 else { return 0 }
+        guard row.residency != .dataless, row.size > 0 else {
+            if try catalog.read({ database throws(Errno) in try database.hasWanted() }) {
+                try catalog.write { database throws(Errno) in try database.endWanted(id) }
+            }
+            return 0
+        }
         guard !live.isOpen(id) else { throw Refusal.errno(.busy, "a program has it open; close it first") }
         state.fetching.dropAbandoned()
         let isIdle = state.fetching.isIdle && state.fetching.waiters.isEmpty
@@ -161,8 +166,7 @@ extension Contents {
 
     /// Drops what can go, versions first, until there is room enough.
     private func evictLeastRecentlyUsed() {
-        let before = usage.resident
-        defer { cache.withLock { $0.end(hasFreed: $0.resident < before) } }
+        defer { cache.withLock { $0.end() } }
         dropVersions()
         // Whatever is kept need not be asked one by one.
         let kept = (try? catalog.read { database throws(Errno) in try database.keptFiles() }) ?? []

@@ -28,13 +28,31 @@ extension Engine {
         guard paths.count == 1 || action.takesSeveral else {
             throw ActionError(path: first, errno: .invalidArgument, message: "\(id) takes one item at a time")
         }
-        var items: [RemoteReference] = []
-        for path in paths { items.append(try reference(path, for: action)) }
+        // What answers now may be another account than the one that is shown.
+        guard syncEngine?.isConnected == true else {
+            throw ActionError(
+                path: first,
+                errno: .hostUnreachable,
+                message: "the source is away, or not the one it was"
+            )
+        }
+        let found: Result<[RemoteReference], ActionError> = await withCheckedContinuation { continuation in
+            contentQueue.async { [self] in
+                continuation.resume(
+                    returning: Result { () throws(ActionError) in
+                        var items: [RemoteReference] = []
+                        for path in paths { items.append(try reference(path, for: action)) }
+                        return items
+                    }
+                )
+            }
+        }
+        let items = try found.get()
         do throws(ProviderError) {
             counters.providerRequests.add(1, ordering: .relaxed)
             let message = try await provider.perform(id, on: items)
             // It may have changed what it was given.
-            for directory in Set(paths.map(\.parent)) {
+            for directory in Set(items.map(\.path.parent)) {
                 syncEngine?.enqueue([.directoryChanged(directory)], seen: .distantPast)
             }
             return message

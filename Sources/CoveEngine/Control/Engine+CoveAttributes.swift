@@ -84,7 +84,7 @@ extension Engine {
         case "is-external": text = "0"
         case "docid": text = status.documentID
         case "pinned": text = status.isPinned ? "1" : "0"
-        case "policy": text = status.policy
+        case "policy": text = status.policy ?? ""
         case "content-version":
             guard let version = status.contentVersion else { throw .noData }
             text = version

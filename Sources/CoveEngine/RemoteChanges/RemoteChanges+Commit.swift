@@ -59,11 +59,14 @@ extension RemoteChanges {
     /// True for new bytes of a file that was here, where its policy has them come by themselves.
     private func mustComeAgain(_ transition: Transition) throws(Errno) -> Bool {
         guard case .replace(let id) = transition.kind else { return false }
-        let known = try catalog.read { database throws(Errno) -> ItemRow? in
-            guard let entry = try database.entry(id: id), try database.policy(of: entry) == .lazily else { return nil }
-            return try database.item(entry.item)
+        let known = try catalog.read { database throws(Errno) -> (ItemRow, isWanted: Bool)? in
+            guard let entry = try database.entry(id: id), try database.policy(of: entry) == .lazily,
+                let row = try database.item(entry.item)
+            else { return nil }
+            return (row, entry.flags.contains(.wanted))
         }
-        guard let row = known else { return false }
+        guard let (row, isWanted) = known else { return false }
+        if isWanted { return true }
         // What has arrived is noted in the catalog only some time later.
         let residency = contents.live.find(row.id)?.state.withLock { $0.row?.residency }
         return (residency ?? row.residency) == .whole
@@ -163,7 +166,7 @@ extension RemoteChanges {
         entry.item = row.id
         namespace.acknowledge(remote, &entry, item: row.id, generation: row.generation)
         entry.flags.remove(.metadataChanged)
-        if isWanted { entry.flags.insert(.wanted) }
+        if isWanted { entry.flags.insert(.wanted) } else { entry.flags.remove(.wanted) }
         try database.update(entry)
         if !entry.isMoved { try database.dequeue(entry.id) }
         try database.touch(entry.parent, modified: true, at: clock.now())
@@ -315,6 +318,7 @@ extension RemoteChanges {
         entry.remoteMetadata = remote.metadataVersion
         entry.remoteID = remote.id
         try database.update(entry)
+        try namespace.storeDecorations(remote, of: row.id, database)
         guard !entry.flags.contains(.metadataChanged) else { return Aftermath() }
         if let permissions = remote.metadata.permissions { row.permissions = permissions & 0o7777 }
         if let user = remote.metadata.user { row.user = user }
@@ -329,7 +333,6 @@ extension RemoteChanges {
             )
             for (name, value) in attributes { try database.setExtendedAttribute(name, value, of: row.id) }
         }
-        try namespace.storeDecorations(remote, of: row.id, database)
         let saved = row
         if let item = contents.live.find(row.id) {
             contentQueue.async {

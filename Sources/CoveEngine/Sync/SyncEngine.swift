@@ -264,7 +264,7 @@ actor SyncEngine {
                 state.reason = nil
             }
             host.coordinator.findPresentedConflicts()
-            host.namespace.fetchKept()
+            host.namespace.fetchKept(afresh: true)
             await refreshQuota()
             requestPoll()
         } catch {
@@ -343,7 +343,7 @@ actor SyncEngine {
     func setPaused(_ paused: Bool) {
         if !paused { host.context.work.goOn() }
         shared.withLock { $0.isPaused = paused }
-        if !paused { host.namespace.fetchKept() }
+        if !paused { host.namespace.fetchKept(afresh: true) }
         wake()
     }
 

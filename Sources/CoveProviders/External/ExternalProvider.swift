@@ -208,7 +208,8 @@ public final class ExternalProvider: Provider {
                 state.identity = identity
                 state.capabilities = hello.capabilities?.capabilities ?? WireCapabilities().capabilities
                 state.startedAt = now
-                state.resolver = program.manifest?.isConfined == true ? resolver : nil
+                let manifest = program.manifest
+                state.resolver = manifest?.isConfined == true && manifest?.usesNetwork == true ? resolver : nil
                 state.gate = BufferGate(limit: min(max(hello.parallelCalls ?? 8, 1), 256))
                 return true
             }

@@ -66,7 +66,19 @@ final class AnnouncerProcess: Announcer {
     }
 
     /// Runs the body while no announcement goes on: the process then has nothing of the mount open.
-    func whileIdle<Value: Sendable>(_ body: () -> Value) -> Value { state.withLock { _ in body() } }
+    ///
+    /// One that was killed in a system call has until that has been answered, which is waited for, but not for long.
+    func whileIdle<Value: Sendable>(_ body: () -> Value) -> Value {
+        state.withLock { state in
+            let deadline = System.monotonic() + Self.callLimit
+            reap(&state)
+            while let process = state.unreaped.first, System.monotonic() < deadline {
+                _ = ChildProcess.hasEnded(process, within: .milliseconds(100))
+                reap(&state)
+            }
+            return body()
+        }
+    }
 
     private func send(_ frame: AnnouncerFrame, limit: TimeSpan) throws(Errno) {
         guard frame.bytes.count <= AnnouncerFrame.maximumLength else { throw .nameTooLong }

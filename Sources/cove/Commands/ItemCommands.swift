@@ -120,7 +120,7 @@ extension CommandTable {
             let item = try connection.info(location)
             if !arguments.has("json"), policy == nil {
                 let terminal = Terminal.standardOutput
-                terminal.write("\(ItemText.padded(item.policy, 16))  \(terminal.safe(location.shown))\n")
+                terminal.write("\(ItemText.padded(item.policy ?? "", 16))  \(terminal.safe(location.shown))\n")
             }
             return item
         }

@@ -61,6 +61,21 @@ extension Mounted {
             }
         }
 
+        @Test func `a policy stays with a document, however a program saves it`() async throws {
+            try await Self.account { account in
+                try account.shell("cat other/x > /dev/null; $COVE pin other/x; cd other; $COVE sync --wait")
+                for save in [
+                    "mv x x~; echo 1 > x", "rm x; echo 2 > x", "echo 3 > x.new; mv x.new x", "echo 4 > x",
+                    "vim -u NONE -es -c 's/$/5/' -c 'wq' x",
+                ] {
+                    try account.shell("cd other; \(save); $COVE sync --wait")
+                    #expect(try account.cove("policy other/x") == "eagerly           other/x\n", "\(save)")
+                    try account.expectRefused("$COVE evict other/x", "it is pinned")
+                }
+                #expect(try account.cove("policy other/x~") == "lazily-and-evict  other/x~\n")
+            }
+        }
+
         @Test func `lazily fetches again what was here, and the usual policy lets it go`() async throws {
             try await Self.account { account in
                 try account.shell("$COVE policy --set lazily other; cat other/x d/a")

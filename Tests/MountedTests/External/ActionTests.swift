@@ -68,6 +68,7 @@ extension Mounted {
                 try account.expectRefused("setfattr -n user.cove.decorations -v x f", "Operation not permitted")
                 try account.shell("touch $tmp/here/theirs; $COVE sync --wait")
                 try waitUntil("the other mark is told") { try account.shell(told).contains("theirs") }
+                #expect(try account.shell("getfattr -m - f") == "")
                 // What the source says is not sent back to it, and what it does not keep stays.
                 try account.shell("setfattr -n user.mine -v kept f; echo more > f; $COVE sync --wait")
                 #expect(try account.shell("getfattr --only-values -n user.mine f; cat f") == "keptmore\n")

@@ -22,7 +22,7 @@ public enum ItemInterface {
           isUploading: bool,
           isDownloading: bool,
           isPinned: bool,
-          policy: string,
+          policy: ?string,
           hasConflict: bool,
           size: int,
           localBytes: int,

@@ -24,7 +24,8 @@ extension Namespace {
         let names = try catalog.read { database throws(Errno) in
             try database.all("SELECT name FROM xattrs WHERE item = ? ORDER BY name", .item(id)) { $0.blob(0) }
         }
-        return names.flatMap { $0 + [0] }
+        // Nobody can set it, as who copies a file with its attributes would.
+        return names.filter { $0 != CoveAttribute.decorations }.flatMap { $0 + [0] }
     }
 
     /// Sets an attribute; see setxattr(2).

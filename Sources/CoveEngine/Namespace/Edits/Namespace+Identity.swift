@@ -20,7 +20,7 @@ extension Namespace {
         else { return }
         switch departed {
         case .moved(let movedID): try adopt(entry, fromMoved: movedID, row, database)
-        case .deleted(let trashID): try adopt(entry, fromTrash: trashID, row, database)
+        case .deleted(let trashID, let policy): try adopt(entry, fromTrash: trashID, policy, row, database)
         }
     }
 
@@ -44,6 +44,9 @@ extension Namespace {
         heir.remoteGeneration = moved.remoteGeneration
         moved.document = .random()
         forgetRemote(&moved)
+        // Who pinned the document meant the one that has its name.
+        heir.flags.policy = moved.flags.policy
+        moved.flags.policy = .inherited
         moved.flags.formUnion(localFlags(movedRow.kind, moved.name))
         try contents.keepVersion(movedRow, of: departed, database)
         try database.update(moved)
@@ -59,6 +62,7 @@ extension Namespace {
     private func adopt(
         _ entry: EntryRow,
         fromTrash trashID: Int64,
+        _ policy: ContentPolicy,
         _ row: ItemRow,
         _ database: Database
     ) throws(Errno) {
@@ -67,6 +71,7 @@ extension Namespace {
         else { return }
         var heir = entry
         try take(&heir, document: trashed.document, id: trashed.remoteID, version: trashed.remoteVersion, database)
+        heir.flags.policy = policy
         place(&heir, remoteParent, remoteName)
         try database.deleteTrash(trashID)
         if let item = trashed.item, let kept = try database.item(item), kept.linkCount <= 0 {
@@ -85,6 +90,7 @@ extension Namespace {
         let other = try database.entries(of: row.id).first { $0.id != entry.id && !$0.isUploaded }
         guard var heir = other else { return entry }
         try take(&heir, document: entry.document, id: entry.remoteID, version: entry.remoteVersion, database)
+        heir.flags.policy = entry.flags.policy
         heir.remoteMetadata = entry.remoteMetadata
         heir.remoteItem = entry.remoteItem
         heir.remoteGeneration = entry.remoteGeneration

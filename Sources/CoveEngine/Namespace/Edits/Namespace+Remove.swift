@@ -48,7 +48,7 @@ extension Namespace {
         /// The directory that was removed, and when.
         var directory: (row: ItemRow, time: Timestamp)?
         /// The tombstone to set.
-        var departed: (parent: ItemID, name: [UInt8], trash: Int64)?
+        var departed: (parent: ItemID, name: [UInt8], trash: Int64, policy: ContentPolicy)?
     }
 
     /// Takes an entry out of the tree inside a transaction: its document goes to the trash or away.
@@ -78,7 +78,7 @@ extension Namespace {
             trashed.remoteName = entry.remoteName ?? entry.name
             trashed.remoteVersion = entry.remoteVersion
             let trashID = try database.insert(trashed)
-            if row.kind != .directory { removal.departed = (entry.parent, entry.name, trashID) }
+            if row.kind != .directory { removal.departed = (entry.parent, entry.name, trashID, entry.flags.policy) }
         } else {
             try takeUpUnanswered(entry.document, database)
         }
@@ -125,7 +125,7 @@ extension Namespace {
             tombstones.leave(
                 departed.parent,
                 departed.name,
-                .deleted(trash: departed.trash),
+                .deleted(trash: departed.trash, policy: departed.policy),
                 until: clock.monotonic() + configuration.tombstoneTime
             )
         }

@@ -58,6 +58,10 @@ extension Namespace {
         var moved = source
         try relocate(&moved, to: parent, name, row, database)
         try database.update(moved)
+        if source.parent != parent, row.kind == .directory || row.residency != .whole {
+            // It may be to be kept where it is now.
+            database.whenCommitted { [self] in fetchKept() }
+        }
         try touchAfterMove(row, from: source.parent, to: parent, at: now, database)
         if source.isUploaded, row.kind != .directory {
             let expires = clock.monotonic() + configuration.tombstoneTime
@@ -135,7 +139,10 @@ extension Namespace {
         let isSafeSave = !source.isUploaded && row.kind == replaced.kind && row.kind != .directory
         guard isSafeSave else {
             let removal = try detach(target, replaced, at: now, database)
-            try move(source, to: target.parent, target.name, at: now, database)
+            var heir = source
+            // Whoever pinned what had this name meant what has it.
+            if row.kind == .file, heir.flags.policy == .inherited { heir.flags.policy = target.flags.policy }
+            try move(heir, to: target.parent, target.name, at: now, database)
             var kept = removal
             kept.departed = nil
             return kept

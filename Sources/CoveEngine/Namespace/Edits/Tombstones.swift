@@ -7,7 +7,8 @@ struct Tombstones: Sendable {
     /// Who left the name.
     enum Departed: Sendable {
         case moved(entry: Int64)
-        case deleted(trash: Int64)
+        /// The trash does not keep its policy.
+        case deleted(trash: Int64, policy: ContentPolicy)
     }
 
     /// What stands at a name.
@@ -50,7 +51,7 @@ struct Tombstones: Sendable {
         for (key, stone) in stones.contents() {
             switch stone.departed {
             case .moved(let entry): entries[entry] = key
-            case .deleted(let row): trash[row] = key
+            case .deleted(let row, _): trash[row] = key
             }
         }
         return (entries, trash)

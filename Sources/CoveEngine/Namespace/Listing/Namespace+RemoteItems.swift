@@ -77,16 +77,21 @@ extension Namespace {
 
     /// Gives the item of new bytes what the provider does not keep, and so stays here: of the one that had the name.
     func carry(_ old: ItemRow, to row: inout ItemRow, _ remote: RemoteItem, _ database: Database) throws(Errno) {
-        if remote.metadata.permissions == nil { row.permissions = old.permissions }
+        guard old.kind == row.kind else { return }
+        // Whoever has changed the bytes is nobody to run as somebody else.
+        if remote.metadata.permissions == nil { row.permissions = old.permissions & 0o1777 }
         if remote.metadata.user == nil { row.user = old.user }
         if remote.metadata.group == nil { row.group = old.group }
         try database.saveAttributes(row)
-        guard !provider.capabilities.extendedAttributes else { return }
         try database.run(
-            "INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name <> ?",
+            """
+            INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name <> ?
+                AND (? OR substr(name, 1, 5) <> CAST('user.' AS BLOB))
+            """,
             .item(row.id),
             .item(old.id),
-            .blob(CoveAttribute.decorations)
+            .blob(CoveAttribute.decorations),
+            .int(provider.capabilities.extendedAttributes ? 0 : 1)
         )
     }
 

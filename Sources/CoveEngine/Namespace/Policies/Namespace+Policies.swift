@@ -9,16 +9,18 @@ extension Namespace {
     /// Gives an item a policy; `clearing` takes away those below it.
     func setPolicy(_ id: ItemID, _ policy: ContentPolicy, clearing: Bool) throws(Errno) {
         try catalog.write { database throws(Errno) in
-            if clearing { try database.clearPolicies(below: id) }
+            if clearing { try database.clearPolicies(below: id) } else { try database.endWanted(below: id) }
+            try database.endWanted(id)
             if id == .root { return try database.setRootPolicy(policy) }
             let entries = try database.entries(of: id)
             if entries.isEmpty { throw .stale }
             for var entry in entries {
                 entry.flags.policy = policy
+                entry.flags.remove(.wanted)
                 try database.update(entry)
             }
         }
-        fetchKept()
+        fetchKept(afresh: true)
     }
 
     /// Keeps an item here, or does so no longer, whatever is said above it.
@@ -39,17 +41,18 @@ extension Namespace {
         }
     }
 
-    /// Begins to fetch what is to be kept here and is not; what can't be had is tried again in the next round.
-    func fetchKept() {
-        guard sync?.mayFetch == true, kept.begin(clock.monotonic()) else { return }
+    /// Begins to fetch what is to be kept here and is not; what can't be had is tried again later, and at once after an
+    /// occasion to.
+    func fetchKept(afresh: Bool = false) {
+        if afresh { kept.forgetFailures() }
+        guard sync?.mayFetch == true, kept.begin() else { return }
         Task { [self] in
-            while true {
+            repeat {
                 // What has come into a directory that was just listed may be one to list.
                 while await fetchMissing() {}
-                guard kept.end() else { return }
                 // Many occasions, one round.
                 try? await Task.sleep(for: .seconds(1))
-            }
+            } while kept.end(clock.monotonic())
         }
     }
 
@@ -60,7 +63,7 @@ extension Namespace {
     private func fetchMissing() async -> Bool {
         var last = ItemID(0)
         var hasListed = false
-        while sync?.mayFetch == true {
+        while sync?.mayFetch == true, !disk.isFull {
             let after = last
             let found = try? await onContentQueue { [self] () throws(Errno) in
                 try catalog.read { database throws(Errno) in
@@ -77,17 +80,27 @@ extension Namespace {
                 for await isListed in group where isListed { hasListed = true }
             }
         }
+        _ = try? await onContentQueue { [self] () throws(Errno) in
+            guard try catalog.read({ database throws(Errno) in try database.hasWanted() }) else { return }
+            try catalog.write { database throws(Errno) in try database.endWantedHere() }
+        }
         return hasListed
     }
 
     /// Fetches a file, or lists a directory; true for one that is listed now.
     private func fetch(_ id: ItemID, _ kind: ItemKind) async -> Bool {
-        guard sync?.mayFetch == true else { return false }
-        if kind == .directory {
-            do throws(Errno) { try await listing(of: id).value() } catch { return false }
-            return true
+        guard sync?.mayFetch == true, !disk.isFull, kept.mayTry(id, clock.monotonic()) else { return false }
+        var hasFailed = false
+        do throws(Errno) {
+            if kind == .directory {
+                try await listing(of: id).value()
+            } else {
+                try await contents.materialize(id)
+            }
+        } catch {
+            hasFailed = true
         }
-        _ = try? await contents.materialize(id)
-        return false
+        kept.note(id, hasFailed: hasFailed, clock.monotonic())
+        return kind == .directory && !hasFailed
     }
 }

@@ -43,8 +43,9 @@ extension SyncEngine {
             return
         }
         let shown = passing?.original ?? Self.recoveredName(name)
-        try await bringToLight(RemoteReference(id: remote.id, path: path), remote.kind, as: shown, isMerging: false)
+        // Whatever becomes of it, it is not tried again at once.
         shared.withLock { $0.strays.rows[path]?.tried = now }
+        try await bringToLight(RemoteReference(id: remote.id, path: path), remote.kind, as: shown, isMerging: false)
     }
 
     /// True for a hidden name from which its device has certainly gone on, whatever its clock says.
@@ -168,7 +169,8 @@ extension SyncEngine {
                 try await merge(child, into: target.appending(name), depth: depth + 1)
                 do throws(ProviderError) {
                     try await host.provider.delete(child, base: .directory)
-                } catch .directoryNotEmpty {}
+                } catch .directoryNotEmpty {
+                } catch .notPermitted {}
             } catch .noSuchItem {
                 // It moved on by itself.
             } catch .conflict {

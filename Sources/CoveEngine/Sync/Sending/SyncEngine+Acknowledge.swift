@@ -35,6 +35,7 @@ extension SyncEngine {
                     item: generation == nil ? plan.entry.remoteItem ?? plan.row.id : plan.row.id,
                     generation: generation ?? plan.entry.remoteGeneration ?? plan.row.generation
                 )
+                try host.namespace.storeDecorations(remote, of: entry.item, database)
                 let isMovedSince = entry.parent != plan.entry.parent || entry.name != plan.entry.name
                 entry.remoteParent = isMovedSince ? plan.entry.parent : nil
                 entry.remoteName = isMovedSince ? plan.entry.name : nil

@@ -121,7 +121,8 @@ extension SyncEngine {
             enqueue([.directoryChanged(reference.path.parent)], seen: .distantPast)
         } catch .notPermitted(let why) {
             // Whoever stands between may have said so, and just now.
-            guard row.attempts >= Self.refusals else { throw .notPermitted(why) }
+            let error = ProviderError.notPermitted(why)
+            guard row.attempts >= Self.refusals, row.error == "\(error)" else { throw error }
             try await takeBack(row, reference, why)
         }
         return true

@@ -104,7 +104,9 @@ public struct ProviderManifest: Sendable, Equatable {
     /// True for a folder that has much besides what a provider is after.
     static func isBroad(_ folder: String) -> Bool {
         let system = ["", "/", "/proc", "/sys", "/dev", "/tmp", "/run", "/etc", "/var", "/home", "/root"]
-        return system.contains(folder) || LocalPath.isInside(BaseDirectories.home, folder)
+        let homes = [BaseDirectories.home, LocalPath.resolved(BaseDirectories.home)]
+        return (system + system.map(LocalPath.resolved)).contains(folder)
+            || homes.contains { LocalPath.isInside($0, folder) }
     }
 
     /// The paths of a list, with what stands for others filled in.

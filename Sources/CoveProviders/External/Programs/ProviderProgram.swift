@@ -115,7 +115,10 @@ enum ProviderProcess {
                         let result = Result { () throws(Errno) in try start() }
                         continuation.resume(returning: result)
                         guard case .success(let process) = result else { return }
-                        while !ChildProcess.hasEnded(process, within: .seconds(3600)) {}
+                        // Where no descriptor can be had, that says nothing.
+                        while !ChildProcess.hasEnded(process, within: .seconds(3600)) || kill(process, 0) == 0 {
+                            TimeSpan.milliseconds(200).block()
+                        }
                     }
                 } catch {
                     continuation.resume(returning: .failure(error))

@@ -45,10 +45,17 @@ extension CommandTable {
         if let other = locations.first(where: { $0.daemon != first.daemon }) {
             throw Failure(other.shown, "it is another account's", "run the action for each account")
         }
+        var paths: [String] = []
+        for location in locations {
+            guard let path = PathParameter(location.path).path else {
+                throw Failure(location.shown, "its name is not UTF-8, which actions can't be told", "rename it")
+            }
+            paths.append(path)
+        }
         let connection = try AccountConnection(first.daemon, name: first.shown)
         let reply: ItemInterface.PerformReply = try connection.call(
             "\(ItemInterface.name).Perform",
-            ItemInterface.PerformRequest(action: action, paths: locations.map(\.path.description)),
+            ItemInterface.PerformRequest(action: action, paths: paths),
             subject: first.shown,
             timeout: nil
         )
