@@ -1,11 +1,12 @@
 internal import CoveCore
 internal import CoveMount
+internal import CoveProviders
 internal import Glibc
 
 /// What `cove doctor` looks at beside state directories and daemons: the kernel, FUSE, and mounts whose daemon has died.
 enum SystemCheck {
     static func all(_ arguments: Arguments) -> [DoctorFinding] {
-        [device(), helper(), kernel(), allowOther(), watches()] + mounts(arguments)
+        [device(), helper(), kernel(), allowOther(), watches(), bubblewrap()] + mounts(arguments)
     }
 
     private static func device() -> DoctorFinding {
@@ -30,6 +31,15 @@ enum SystemCheck {
             return .problem("fusermount3", "\(path) is not set-user-id root", "install the package fuse3 again")
         }
         return .ok("fusermount3", path)
+    }
+
+    private static func bubblewrap() -> DoctorFinding {
+        if let path = InstalledProviders.bubblewrap { return .ok("bubblewrap", path) }
+        return .warning(
+            "bubblewrap",
+            "bwrap is missing, without which no provider that is to be confined is started",
+            "install it (Debian: apt install bubblewrap)"
+        )
     }
 
     private static func kernel() -> DoctorFinding {

@@ -53,6 +53,18 @@ struct ConfinementTests {
 
         """
 
+    /// Greets, and waits for the first call.
+    private static let greeting = """
+        #!/usr/bin/python3
+        import json, struct, sys, time
+        header, body = struct.unpack(">II", sys.stdin.buffer.read(8))
+        hello = json.loads(sys.stdin.buffer.read(header))
+        text = json.dumps({"id": hello["id"], "result": {"version": 1}}).encode()
+        sys.stdout.buffer.write(struct.pack(">II", len(text), 0) + text)
+        sys.stdout.buffer.flush()
+        sys.stdin.buffer.read(8)
+        """
+
     private struct Report: Codable {
         var secret, home, own, system, temporary, port, read, reading, writing: String
         var variables: [String]
@@ -166,14 +178,8 @@ struct ConfinementTests {
 
     @Test func `memory that processes share, and files in it, count`() async throws {
         let program = """
-            #!/usr/bin/python3
-            import json, mmap, struct, sys, time
-            header, body = struct.unpack(">II", sys.stdin.buffer.read(8))
-            hello = json.loads(sys.stdin.buffer.read(header))
-            text = json.dumps({"id": hello["id"], "result": {"version": 1}}).encode()
-            sys.stdout.buffer.write(struct.pack(">II", len(text), 0) + text)
-            sys.stdout.buffer.flush()
-            sys.stdin.buffer.read(8)
+            \(Self.greeting)
+            import mmap
             held = mmap.mmap(-1, 100 << 20)
             for _ in range(100):
                 held.write(b"x" * (1 << 20))
@@ -214,14 +220,7 @@ struct ConfinementTests {
     ])
     func `a process that takes too much memory is ended`(script: String, words: String) async throws {
         let program = """
-            #!/usr/bin/python3
-            import json, struct, sys, time
-            header, body = struct.unpack(">II", sys.stdin.buffer.read(8))
-            hello = json.loads(sys.stdin.buffer.read(header))
-            text = json.dumps({"id": hello["id"], "result": {"version": 1}}).encode()
-            sys.stdout.buffer.write(struct.pack(">II", len(text), 0) + text)
-            sys.stdout.buffer.flush()
-            sys.stdin.buffer.read(8)
+            \(Self.greeting)
             \(script)
             time.sleep(1000)
 

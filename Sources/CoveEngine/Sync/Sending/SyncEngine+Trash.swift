@@ -121,8 +121,8 @@ extension SyncEngine {
             enqueue([.directoryChanged(reference.path.parent)], seen: .distantPast)
         } catch .notPermitted(let why) {
             // Whoever stands between may have said so, and just now.
-            let error = ProviderError.notPermitted(why)
-            guard row.attempts >= Self.refusals, row.error == "\(error)" else { throw error }
+            let wasRefused = row.error?.hasPrefix("\(ProviderError.notPermitted(""))") == true
+            guard row.attempts >= Self.refusals, wasRefused else { throw .notPermitted(why) }
             try await takeBack(row, reference, why)
         }
         return true

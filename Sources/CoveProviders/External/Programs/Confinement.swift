@@ -115,8 +115,13 @@ struct Confinement {
         return ["--symlink", String(decoding: target, as: UTF8.self), path]
     }
 
+    /// A program of the system's.
+    static func find(_ name: String) -> String? {
+        programs.map { $0 + "/" + name }.first { access($0, X_OK) == 0 }
+    }
+
     private static func tool(_ name: String, _ package: String) throws(SourceError) -> String {
-        if let path = programs.map({ $0 + "/" + name }).first(where: { access($0, X_OK) == 0 }) { return path }
+        if let path = find(name) { return path }
         throw .failed("\(name) is not there, without which no provider is confined; install the package \(package)")
     }
 }

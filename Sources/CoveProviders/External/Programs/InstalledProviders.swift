@@ -71,6 +71,9 @@ public enum InstalledProviders {
         return Found(name: name, file: file, manifest: manifest, isEnabled: isEnabled(name))
     }
 
+    /// What confines them; nil where it is not there.
+    public static var bubblewrap: String? { Confinement.find("bwrap") }
+
     // MARK: Turned off
 
     private static var marks: String { BaseDirectories.configuration + "/cove/disabled-providers" }
