@@ -11,8 +11,12 @@ import Testing
         var files: [Int64] = []
         /// What was asked for since somebody began to make room: so many bytes may stay.
         var wishes: [Int64] = []
-        /// How much there must be before it is of use to try again.
-        var hopelessBelow = Int64.min
+        /// How much there was when not enough could go, while there is not notably less.
+        var hopelessAt: Int64?
+        var notable: Int64 { max(1, limit / 50) }
+        var isOfUse: Bool { hopelessAt.map { sum >= $0 + notable } ?? true }
+
+        mutating func look() { if let hopelessAt, sum + notable < hopelessAt { self.hopelessAt = nil } }
 
         var sum: Int64 { files.reduce(0, +) }
         var isOver: Bool { wishes.contains { sum > $0 } }
@@ -30,7 +34,7 @@ import Testing
             switch Int.random(in: 0..<6, using: &random) {
             case 0, 1:
                 // A fetch: its bytes come whether or not there is room for them yet.
-                let mustGo = reference.sum + bytes > limit && reference.sum >= reference.hopelessBelow
+                let mustGo = reference.sum + bytes > limit && reference.isOfUse
                 let isFirst = reference.wishes.isEmpty
                 if mustGo { reference.wishes.append(limit / 10 * 9 - bytes) }
                 let isMaker = budget.expect(bytes)
@@ -53,12 +57,13 @@ import Testing
                 if budget.isOver, !reference.files.isEmpty { budget.change(by: -reference.files.removeFirst()) }
             case 5 where makers > 0 && (!reference.isOver || Bool.random(using: &random)):
                 // There is room, or nothing more can go.
-                reference.hopelessBelow = reference.isOver ? reference.sum + max(1, limit / 50) : .min
+                reference.hopelessAt = reference.isOver ? reference.sum : nil
                 budget.end()
                 makers -= 1
                 reference.wishes = []
             default: break
             }
+            reference.look()
             #expect(makers <= 1)
             #expect(budget.resident == reference.sum, "step \(step)")
             #expect(budget.isOver == reference.isOver, "step \(step)")
@@ -86,6 +91,12 @@ import Testing
         budget.change(by: 1)
         makers.append(budget.expect(5))
         #expect(makers == [true, false, false, true])
+        // What was in the way has gone: the limit holds again.
+        budget.end()
+        budget.change(by: -1030)
+        budget.change(by: 1000)
+        let isMaker = budget.expect(1)
+        #expect(isMaker)
     }
 
     @Test(arguments: [Int64.max, .min, 0])

@@ -11,8 +11,9 @@ struct CacheBudget {
     private(set) var resident: Int64
     /// How many may stay; nil while nobody makes room.
     private var target: Int64?
-    /// With fewer bytes than these it is no use to look again: not enough could go the last time.
-    private var hopelessBelow = Int64.min
+    /// How many bytes there were when not enough could go: until there are notably more or fewer, it is no use to look again.
+    private var hopelessAt: Int64?
+    private var notable: Int64 { max(limit / 50, 1) }
 
     /// A budget of so many bytes, of which some are used.
     init(limit: Int64, resident: Int64) {
@@ -24,6 +25,7 @@ struct CacheBudget {
     mutating func change(by bytes: Int64) {
         let (sum, isOver) = resident.addingReportingOverflow(bytes)
         resident = isOver ? (bytes > 0 ? .max : .min) : sum
+        if let hopelessAt, resident.saturatingAdd(notable) < hopelessAt { self.hopelessAt = nil }
     }
 
     /// Bytes are about to come; true when the caller has to make room for them.
@@ -31,7 +33,9 @@ struct CacheBudget {
     /// Whoever makes room already does it for these too.
     mutating func expect(_ bytes: Int64) -> Bool {
         let (sum, isOver) = resident.addingReportingOverflow(bytes)
-        guard isOver || sum > limit, resident >= hopelessBelow else { return false }
+        guard isOver || sum > limit, hopelessAt.map({ resident >= $0.saturatingAdd(notable) }) ?? true else {
+            return false
+        }
         // A tenth less, so that not every fetch makes room.
         let wanted = limit / 10 * 9 - max(0, min(bytes, limit))
         defer { target = min(target ?? wanted, wanted) }
@@ -52,7 +56,7 @@ struct CacheBudget {
 
     /// Nobody makes room any more: there is enough, or nothing more can go.
     mutating func end() {
-        hopelessBelow = isOver ? resident.saturatingAdd(max(limit / 50, 1)) : .min
+        hopelessAt = isOver ? resident : nil
         target = nil
     }
 }

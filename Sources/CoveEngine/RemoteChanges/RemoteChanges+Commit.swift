@@ -328,10 +328,13 @@ extension RemoteChanges {
         try database.saveAttributes(row)
         if let attributes = remote.metadata.extendedAttributes, provider.capabilities.extendedAttributes {
             try database.run(
-                "DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB)",
-                .item(row.id)
+                "DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB) AND name <> ?",
+                .item(row.id),
+                .blob(CoveAttribute.decorations)
             )
-            for (name, value) in attributes { try database.setExtendedAttribute(name, value, of: row.id) }
+            for (name, value) in attributes where name != CoveAttribute.decorations {
+                try database.setExtendedAttribute(name, value, of: row.id)
+            }
         }
         let saved = row
         if let item = contents.live.find(row.id) {

@@ -50,9 +50,13 @@ extension Mounted {
         @Test func `marks for file managers are told, and change with the item`() async throws {
             try await ScriptedProvider.account(
                 """
+                def hello(self, parameters, call):
+                    told = super().hello(parameters, call)
+                    return {**told, "capabilities": {**told["capabilities"], "extendedAttributes": True}}
                 def item(self, name, node):
                     found = super().item(name, node)
                     if name == "f":
+                        found["metadata"] = {"attributes": [], **found["metadata"]}
                         label = "theirs" if os.path.exists(here + "/theirs") else "ours"
                         found.update(metadataVersion=label, decorations=[{"id": "s", "badge": "emblem-shared", "label": label}])
                     return found

@@ -59,7 +59,10 @@ extension Namespace {
         if let attributes = remote.metadata.extendedAttributes, !attributes.isEmpty {
             try database.replaceExtendedAttributes(attributes, of: id)
         }
-        try storeDecorations(remote, of: id, database)
+        // Nothing is to be taken away of a new item: listings make many.
+        if remote.decorations != nil || remote.metadata.extendedAttributes?[CoveAttribute.decorations] != nil {
+            try storeDecorations(remote, of: id, database)
+        }
     }
 
     /// Keeps the marks that the provider has for file managers.

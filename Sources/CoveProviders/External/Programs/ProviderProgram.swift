@@ -56,8 +56,9 @@ struct ProviderProgram: Sendable, Equatable {
             return
         }
         if program.contains("/") {
-            path = LocalPath.resolved(LocalPath.absolute(program))
-            if let manifest = try InstalledProviders.beside(path) {
+            // Under the name that was typed: some programs go by it.
+            path = LocalPath.absolute(program)
+            if let manifest = try InstalledProviders.beside(LocalPath.resolved(path)) {
                 self = try ProviderProgram(manifest, name: name, options: options)
                 return
             }
