@@ -27,8 +27,8 @@ import Testing
     ///
     /// Under a name that is never sent: a document of its own would take the place of the other one.
     private func save(_ account: EngineAccount, _ content: String, _ name: String = "doc") throws {
-        try account.tree.write(".goutputstream-new", text(content))
-        try account.tree.rename(".goutputstream-new", name)
+        try account.tree.write(".goutputstream-NEW123", text(content))
+        try account.tree.rename(".goutputstream-NEW123", name)
     }
 
     private func saved(_ contents: String...) async throws -> EngineAccount {
@@ -143,9 +143,9 @@ import Testing
                 try account.tree.unlink("doc")
                 try account.tree.write("doc", text("two"))
             default:
-                try account.tree.write(".goutputstream-new", text("two"))
-                try account.tree.exchange(".goutputstream-new", "doc")
-                try account.tree.unlink(".goutputstream-new")
+                try account.tree.write(".goutputstream-NEW123", text("two"))
+                try account.tree.exchange(".goutputstream-NEW123", "doc")
+                try account.tree.unlink(".goutputstream-NEW123")
             }
             #expect(try account.engine.item(at: path("doc")).documentID == document)
             #expect(try await history(account) == ["one"])
