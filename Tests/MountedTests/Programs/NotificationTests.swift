@@ -91,14 +91,15 @@ extension Mounted {
                 try source.save("ours/doc", Array("1".utf8))
                 try source.save("theirs/new", Array("2".utf8))
             } _: { account in
-                try account.shell("cat */*; $COVE pause; mkdir ours/sub; mv ours folder; mkfifo $tmp/go; \(change)")
+                try account.shell("cat */*; $COVE pause; mkdir ours/sub; mv ours folder; mkfifo $tmp/go")
                 let watch = try account.start("exec inotifywait -m --format '%e %f' .")
                 try waitUntil("inotifywait watches") { watch.error.contains("Watches established") }
                 let program = try account.start(
                     "cd folder; echo there; read -r < $tmp/go; cat doc; env pwd -P; ls; echo late > sub/late"
                 )
                 try waitUntil("it is there") { program.output == "there\n" }
-                try account.shell("$COVE resume; $COVE sync --wait; echo > $tmp/go")
+                // Only then: a pause ends no taking in.
+                try account.shell("\(change); $COVE resume; $COVE sync --wait; echo > $tmp/go")
                 let result = try program.wait(deadline: 60)
                 let name = try account.shell("ls -d *conflict*").dropLast()
                 #expect(result.output == "there\n1\(account.mount)/\(name)\ndoc\nsub\n", "\(result.error)")
