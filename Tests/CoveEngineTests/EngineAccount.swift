@@ -110,14 +110,18 @@ final class EngineAccount: AccountUnderTest {
     }
 
     /// A copy of the state as it is now.
+    ///
+    /// Nothing is committed meanwhile, as nothing is between the moments of one death.
     func keepState() throws -> String {
         generation += 1
-        let copy = "\(states)/state\(generation)"
-        // What it removes meanwhile makes cp fail.
-        for attempt in 1...10 {
-            let result = try Command.run("cp", ["-a", state, copy], mayFail: attempt < 10)
-            if result.status == 0 { break }
-            try FileManager.default.removeItem(atPath: copy)
+        let (state, copy) = (state, "\(states)/state\(generation)")
+        try engine.contents.catalog.whileStill {
+            // What it removes meanwhile makes cp fail.
+            for attempt in 1...10 {
+                let result = try Command.run("cp", ["-a", state, copy], mayFail: attempt < 10)
+                if result.status == 0 { break }
+                try FileManager.default.removeItem(atPath: copy)
+            }
         }
         return copy
     }

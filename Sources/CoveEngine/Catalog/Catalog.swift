@@ -191,6 +191,11 @@ final class Catalog: Sendable {
         }
     }
 
+    /// Runs the body while nothing is committed, and nothing moves from the log into the database file: for a copy of both.
+    func whileStill<T: Sendable>(_ body: () throws -> T) throws -> T {
+        try checkpointQueue.sync { try writer.withLock { _ throws in try body() } }
+    }
+
     /// Gives memory back that only speeds up what comes next.
     func releaseMemory() {
         readers.withLock { $0 = [] }
