@@ -33,17 +33,25 @@ case ":${words[*]:1}:" in
 *program*) way=program ;;
 esac
 
-# What a row is compared with: s3fs too, where there is a bucket; a remote of rclone's with rclone's own mount.
+# What a row is compared with: s3fs too, where there is a bucket; a remote of rclone's with rclone's own mount, a program with
+# the source that it serves, built in.
 beside() {
     case "$kind:$way" in
     *:rclone) echo rclone ;;
+    *:program) echo builtin ;;
     s3:*) echo "$* s3fs" ;;
     *) echo "$*" ;;
     esac
 }
 
-# The goal of a row, and the one beside rclone's own mount.
-goal_of() { if [ "$way" = rclone ]; then echo "$2"; else echo "$1"; fi; }
+# The goal of a row, the one beside rclone's own mount, and the one beside the same source built in.
+goal_of() {
+    case "$way" in
+    rclone) echo "$2" ;;
+    program) echo "${3:-}" ;;
+    *) echo "$1" ;;
+    esac
+}
 
 stop_servers() {
     if [ ${#servers[@]} -gt 0 ]; then
@@ -80,6 +88,7 @@ serve() {
             # A provider gets no password of Cove's.
             printf '#!/bin/sh\nCOVE_PASSWORD=%s exec "%s" provider serve %s\n' "$COVE_PASSWORD" "$cove" "$cove_source" >"$work/program"
             chmod 700 "$work/program"
+            builtin_source=$cove_source
             cove_source=exec:$work/program
             ;;
         esac
@@ -185,7 +194,7 @@ make_dataless() {
     local peer=$1
     shift
     case "$peer" in
-    cove) "$cove" evict "${@/#/${root[cove]}/}" "${root[cove]}/warm" >/dev/null ;;
+    cove | builtin) "$cove" evict "${@/#/${root[$peer]}/}" "${root[$peer]}/warm" >/dev/null ;;
     rclone | s3fs)
         # They have no word for this.
         stop_peer "$peer"
@@ -195,12 +204,16 @@ make_dataless() {
     curl) return ;;
     esac
     cat "${root[$peer]}/warm" >/dev/null
-    [ "$peer" != cove ] || downloaded=$(counter bytes_downloaded)
+    case "$peer" in cove | builtin) downloaded=$(counter bytes_downloaded "$peer") ;; esac
 }
 
 # require_download BYTES PEER: fails if Cove had them.
 require_download() {
-    [ "$2" != cove ] || [ "$(counter bytes_downloaded)" -ge $((downloaded + $1)) ] || fail "the bytes were here before"
+    case "$2" in
+    cove | builtin)
+        [ "$(counter bytes_downloaded "$2")" -ge $((downloaded + $1)) ] || fail "the bytes were here before"
+        ;;
+    esac
 }
 
 ask() { curl -sSf "${login[@]}" "$@"; }

@@ -15,6 +15,7 @@ start_peer() {
     native | warm) root[$peer]=$source ;;
     curl) ;;
     cove) "$cove" mount "${cove_source:-dir://$source}" "$mount" --state "$work/cove/state" ${cove_option:+"$cove_option"} ;;
+    builtin) "$cove" mount "$builtin_source" "$mount" --state "$work/builtin/state" ;;
     alone) "$cove" mount "dir://$source" "$mount" --state "$work/alone/state" ;;
     small) "$cove" mount "simulated://?items=1000" "$mount" --state "$work/small/state" --read-only ;;
     passthrough)
@@ -43,7 +44,7 @@ stop_peer() {
     local peer=$1 mount=$work/$1/mount
     case "$peer" in
     native | warm | curl) ;;
-    cove | alone | small) "$cove" unmount "$mount" ;;
+    cove | builtin | alone | small) "$cove" unmount "$mount" ;;
     *)
         umount "$mount" 2>/dev/null || fusermount3 -u "$mount"
         wait "${peer_process[$peer]}" || true

@@ -59,7 +59,8 @@ extension ProviderSession {
     }
 
     /// Gives bytes of a fetch to its sink.
-    private func deliver(_ bytes: [UInt8], at offset: Int64, to call: Call, _ number: Int) throws(FrameError) {
+    private func deliver(_ bytes: ArraySlice<UInt8>, at offset: Int64, to call: Call, _ number: Int) throws(FrameError)
+    {
         let found: (sink: any ContentSink, isRight: Bool)? = state.withLock { _ in
             guard call.cancelledAt == nil, let delivery = call.delivery else { return nil }
             let isRight =

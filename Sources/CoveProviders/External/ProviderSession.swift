@@ -238,7 +238,7 @@ final class ProviderSession: Sendable {
             guard call.outcome == nil else { return false }
             call.lastSign = System.monotonic()
             if header["end"] != nil { call.isSent = true }
-            channel.send(ProviderFrame(header: .object(header), body: body))
+            channel.send(ProviderFrame(header: .object(header), body: body[...]))
             return true
         }
     }

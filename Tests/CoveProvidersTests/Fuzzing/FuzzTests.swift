@@ -61,7 +61,7 @@ import Testing
             let (frames, isWhole) = try Self.inAnyPieces(input, Self.frames) {
                 $0.header.description + "\($0.body)"
             }
-            let written = frames.flatMap(\.bytes)
+            let written = frames.flatMap { $0.head + $0.body }
             let (again, isWholeAgain) = try Self.frames(written, 1000)
             try FuzzProblem.unless(isWholeAgain && again == frames, "\(frames) became \(again)")
             return isWhole && !frames.isEmpty ? .understood : .refused
@@ -162,8 +162,11 @@ extension FuzzTests {
         var frames: [ProviderFrame] = []
         do {
             try each(length, of: input) { piece in
-                decoder.append(piece)
-                while let frame = try decoder.next() { frames.append(frame) }
+                var taken = 0
+                while taken < piece.count {
+                    taken += try decoder.take(UnsafeRawBufferPointer(rebasing: piece[taken...]))
+                    while let frame = try decoder.next() { frames.append(frame) }
+                }
             }
         } catch {
             guard error is FrameError else { throw error }

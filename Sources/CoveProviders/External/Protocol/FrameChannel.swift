@@ -5,7 +5,7 @@ internal import Synchronization
 /// Frames to and from another process, over two descriptors with a thread each.
 final class FrameChannel: Sendable {
     private struct State {
-        var waiting: [[UInt8]] = []
+        var waiting: [(head: [UInt8], body: ArraySlice<UInt8>)] = []
         var reason: String?
         /// How many of the two threads are at work.
         var threads = 0
@@ -69,10 +69,10 @@ final class FrameChannel: Sendable {
 
     /// Has a frame sent after those before; nothing once the channel has ended.
     func send(_ frame: ProviderFrame) {
-        let bytes = frame.bytes
+        let head = frame.head
         state.withLock { state in
             guard state.reason == nil, !state.hasClosed else { return }
-            state.waiting.append(bytes)
+            state.waiting.append((head, frame.body))
             Self.raise(hasWork)
         }
     }
@@ -118,8 +118,8 @@ final class FrameChannel: Sendable {
         _ onWords: (UnsafeRawBufferPointer) -> Void
     ) {
         var decoder = FrameDecoder()
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
-        defer { buffer.deallocate() }
+        let spoken = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+        defer { spoken.deallocate() }
         var hasWords = words >= 0
         do {
             while true {
@@ -131,16 +131,16 @@ final class FrameChannel: Sendable {
                 try System.retry { poll(&entries, 3, -1) }
                 if entries[0].revents != 0 { return }
                 if entries[2].revents != 0 {
-                    let count = try System.retry { Glibc.read(words, buffer.baseAddress, buffer.count) }
+                    let count = try System.retry { Glibc.read(words, spoken.baseAddress, spoken.count) }
                     hasWords = count > 0
-                    onWords(UnsafeRawBufferPointer(rebasing: buffer[..<max(0, count)]))
+                    onWords(UnsafeRawBufferPointer(rebasing: spoken[..<max(0, count)]))
                 }
                 if entries[1].revents == 0 { continue }
-                guard let count = try Self.attempt({ Glibc.read(input, buffer.baseAddress, buffer.count) }) else {
-                    continue
+                let count: Int? = try decoder.fill { room throws(Errno) in
+                    let count = try Self.attempt { Glibc.read(input, room.baseAddress, room.count) }
+                    return (count ?? 0, count)
                 }
                 if count == 0 { return end(decoder.isInsideFrame ? "it has ended within a frame" : "it has ended") }
-                decoder.append(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
                 while let frame = try decoder.next() { try onFrame(frame) }
             }
         } catch {
@@ -149,6 +149,11 @@ final class FrameChannel: Sendable {
     }
 
     private func write() {
+        // A process that is gone is found out by what write(2) returns.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
         do {
             while true {
                 let waiting = state.withLock { state in
@@ -161,8 +166,8 @@ final class FrameChannel: Sendable {
                     _ = Glibc.read(hasWork, &count, 8)
                     continue
                 }
-                for bytes in waiting {
-                    guard try send(bytes) else { return }
+                for (head, body) in waiting {
+                    guard try send(head, body) else { return }
                 }
             }
         } catch {
@@ -172,12 +177,26 @@ final class FrameChannel: Sendable {
     }
 
     /// Writes all bytes; false when the channel has ended meanwhile.
-    private func send(_ bytes: [UInt8]) throws(Errno) -> Bool {
+    private func send(_ head: [UInt8], _ body: ArraySlice<UInt8>) throws(Errno) -> Bool {
+        let whole = head.count + body.count
         var sent = 0
-        while sent < bytes.count {
+        while sent < whole {
             let start = sent
             let count = try Self.attempt {
-                bytes.withUnsafeBytes { Glibc.write(output, $0.baseAddress?.advanced(by: start), $0.count - start) }
+                head.withUnsafeBytes { head in
+                    body.withUnsafeBytes { body in
+                        // Where nothing is left of the head its place is behind the last byte.
+                        var parts = [head, body].map {
+                            iovec(iov_base: UnsafeMutableRawBufferPointer(mutating: $0).baseAddress, iov_len: $0.count)
+                        }
+                        let ofHead = min(start, head.count)
+                        parts[0].iov_base = parts[0].iov_base.map { $0 + ofHead }
+                        parts[0].iov_len -= ofHead
+                        parts[1].iov_base = parts[1].iov_base.map { $0 + (start - ofHead) }
+                        parts[1].iov_len -= start - ofHead
+                        return writev(output, &parts, 2)
+                    }
+                }
             }
             if let count { sent += count } else if try isOver(waitingFor: output, Int16(POLLOUT)) { return false }
         }

@@ -10,19 +10,17 @@ struct ProviderFrame: Sendable, Equatable {
     static let longestBody = 1 << 20
 
     var header: JSONValue
-    var body: [UInt8] = []
+    var body: ArraySlice<UInt8> = []
 
-    /// The frame as it is sent.
-    var bytes: [UInt8] {
+    /// What is sent before the body: both lengths and the header.
+    var head: [UInt8] {
         let text = header.bytes
-        var whole: [UInt8] = []
-        whole.reserveCapacity(8 + text.count + body.count)
+        var head: [UInt8] = []
+        head.reserveCapacity(8 + text.count)
         for length in [text.count, body.count] {
-            for shift in [24, 16, 8, 0] { whole.append(UInt8(truncatingIfNeeded: length >> shift)) }
+            for shift in [24, 16, 8, 0] { head.append(UInt8(truncatingIfNeeded: length >> shift)) }
         }
-        whole += text
-        whole += body
-        return whole
+        return head + text
     }
 }
 
@@ -34,31 +32,55 @@ struct FrameError: Error, Equatable, CustomStringConvertible {
 }
 
 /// Finds frames in bytes as they come in.
+///
+/// They stay where they were read to: the body of a frame is a part of that memory, to be given back before more is read.
 struct FrameDecoder {
+    /// What there is room for at least, and is kept at most once it is empty.
+    private static let (least, most) = (256 << 10, 2 << 20)
+
     private var bytes: [UInt8] = []
-    private var start = 0
+    /// What has come in and was not taken out.
+    private var filled = 0..<0
 
     /// True when a frame has begun and not ended.
-    var isInsideFrame: Bool { start < bytes.count }
+    var isInsideFrame: Bool { !filled.isEmpty }
 
-    /// Takes what has come in.
-    mutating func append(_ more: UnsafeRawBufferPointer) {
-        if start == bytes.count {
-            bytes.removeAll(keepingCapacity: bytes.capacity <= 4 * ProviderFrame.longestBody)
-            start = 0
-        } else if start > ProviderFrame.longestBody {
-            bytes.removeFirst(start)
-            start = 0
+    /// Has more bytes read into free memory; the body returns how many those were.
+    mutating func fill<R>(_ body: (UnsafeMutableRawBufferPointer) throws(Errno) -> (count: Int, R)) throws(Errno) -> R {
+        makeRoom()
+        let end = filled.upperBound
+        let outcome: Result<(count: Int, R), Errno> = bytes.withUnsafeMutableBytes { memory in
+            do throws(Errno) {
+                return .success(try body(UnsafeMutableRawBufferPointer(rebasing: memory[end...])))
+            } catch {
+                return .failure(error)
+            }
         }
-        bytes.append(contentsOf: more)
+        let (count, result) = try outcome.get()
+        filled = filled.lowerBound..<min(end + max(0, count), bytes.count)
+        return result
     }
 
     /// The next whole frame; nil when there is none yet.
     ///
     /// Throws when none can follow any more.
     mutating func next() throws(FrameError) -> ProviderFrame? {
-        guard bytes.count - start >= 8 else { return nil }
-        let (header, body) = (length(at: start), length(at: start + 4))
+        guard let lengths = try lengths(), filled.count >= lengths.whole else { return nil }
+        let start = filled.lowerBound + 8
+        let text = Array(bytes[start..<(start + lengths.header)])
+        let content = bytes[(start + lengths.header)..<(filled.lowerBound + lengths.whole)]
+        filled = (filled.lowerBound + lengths.whole)..<filled.upperBound
+        do throws(JSONError) {
+            return ProviderFrame(header: try JSONValue(parsing: text), body: content)
+        } catch {
+            throw FrameError("a header is no JSON: \(error)")
+        }
+    }
+
+    /// What the next frame says of itself; nil as long as it has not.
+    private func lengths() throws(FrameError) -> (header: Int, whole: Int)? {
+        guard filled.count >= 8 else { return nil }
+        let (header, body) = (length(at: filled.lowerBound), length(at: filled.lowerBound + 4))
         guard header <= ProviderFrame.longestHeader else {
             throw FrameError(
                 "it announces a header of \(header) bytes; at most \(ProviderFrame.longestHeader) are taken"
@@ -67,15 +89,33 @@ struct FrameDecoder {
         guard body <= ProviderFrame.longestBody else {
             throw FrameError("it announces a body of \(body) bytes; at most \(ProviderFrame.longestBody) are taken")
         }
-        guard bytes.count - start >= 8 + header + body else { return nil }
-        let text = Array(bytes[(start + 8)..<(start + 8 + header)])
-        let content = Array(bytes[(start + 8 + header)..<(start + 8 + header + body)])
-        start += 8 + header + body
-        do throws(JSONError) {
-            return ProviderFrame(header: try JSONValue(parsing: text), body: content)
-        } catch {
-            throw FrameError("a header is no JSON: \(error)")
+        return (header, 8 + header + body)
+    }
+
+    /// Sees to it that a read is of use: what is to come of a frame fits, up to what is read at a time.
+    private mutating func makeRoom() {
+        if filled.isEmpty {
+            filled = 0..<0
+            if bytes.count > Self.most { bytes = [] }
         }
+        let missing = (try? lengths()).map { $0?.whole ?? 0 }.map { $0 - filled.count } ?? 0
+        let wanted = max(Self.least, min(missing, Self.most))
+        guard bytes.count - filled.upperBound < wanted else { return }
+        let count = filled.count
+        if bytes.count - count >= wanted {
+            bytes.withUnsafeMutableBytes { memory in
+                memory.copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[filled]))
+            }
+        } else {
+            let size = max(count + wanted, 2 * bytes.count)
+            bytes = [UInt8](unsafeUninitializedCapacity: size) { memory, initialized in
+                let (kept, free) = (memory[..<count], memory[count...])
+                _ = UnsafeMutableBufferPointer(rebasing: kept).update(fromContentsOf: bytes[filled])
+                UnsafeMutableBufferPointer(rebasing: free).update(repeating: 0)
+                initialized = size
+            }
+        }
+        filled = 0..<count
     }
 
     private func length(at place: Int) -> Int {

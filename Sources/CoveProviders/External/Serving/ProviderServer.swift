@@ -72,7 +72,7 @@ public final class ProviderServer: Sendable {
     }
 
     func send(_ header: [String: JSONValue], _ body: [UInt8] = []) {
-        channel.send(ProviderFrame(header: .object(header), body: body))
+        channel.send(ProviderFrame(header: .object(header), body: body[...]))
     }
 
     private func receive(_ frame: ProviderFrame) throws(FrameError) {

@@ -30,13 +30,16 @@ final class Spool: Sendable {
     deinit { state.withLock { if $0.descriptor >= 0 { System.close($0.descriptor) } } }
 
     /// Takes the next bytes; how many more the other side may send for them, 0 for not yet.
-    func add(_ bytes: [UInt8], at offset: Int64) -> Int {
+    func add(_ bytes: ArraySlice<UInt8>, at offset: Int64) -> Int {
         let (credit, waiter): (Int, (() -> Void)?) = state.withLock { state in
             guard state.outcome == nil else { return (0, nil) }
             guard offset == state.next, Int64(bytes.count) <= size - offset else {
                 return (0, Self.settle(&state, .failure(.failed("the content came in a wrong order", nil))))
             }
-            do throws(Errno) { try System.pwriteAll(state.descriptor, bytes, offset) } catch {
+            let written: Result<Void, Errno> = bytes.withUnsafeBytes { memory in
+                Result { () throws(Errno) in try System.pwriteAll(state.descriptor, memory, offset) }
+            }
+            if case .failure(let error) = written {
                 return (0, Self.settle(&state, .failure(.failed("what comes in can't be kept: \(error)", error))))
             }
             state.next += Int64(bytes.count)
@@ -128,7 +131,9 @@ final class ServedSink: ContentSink {
         guard isNext else { throw .failed("bytes came in another order than they are sent in", nil) }
         var sent = 0
         while sent < bytes.count {
-            guard let count = call.gate.take(min(256 << 10, bytes.count - sent)) else { throw .cancelled }
+            guard let count = call.gate.take(min(ProviderFrame.longestBody, bytes.count - sent)) else {
+                throw .cancelled
+            }
             server.send(
                 ["id": .integer(Int64(number)), "offset": .integer(offset + Int64(sent))],
                 Array(bytes[sent..<(sent + count)])
