@@ -49,6 +49,7 @@ import Testing
         Method(Account.name, "Sync", Account.SyncRequest.self, Account.SyncReply.self),
         Method(Account.name, "Pause", None.self, None.self),
         Method(Account.name, "Resume", None.self, None.self),
+        Method(Account.name, "Trace", Account.TraceRequest.self, Account.TraceReply.self),
         Method(Account.name, "Conflicts", None.self, Account.ConflictsReply.self),
         Method(Account.name, "TrashList", None.self, Account.TrashReply.self),
         Method(Account.name, "TrashRestore", Account.RestoreRequest.self, PathParameter.self),

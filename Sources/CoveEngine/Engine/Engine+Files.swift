@@ -7,7 +7,8 @@ extension Engine {
 
     /// Opens an item and counts a handle; cutting it with `O_TRUNC` fetches nothing.
     public func open(_ id: ItemID, flags: Int32, _ caller: Caller) throws(Errno) -> Outcome<Void> {
-        try contents.open(id, flags: flags, caller)
+        context.note(.claim, id, caller)
+        return try contents.open(id, flags: flags, caller)
     }
 
     /// Finds bytes to read, or waits for exactly the missing ones.
@@ -39,7 +40,10 @@ extension Engine {
     public func finish(_ id: ItemID, flags: Int32) { contents.finish(id, flags: flags) }
 
     /// Counts a handle out, after the kernel has its answer; an item without a name goes with its last handle.
-    public func release(_ id: ItemID, flags: Int32) { contents.release(id, flags: flags) }
+    public func release(_ id: ItemID, flags: Int32) {
+        context.note(.close, id)
+        contents.release(id, flags: flags)
+    }
 
     /// From now on the kernel may read and write content files by itself.
     public func passThrough(by files: any BackingFiles) { contents.passThrough(by: files) }

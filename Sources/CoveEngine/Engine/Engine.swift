@@ -124,6 +124,7 @@ public final class Engine: EnginePart {
             source?.cancel()
             source = nil
         }
+        context.trace.end()
         if let syncEngine { await syncEngine.stop() }
         // They refer to each other until here.
         syncSlot.withLock { $0 = nil }

@@ -12,6 +12,8 @@ final class EngineContext: Sendable {
     /// What is in hand, in memory that outlives this daemon.
     let work: WorkLedger
     let counters = Counters()
+    /// Who follows what happens to files.
+    let trace = Trace()
     /// What needs the provider waits here for the first attempt to connect.
     let connected = Gate()
     /// Runs what follows a fetch: blocking, and never on Swift's cooperative pool.

@@ -48,6 +48,7 @@ enum EngineLock: UInt8, LockRank {
     case countedBytes
     case cache
     case evicted
+    case trace
     case timer
     case sleepWatch
     case workload

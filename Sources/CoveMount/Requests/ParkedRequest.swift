@@ -62,25 +62,27 @@ extension Request {
     ) {
         let engine = begin()
         let caller = caller
-        guard let use, !engine.isUncoordinated else { return carryOut(body, reply) }
+        engine.noteBegin(use, caller)
+        guard let use, !engine.isUncoordinated else { return carryOut(use, body, reply) }
         do throws(Errno) {
-            guard let pending = try engine.plainClaim(use, caller) else { return carryOut(body, reply) }
-            if try engine.defersTruncation(pending, use, caller) { return fail(.stale) }
+            guard let pending = try engine.plainClaim(use, caller) else { return carryOut(use, body, reply) }
+            if try engine.defersTruncation(pending, use, caller) { return fail(.stale, use) }
             park(on: pending) { request, result in
                 switch result {
                 case .success(let claim):
-                    if engine.isOutOfDate(use, claim, caller) { return request.fail(.stale) }
-                    request.carryOut(body, reply)
+                    if engine.isOutOfDate(use, claim, caller) { return request.fail(.stale, use) }
+                    request.carryOut(use, body, reply)
                     engine.end(claim)
-                case .failure(let error): request.fail(error)
+                case .failure(let error): request.fail(error, use)
                 }
             }
         } catch {
-            fail(error)
+            fail(error, use)
         }
     }
 
     private consuming func carryOut<Value>(
+        _ use: PlainUse?,
         _ body: (Engine, Caller) throws(Errno) -> Value,
         _ reply: (consuming Request, Value) -> Void
     ) {
@@ -88,9 +90,15 @@ extension Request {
         do throws(Errno) {
             value = try body(connection.engine, caller)
         } catch {
-            return fail(error)
+            return fail(error, use)
         }
         reply(self, value)
+    }
+
+    /// Answers that something can't be done.
+    consuming func fail(_ error: Errno, _ use: PlainUse?) {
+        connection.engine.noteRefusal(use, caller, error)
+        fail(error)
     }
 
     /// Carries out a call that answers nothing but whether it worked, once no claim is in its way.

@@ -17,7 +17,7 @@ extension Request {
                 request.park(on: pending) { request, result in
                     switch result {
                     case .success: request.finishOpen(id, flags: flags)
-                    case .failure(let error): request.fail(error)
+                    case .failure(let error): request.fail(error, .open(id, flags: flags))
                     }
                 }
             }
@@ -32,6 +32,7 @@ extension Request {
         if flags & O_ACCMODE != O_RDONLY, backing != nil || engine.isEmpty(id) {
             _ = fuse_lowlevel_notify_inval_inode(connection.session, id.rawValue, -1, 0)
         }
+        engine.noteGrant(id, caller)
         if !replyOpen(backing: backing) { engine.release(id, flags: flags) }
     }
 
@@ -41,6 +42,7 @@ extension Request {
         } reply: { request, made in
             let engine = request.connection.engine
             let backing = engine.backingNumber(of: made.id)
+            engine.noteGrant(made.id, request.caller)
             if !request.reply(created: made, named: name, backing: backing) { engine.release(made.id, flags: flags) }
         }
     }

@@ -7,7 +7,7 @@ enum CommandTable {
         versionsList, versionsShow, versionsRestore, versionsResolve, versionsRemove, trashList, trashRestore,
         trashEmpty, actionList, actionRun, providerList, providerEnable, providerDisable, providerLog, providerCheck,
         providerNew,
-        providerServe, statistics, doctor, completions, manual, version, help,
+        providerServe, trace, statistics, doctor, completions, manual, version, help,
         daemon, announcer, notifier, claimSpeed,
     ]
 

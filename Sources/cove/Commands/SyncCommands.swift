@@ -74,9 +74,12 @@ extension CommandTable {
 
     static let pause = Command(
         name: "pause",
-        summary: "stop sending and fetching changes",
+        summary: "stop sending, and fetching what nobody opens",
         operands: .account,
-        details: "Opening a file still fetches its bytes; changes made meanwhile wait in the journal."
+        details: """
+            Changes made meanwhile wait in the journal. Opening a file still fetches its bytes, and what other devices change is
+            still shown.
+            """
     ) { arguments throws(Failure) in try setPaused("Pause", arguments) }
 
     static let resume = Command(

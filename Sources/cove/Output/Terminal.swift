@@ -27,12 +27,14 @@ struct Terminal: Sendable {
         return Int(size.ws_col)
     }
 
-    /// Writes a text; a reader that has gone away is no error.
-    func write(_ text: String) { write(Array(text.utf8)) }
+    /// Writes a text; a reader that has gone away is no error, and makes it false.
+    @discardableResult
+    func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
-    /// Writes bytes; a reader that has gone away is no error.
-    func write(_ bytes: [UInt8]) {
-        bytes.withUnsafeBytes { bytes in try? System.writeAll(descriptor, bytes) }
+    /// Writes bytes; a reader that has gone away is no error, and makes it false.
+    @discardableResult
+    func write(_ bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBytes { bytes in (try? System.writeAll(descriptor, bytes)) != nil }
     }
 
     /// The text in a colour (SGR code), where colours are welcome.

@@ -30,12 +30,24 @@ enum Units {
     /// Local date and time, `2026-03-01 12:34`.
     static func date(_ seconds: Double) -> String {
         guard seconds.isFinite, abs(seconds) < 1e12 else { return "-" }
+        return local(seconds, "%Y-%m-%d %H:%M")
+    }
+
+    /// strftime(3) of the local time.
+    private static func local(_ seconds: Double, _ format: String) -> String {
         var time = time_t(seconds.rounded(.down))
         var parts = tm()
         guard localtime_r(&time, &parts) != nil else { return "-" }
         var text = [CChar](repeating: 0, count: 32)
-        let length = strftime(&text, text.count, "%Y-%m-%d %H:%M", &parts)
+        let length = strftime(&text, text.count, format, &parts)
         return String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Local time to the millisecond, `12:34:56.789`.
+    static func clock(_ seconds: Double) -> String {
+        guard seconds.isFinite, abs(seconds) < 1e12 else { return "-" }
+        let milliseconds = String(Int((seconds - seconds.rounded(.down)) * 1000))
+        return local(seconds, "%H:%M:%S") + "." + String(repeating: "0", count: 3 - milliseconds.count) + milliseconds
     }
 
     /// `-rwxr-x---`, as ls(1) shows it.

@@ -227,7 +227,7 @@ extension Mounted {
         }
 
         @Test(arguments: [
-            ("cove tr", ["trash"]), ("cove trash ", ["empty", "ls", "restore"]),
+            ("cove tra", ["trace", "trash"]), ("cove trash ", ["empty", "ls", "restore"]),
             ("cove completions ", ["bash", "zsh"]),
             ("cove sync --accept-l", ["--accept-local-deletions"]), ("cove trash empty --o", ["--older-than"]),
             ("cove mount -o cache", ["cache-size="]), ("cove ls tw", ["two words"]), ("cove mount folder", ["folder"]),

@@ -6,6 +6,49 @@ import Testing
 extension Mounted {
     /// What a provider of somebody else's can rely on; the numbers are those of the acceptance checklist.
     struct ProviderChecklistTests {
+        @Test func `86: the steps of an open are told in their order, and those of a change`() async throws {
+            try await ScriptedProvider.account("", tree: "{\"f\": \"bytes\", \"other\": \"none\"}") { account in
+                try account.shell("ls")
+                let all = try account.start("cd /; exec $COVE trace $mnt --json")
+                let one = try account.start("cd /; exec $COVE trace $mnt/f")
+                for trace in [all, one] { try waitUntil("it follows") { trace.error.contains("ready") } }
+                #expect(try account.shell("cat f") == "bytes")
+                try waitUntil("the file is closed") { all.output.contains("close") }
+                var steps: [TraceEvent] = []
+                for line in all.output.split(separator: "\n") {
+                    steps.append(try JSONValue(parsing: Array(line.utf8)).decode(as: TraceEvent.self))
+                }
+                // That the fetch has ended may be told later.
+                #expect(
+                    steps.map(\.step).filter { $0 != "provided" } == [
+                        "open", "claim", "provide", "contents", "grant", "close",
+                    ]
+                )
+                #expect(steps.allSatisfy { $0.path.path == "f" && $0.lost == nil })
+                #expect(steps.filter { $0.program == "cat" }.map(\.step) == ["open", "claim", "grant"])
+                #expect(steps.map(\.time) == steps.map(\.time).sorted())
+                // What a program changes is sent; of another file nothing is told to who asked for one.
+                try account.shell("echo new > f; cat other; $COVE sync --wait")
+                try waitUntil("it is sent") {
+                    one.output.contains(" sent ") && one.output.contains(" provided ") && all.output.contains("other")
+                }
+                let words = one.output.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst().first }
+                    .filter { $0 != "provided" }
+                #expect(
+                    words == [
+                        "open", "claim", "provide", "contents", "grant", "close", "open", "claim", "grant", "close",
+                        "send",
+                        "sent",
+                    ]
+                )
+                #expect(!one.output.contains("other"))
+                try account.end()
+                // The account's end is no failure of those who follow.
+                for trace in [all, one] { #expect(try trace.wait(deadline: 30).status == 0, "\(trace.error)") }
+                try account.start()
+            }
+        }
+
         @Test func `87: a crash fails the waiting open with its errno, and the next attempt works`() async throws {
             try await ScriptedProvider.account(
                 """

@@ -123,7 +123,8 @@ public enum AccountInterface {
           acceptLocalDeletions: ?bool
         ) -> (status: ?AccountStatus, report: ?SyncReport)
 
-        # Stops sending and fetching until Resume; opening a file still fetches it.
+        # Stops sending, and fetching by itself, until Resume; opening a file still fetches it, and what other devices change
+        # is still shown.
         method Pause() -> ()
 
         # Ends Pause.
@@ -140,6 +141,24 @@ public enum AccountInterface {
 
         # Deletes for good what was deleted longer ago than that, or all.
         method TrashEmpty(olderThanSeconds: ?float) -> (count: int)
+
+        # step: open, claim, provide, contents, provided, fail, grant, refuse, close, send or sent. lost: how many events before
+        # this one nobody took in time.
+        type TraceEvent (
+          time: float,
+          step: string,
+          itemID: int,
+          path: ?string,
+          path_base64: ?string,
+          process: ?int,
+          program: ?string,
+          detail: ?string,
+          lost: ?int
+        )
+
+        # Tells what happens to a file, to all below a directory, or to everything, until the caller goes. Needs more. The
+        # first reply has no event, and says that from now on none is missed.
+        method Trace(path: ?string, path_base64: ?string) -> (event: ?TraceEvent)
 
         # Looks for trouble.
         method Diagnose() -> (findings: []Finding)

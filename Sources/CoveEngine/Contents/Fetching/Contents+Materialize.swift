@@ -92,9 +92,12 @@ extension Contents {
             }
             tried = (place.path, version)
             do throws(ProviderError) {
+                context.note(.provide, item.id, nil, "\(range.count) bytes from \(range.lowerBound)")
                 try await provider.fetch(place, version: version, range: range, into: sink)
+                context.note(.provided, item.id, nil, "\(range.count) bytes from \(range.lowerBound)")
                 return .success(())
             } catch {
+                context.note(.fail, item.id, nil, "\(error)")
                 let mayBeElsewhere = error == .noSuchItem || error == .versionNoLongerAvailable && attempt < 5
                 guard mayBeElsewhere, !Task.isCancelled else { return .failure(error) }
                 if attempt == 1 { item.state.withLock { $0.fetching.waiters.values.map(\.isMissed) }.forEach { $0?() } }

@@ -166,6 +166,7 @@ struct FetchSink: ContentSink {
         } catch {
             throw error == .cancelled ? .cancelled : .failed("the local disk can't take the bytes: \(error)", error)
         }
+        if range.lowerBound == fetch.range.lowerBound { contents.context.note(.contents, item.id) }
         let count = range.upperBound - range.lowerBound
         fetch.received.add(count, ordering: .relaxed)
         contents.counters.bytesDownloaded.add(count, ordering: .relaxed)

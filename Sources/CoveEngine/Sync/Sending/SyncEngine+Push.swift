@@ -252,12 +252,15 @@ extension SyncEngine {
             defer { host.endSnapshot(source) }
             host.counters.providerRequests.add(1, ordering: .relaxed)
             let remote: RemoteItem
+            host.context.note(.send, plan.row.id, nil, "\(size) bytes")
             do throws(ProviderError) {
                 remote = try await send(source)
             } catch {
                 if error == .cancelled { return .later(.zero) }
+                host.context.note(.fail, plan.row.id, nil, "\(error)")
                 throw error
             }
+            host.context.note(.sent, plan.row.id)
             return try await acknowledge(plan, remote, generation: generation, bytes: size)
         }
     }

@@ -42,6 +42,9 @@ enum AccountService {
                     await engine.resume()
                     return VarlinkNothing()
                 },
+                "Trace": VarlinkMethod { (request: Account.TraceRequest, invocation) async throws(VarlinkError) in
+                    try await trace(engine, request.path?.remotePath(), invocation)
+                },
                 "Conflicts": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
                     let last = try await sendBatches(
                         engine.conflicts(),
@@ -106,6 +109,31 @@ enum AccountService {
             try await invocation.send(reply(Array(rest.prefix(count))))
             rest = rest.dropFirst(count)
         }
+    }
+
+    /// Tells what happens at or below a path until the caller goes, or the daemon ends.
+    private static func trace(
+        _ engine: Engine,
+        _ path: RemotePath?,
+        _ invocation: VarlinkInvocation
+    ) async throws(VarlinkError) -> AccountInterface.TraceReply {
+        let events = engine.trace()
+        let following = Task { () -> VarlinkError? in
+            do throws(VarlinkError) {
+                try await invocation.send(AccountInterface.TraceReply())
+                for await event in events {
+                    guard event.isOf(path) else { continue }
+                    try await invocation.send(AccountInterface.TraceReply(event: event))
+                }
+            } catch {
+                return error
+            }
+            return nil
+        }
+        // Nothing may happen that would show that nobody listens.
+        invocation.scope.whenEnded { following.cancel() }
+        if let error = await following.value { throw error }
+        return AccountInterface.TraceReply()
     }
 
     private static func sync(
