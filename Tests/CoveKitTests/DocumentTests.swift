@@ -1,3 +1,4 @@
+import CoveCore
 import CoveTestSupport
 import Foundation
 import Synchronization
@@ -32,6 +33,31 @@ import Testing
         #expect(abs(try #require(again.fileModificationDate).timeIntervalSince(try #require(modified))) < 0.001)
         try await again.close()
     }
+
+    @Test func `who stops to listen while the state changes holds up nobody`() async throws {
+        let document = TextDocument(fileURL: folder.url("doc.txt"))
+        let (changes, readers) = (Box(), Box())
+        try BlockingThread.start {
+            while !readers.isSet.load(ordering: .relaxed) {
+                document.change { $0.formSymmetricDifference(.progressAvailable) }
+            }
+            changes.isSet.store(true, ordering: .relaxed)
+        }
+        try BlockingThread.start {
+            for _ in 0..<2000 {
+                let stream = document.stateChanges
+                let reader = Task { for await _ in stream {} }
+                sched_yield()
+                reader.cancel()
+            }
+            readers.isSet.store(true, ordering: .relaxed)
+        }
+        try await blocking {
+            try waitUntil("all have come and gone") { changes.isSet.load(ordering: .relaxed) }
+        }
+    }
+
+    private final class Box: Sendable { let isSet = Atomic<Bool>(false) }
 
     @Test func `29. closed before, normal while it is open, closed after, and when it can't be loaded`() async throws {
         let document = TextDocument(fileURL: try folder.make("doc.txt"))

@@ -32,6 +32,7 @@ case ":${words[*]:1}:" in
 *rclone*) way=rclone ;;
 *program*) way=program ;;
 esac
+[ "$kind:$way" != s3:program ] || fail "a program serves the WebDAV server alone: leave :s3 out"
 
 # What a row is compared with: s3fs too, where there is a bucket; a remote of rclone's with rclone's own mount, a program with
 # the source that it serves, built in.

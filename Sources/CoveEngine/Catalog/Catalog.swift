@@ -192,6 +192,8 @@ final class Catalog: Sendable {
     }
 
     /// Runs the body while nothing is committed, and nothing moves from the log into the database file: for a copy of both.
+    ///
+    /// Content files change meanwhile, and what wants to commit waits; the body must not use the catalog.
     func whileStill<T: Sendable>(_ body: () throws -> T) throws -> T {
         try checkpointQueue.sync { try writer.withLock { _ throws in try body() } }
     }

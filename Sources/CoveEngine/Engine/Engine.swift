@@ -146,6 +146,7 @@ public final class Engine: EnginePart {
 
     /// Saves what is unsaved for the daemon that takes the mount over; what is on its way to the provider starts again.
     public func handOver() {
+        context.trace.end()
         coordinator.handOver()
         contents.saveAll()
     }

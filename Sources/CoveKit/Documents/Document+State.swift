@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Dispatch
 public import Foundation
 internal import Synchronization
 
@@ -28,8 +29,11 @@ extension Document {
             bufferingPolicy: .bufferingNewest(Self.waitingStates)
         )
         let key = UUID()
+        // Not where a task is cancelled: whoever holds the lock may be about to wake that task.
         continuation.onTermination = { [weak self] _ in
-            self?.shared.withLock { _ = $0.watchers.removeValue(forKey: key) }
+            DispatchQueue.global().async { [weak self] in
+                self?.shared.withLock { _ = $0.watchers.removeValue(forKey: key) }
+            }
         }
         shared.withLock { shared in
             shared.watchers[key] = continuation

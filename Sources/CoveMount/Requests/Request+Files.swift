@@ -32,8 +32,12 @@ extension Request {
         if flags & O_ACCMODE != O_RDONLY, backing != nil || engine.isEmpty(id) {
             _ = fuse_lowlevel_notify_inval_inode(connection.session, id.rawValue, -1, 0)
         }
+        let caller = caller
         engine.noteGrant(id, caller)
-        if !replyOpen(backing: backing) { engine.release(id, flags: flags) }
+        if !replyOpen(backing: backing) {
+            engine.noteRefusal(.open(id, flags: flags), caller, .interrupted)
+            engine.release(id, flags: flags)
+        }
     }
 
     consuming func create(_ parent: ItemID, _ name: [UInt8], mode: mode_t, flags: Int32) {

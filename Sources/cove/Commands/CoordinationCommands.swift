@@ -136,5 +136,5 @@ extension CommandTable {
 
 extension PathParameter {
     /// The path for a person.
-    fileprivate var shown: String { ((try? remotePath()) ?? nil)?.description ?? "-" }
+    var shown: String { ((try? remotePath()) ?? nil)?.description ?? "-" }
 }

@@ -8,18 +8,28 @@ extension CommandTable {
         summary: "show what happens to files: opens, fetches and uploads",
         operands: .account,
         details: """
-            Of the file PATH, of all below a directory, or of the whole account at a mount point, a line for each step, until
-            it is ended or the daemon is:
-              open      a program calls open(2)       claim     no other program's claim is in its way
-              provide   the source is asked for bytes contents  the first of them are here
-              provided  all of them are               grant     the program has the file open
-              refuse    the open failed, and why      close     the program has closed it
-              send      the source is given a change  sent      it has taken it
+            Of the file PATH, of all below a directory, or of the whole account, a line for each step, until you end it or the
+            daemon ends:
+              open      a program calls open(2); of a file that it makes there is only grant
+              claim     no claim of another program is in its way
+              provide   the source is asked for bytes
+              contents  the first of them are here
+              provided  all of them are here
+              stop      the source is told that nobody wants the rest
               fail      the source could not give or take bytes, and why
+              grant     the program has the file open
+              refuse    the program's open failed, and why
+              close     an open of the file has ended
+              send      the source is given the file's new bytes
+              sent      it has taken them
+            Renames, deletions and changes of attributes are not shown. Who reads too slowly loses events: the line after them says
+            how many.
             """
     ) { arguments throws(Failure) in
         let (connection, location) = try AccountConnection.openPath(arguments)
         let wanted = location.map { PathParameter($0.path) }
+        // It is no reason for a mount to be in use.
+        _ = chdir("/")
         let wantsJSON = arguments.has("json")
         let terminal = Terminal.standardOutput
         let _: AccountInterface.TraceReply = try connection.stream(
@@ -30,9 +40,9 @@ extension CommandTable {
                 Terminal.standardError.write("cove trace: ready; end it with Ctrl-C\n")
                 return
             }
-            let json = wantsJSON ? try? JSONValue(encoding: event).bytes : nil
+            let text = wantsJSON ? try? JSONValue(encoding: event).description : line(event, terminal)
             // Nobody reads any more, as behind head(1).
-            if !terminal.write((json ?? Array(line(event, terminal).utf8)) + [0x0A]) { exit(0) }
+            if let text, !terminal.write(text + "\n") { exit(0) }
         }
         return 0
     }
@@ -40,8 +50,7 @@ extension CommandTable {
     /// One step as a line: `12:34:56.789 open      notes/doc.txt  cat (4711)`.
     private static func line(_ event: TraceEvent, _ terminal: Terminal) -> String {
         let lost = event.lost.map { "(\($0) lost before this) " } ?? ""
-        let path =
-            (try? event.path.remotePath()).flatMap { $0 }.map { terminal.safe("\($0)") } ?? "item \(event.itemID)"
+        let path = event.path == PathParameter() ? "item \(event.itemID)" : terminal.safe(event.path.shown)
         let program = event.program.map { "\(terminal.safe($0)) (\(event.process ?? 0))" }
         let rest = [path, program, event.detail.map { terminal.safe($0) }].compactMap { $0 }
         return

@@ -46,7 +46,7 @@ enum Units {
     /// Local time to the millisecond, `12:34:56.789`.
     static func clock(_ seconds: Double) -> String {
         guard seconds.isFinite, abs(seconds) < 1e12 else { return "-" }
-        let milliseconds = String(Int((seconds - seconds.rounded(.down)) * 1000))
+        let milliseconds = String(min(999, Int((seconds - seconds.rounded(.down)) * 1000)))
         return local(seconds, "%H:%M:%S") + "." + String(repeating: "0", count: 3 - milliseconds.count) + milliseconds
     }
 

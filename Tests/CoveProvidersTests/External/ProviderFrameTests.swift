@@ -1,4 +1,5 @@
 import CoveTestSupport
+import Glibc
 import Testing
 
 @testable import CoveCore
@@ -43,6 +44,38 @@ import Testing
             let most = Int.random(in: isLong ? 50_000...(8 << 20) : 1...5000, using: &random)
             var lengths = random
             let found = try Self.decode(bytes) { Int.random(in: 1...most, using: &lengths) }
+            #expect(found == frames)
+        }
+    }
+
+    @Test func `who reads slowly gets every frame whole`() async throws {
+        try await blocking {
+            let seed = UInt64.random(in: 0...UInt64(UInt32.max))
+            print("slow frames: seed \(seed)")
+            var random = SeededGenerator(seed: seed)
+            var (idle, pipe): ([Int32], [Int32]) = ([-1, -1], [-1, -1])
+            try System.retry { Glibc.pipe(&idle) }
+            try System.retry { Glibc.pipe(&pipe) }
+            defer { for descriptor in [idle[1], pipe[0]] { System.close(descriptor) } }
+            let setPipeSize: Int32 = 1031  // F_SETPIPE_SZ
+            // A page: nearly no frame fits, and a write ends anywhere.
+            try System.retry { fcntl(pipe[1], setPipeSize, 4096) }
+            let channel = try FrameChannel(input: idle[0], output: pipe[1])
+            try channel.start(onFrame: { _ in }, onEnd: { _ in })
+            let frames = (0..<60).map { Self.frame(&random, isLong: $0 % 20 == 0) }
+            for frame in frames { channel.send(frame) }
+            var decoder = FrameDecoder()
+            var found: [ProviderFrame] = []
+            while found.count < frames.count {
+                let most = Int.random(in: 1...6000, using: &random)
+                let count = try decoder.fill { room throws(Errno) in
+                    let count = try System.retry { Glibc.read(pipe[0], room.baseAddress, min(most, room.count)) }
+                    return (count, count)
+                }
+                guard count > 0 else { break }
+                while let frame = try decoder.next() { found.append(frame) }
+            }
+            channel.end("all is read")
             #expect(found == frames)
         }
     }

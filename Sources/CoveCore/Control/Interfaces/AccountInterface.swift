@@ -142,8 +142,8 @@ public enum AccountInterface {
         # Deletes for good what was deleted longer ago than that, or all.
         method TrashEmpty(olderThanSeconds: ?float) -> (count: int)
 
-        # step: open, claim, provide, contents, provided, fail, grant, refuse, close, send or sent. lost: how many events before
-        # this one nobody took in time.
+        # step: open, claim, provide, contents, provided, stop, fail, grant, refuse, close, send or sent. lost: how many
+        # events before this one nobody took in time.
         type TraceEvent (
           time: float,
           step: string,
@@ -156,8 +156,9 @@ public enum AccountInterface {
           lost: ?int
         )
 
-        # Tells what happens to a file, to all below a directory, or to everything, until the caller goes. Needs more. The
-        # first reply has no event, and says that from now on none is missed.
+        # Tells what happens to a file, to all below a directory, or to everything, until the caller goes or the daemon ends.
+        # Needs more. The first reply has no event, and says that from now on none is missed. A caller that reads nothing for
+        # half a minute is disconnected.
         method Trace(path: ?string, path_base64: ?string) -> (event: ?TraceEvent)
 
         # Looks for trouble.

@@ -12,6 +12,8 @@ public struct TraceEvent: Codable, Sendable, Equatable {
         case contents
         /// All of them are.
         case provided
+        /// Nobody waits for the rest any more, or the bytes have changed while they were sent: the provider is told to stop.
+        case stop
         /// The provider could not give them, or did not take some.
         case fail
         /// The program has the file open, which it may have made.
@@ -20,29 +22,10 @@ public struct TraceEvent: Codable, Sendable, Equatable {
         case refuse
         /// The program has closed it.
         case close
-        /// The provider is given a change.
+        /// The provider is given the bytes of a file.
         case send
-        /// It has taken it.
+        /// It has taken them.
         case sent
-    }
-
-    /// What a step is of.
-    public struct Subject: Sendable {
-        /// The file's item.
-        public var item: ItemID
-        /// Its path in the mount; nil where it has no name any more.
-        public var path: RemotePath?
-        /// The process of the program.
-        public var process: Int?
-        /// The program's name.
-        public var program: String?
-        /// What there is to say beside: bytes, or why it failed.
-        public var detail: String?
-
-        /// Names an item.
-        public init(item: ItemID, path: RemotePath?, detail: String? = nil) {
-            (self.item, self.path, self.detail) = (item, path, detail)
-        }
     }
 
     /// When, in seconds since 1970.
@@ -64,21 +47,12 @@ public struct TraceEvent: Codable, Sendable, Equatable {
 
     private enum CodingKeys: String, CodingKey { case time, step, itemID, process, program, detail, lost }
 
-    /// Makes an event.
-    public init(_ step: Step, of subject: Subject, at time: Double, lost: Int = 0) {
-        self.time = time
+    /// A step of an item, now, of which no more is known yet.
+    public init(_ step: Step, of item: ItemID) {
+        time = 0
         self.step = step.rawValue
-        itemID = Int(clamping: subject.item.rawValue)
-        path = subject.path.map { PathParameter($0) } ?? PathParameter()
-        (process, program, detail) = (subject.process, subject.program, subject.detail)
-        self.lost = lost > 0 ? lost : nil
-    }
-
-    /// True when it is of the path or of something below it; of what has no path, where all is wanted.
-    public func isOf(_ wanted: RemotePath?) -> Bool {
-        guard let wanted else { return true }
-        guard let path = try? path.remotePath() else { return false }
-        return path == wanted || path.isInside(wanted)
+        itemID = Int(clamping: item.rawValue)
+        path = PathParameter()
     }
 
     /// Reads the path's members beside the others.

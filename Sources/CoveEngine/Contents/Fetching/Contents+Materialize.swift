@@ -92,18 +92,24 @@ extension Contents {
             }
             tried = (place.path, version)
             do throws(ProviderError) {
-                context.note(.provide, item.id, nil, "\(range.count) bytes from \(range.lowerBound)")
+                await noteProvide(item.id, range)
                 try await provider.fetch(place, version: version, range: range, into: sink)
-                context.note(.provided, item.id, nil, "\(range.count) bytes from \(range.lowerBound)")
                 return .success(())
             } catch {
-                context.note(.fail, item.id, nil, "\(error)")
                 let mayBeElsewhere = error == .noSuchItem || error == .versionNoLongerAvailable && attempt < 5
                 guard mayBeElsewhere, !Task.isCancelled else { return .failure(error) }
                 if attempt == 1 { item.state.withLock { $0.fetching.waiters.values.map(\.isMissed) }.forEach { $0?() } }
             }
         }
         return .failure(tried == nil ? .versionNoLongerAvailable : .noSuchItem)
+    }
+
+    /// Tells those who follow that the provider is asked for bytes.
+    private func noteProvide(_ id: ItemID, _ range: Range<Int64>) async {
+        guard context.trace.isFollowed else { return }
+        try? await onContentQueue { [self] () throws(Errno) in
+            context.note(.provide, id, nil, "\(range.count) bytes from \(range.lowerBound)")
+        }
     }
 
     private func remotePlace(of id: ItemID) async -> RemoteReference? {
@@ -140,7 +146,7 @@ extension Contents {
     private func finish(_ item: LiveItem, _ fetch: Fetch, _ result: Result<Void, ProviderError>) {
         var failed: [Waiter] = []
         var error = Errno.inputOutput
-        item.state.withLock { state in
+        let end = item.state.withLock { state in
             let isCurrent = !fetch.isEnded
             state.fetching.end(fetch.number)
             var outcome = result
@@ -168,6 +174,13 @@ extension Contents {
             if let bytes = state.bytes {
                 start(item, &state, state.fetching.plan.requestWaiting(of: bytes))
             }
+            return outcome
+        }
+        switch end {
+        case .success:
+            context.note(.provided, item.id, nil, "\(fetch.range.count) bytes from \(fetch.range.lowerBound)")
+        case .failure(.cancelled): context.note(.stop, item.id)
+        case .failure(let reason): context.note(.fail, item.id, nil, "\(reason)")
         }
         for waiter in failed { waiter.complete(.failure(error)) }
         if (try? save(item, closing: false)) == nil { log.error("item \(item.id): its ranges can't be saved") }

@@ -166,9 +166,9 @@ struct FetchSink: ContentSink {
         } catch {
             throw error == .cancelled ? .cancelled : .failed("the local disk can't take the bytes: \(error)", error)
         }
-        if range.lowerBound == fetch.range.lowerBound { contents.context.note(.contents, item.id) }
         let count = range.upperBound - range.lowerBound
-        fetch.received.add(count, ordering: .relaxed)
+        let isFirst = fetch.received.add(count, ordering: .relaxed).oldValue == 0 && count > 0
+        if isFirst { contents.context.note(.contents, item.id) }
         contents.counters.bytesDownloaded.add(count, ordering: .relaxed)
         for waiter in finished { waiter.complete(.success(())) }
     }

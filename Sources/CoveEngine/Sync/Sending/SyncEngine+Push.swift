@@ -256,7 +256,10 @@ extension SyncEngine {
             do throws(ProviderError) {
                 remote = try await send(source)
             } catch {
-                if error == .cancelled { return .later(.zero) }
+                if error == .cancelled {
+                    host.context.note(.stop, plan.row.id)
+                    return .later(.zero)
+                }
                 host.context.note(.fail, plan.row.id, nil, "\(error)")
                 throw error
             }

@@ -10,6 +10,7 @@ struct ProviderFrame: Sendable, Equatable {
     static let longestBody = 1 << 20
 
     var header: JSONValue
+    /// A part of the memory that it was read to: whoever keeps it makes a copy.
     var body: ArraySlice<UInt8> = []
 
     /// What is sent before the body: both lengths and the header.
@@ -35,7 +36,7 @@ struct FrameError: Error, Equatable, CustomStringConvertible {
 ///
 /// They stay where they were read to: the body of a frame is a part of that memory, to be given back before more is read.
 struct FrameDecoder {
-    /// What there is room for at least, and is kept at most once it is empty.
+    /// How many bytes are read at a time, at least, and of a long frame at most.
     private static let (least, most) = (256 << 10, 2 << 20)
 
     private var bytes: [UInt8] = []
@@ -68,8 +69,10 @@ struct FrameDecoder {
         guard let lengths = try lengths(), filled.count >= lengths.whole else { return nil }
         let start = filled.lowerBound + 8
         let text = Array(bytes[start..<(start + lengths.header)])
-        let content = bytes[(start + lengths.header)..<(filled.lowerBound + lengths.whole)]
-        filled = (filled.lowerBound + lengths.whole)..<filled.upperBound
+        let end = filled.lowerBound + lengths.whole
+        // Without a body nothing of the memory is held on to.
+        let content = start + lengths.header == end ? [] : bytes[(start + lengths.header)..<end]
+        filled = end..<filled.upperBound
         do throws(JSONError) {
             return ProviderFrame(header: try JSONValue(parsing: text), body: content)
         } catch {
@@ -96,10 +99,11 @@ struct FrameDecoder {
     private mutating func makeRoom() {
         if filled.isEmpty {
             filled = 0..<0
-            if bytes.count > Self.most { bytes = [] }
+            if bytes.count > 2 * Self.most { bytes = [] }
         }
-        let missing = (try? lengths()).map { $0?.whole ?? 0 }.map { $0 - filled.count } ?? 0
-        let wanted = max(Self.least, min(missing, Self.most))
+        var wanted = Self.least
+        // What can't be a frame is found out by who takes it out.
+        if let lengths = try? lengths() { wanted = max(wanted, min(lengths.whole - filled.count, Self.most)) }
         guard bytes.count - filled.upperBound < wanted else { return }
         let count = filled.count
         if bytes.count - count >= wanted {

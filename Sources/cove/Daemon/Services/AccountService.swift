@@ -117,14 +117,12 @@ enum AccountService {
         _ path: RemotePath?,
         _ invocation: VarlinkInvocation
     ) async throws(VarlinkError) -> AccountInterface.TraceReply {
-        let events = engine.trace()
+        guard invocation.wantsMore else { throw .expectedMore }
+        guard let events = engine.trace(path) else { throw Errno.busy.failure(interface: AccountInterface.name) }
         let following = Task { () -> VarlinkError? in
             do throws(VarlinkError) {
                 try await invocation.send(AccountInterface.TraceReply())
-                for await event in events {
-                    guard event.isOf(path) else { continue }
-                    try await invocation.send(AccountInterface.TraceReply(event: event))
-                }
+                for await event in events { try await invocation.send(AccountInterface.TraceReply(event: event)) }
             } catch {
                 return error
             }
