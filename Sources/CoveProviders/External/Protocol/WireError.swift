@@ -53,7 +53,7 @@ struct WireError: Codable, Equatable {
     /// Throws for an item that can't be one.
     func error(of provider: String) throws(JSONError) -> ProviderError {
         // What a process says goes into one line.
-        let words = String(decoding: (message ?? "").utf8.prefix(1000), as: UTF8.self).escapingControls
+        let words = String(decoding: (message ?? "").utf8.prefix(500), as: UTF8.self).escapingControls
         let why = words.isEmpty ? "\(provider) says no more" : "\(provider): \(words)"
         return switch kind {
         case .serverUnreachable: .serverUnreachable(why)
