@@ -108,7 +108,7 @@ extension Contents {
     private func noteProvide(_ id: ItemID, _ range: Range<Int64>) async {
         guard context.trace.isFollowed else { return }
         try? await onContentQueue { [self] () throws(Errno) in
-            context.note(.provide, id, nil, "\(range.count) bytes from \(range.lowerBound)")
+            context.note(.provide, id, nil, range.inWords)
         }
     }
 
@@ -178,7 +178,7 @@ extension Contents {
         }
         switch end {
         case .success:
-            context.note(.provided, item.id, nil, "\(fetch.range.count) bytes from \(fetch.range.lowerBound)")
+            context.note(.provided, item.id, nil, fetch.range.inWords)
         case .failure(.cancelled): context.note(.stop, item.id)
         case .failure(let reason): context.note(.fail, item.id, nil, "\(reason)")
         }
@@ -336,4 +336,9 @@ extension Contents {
         item.noteUnsaved(state)
         wakeSync()
     }
+}
+
+extension Range<Int64> {
+    /// The range for a person; no `count`, which traps where it is beyond Int.
+    fileprivate var inWords: String { "\(upperBound - lowerBound) bytes from \(lowerBound)" }
 }

@@ -118,7 +118,10 @@ enum AccountService {
         _ invocation: VarlinkInvocation
     ) async throws(VarlinkError) -> AccountInterface.TraceReply {
         guard invocation.wantsMore else { throw .expectedMore }
-        guard let events = engine.trace(path) else { throw Errno.busy.failure(interface: AccountInterface.name) }
+        guard let events = engine.trace(path) else {
+            let words = "too many follow already; end a `cove trace`"
+            throw .failed(words, errno: .busy, interface: AccountInterface.name)
+        }
         let following = Task { () -> VarlinkError? in
             do throws(VarlinkError) {
                 try await invocation.send(AccountInterface.TraceReply())
