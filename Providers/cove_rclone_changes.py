@@ -1,6 +1,7 @@
 """What cove-rclone changes in a remote: each change looks first, and puts in its place at once what arrived beside it."""
 
 import collections
+import contextlib
 import datetime
 import json
 import os
@@ -11,29 +12,16 @@ import time
 
 from cove_provider import Failed, is_reserved, text
 from cove_rclone_daemon import failure
+from cove_rclone_names import ASIDE, ASIDE_TIME, DELETED, UPLOAD, aside, joined, mark, parent
 
 # rclone's precision of a remote that keeps no dates.
 NO_DATES = 3153600000000000000
-# Names of uploads that have not arrived; Cove shows none that begin so.
-UPLOAD = ".cove-upload-"
-UPLOAD_LIFE = 7 * 86400
-# Names of files that are being replaced; what a death leaves there is brought back by whoever lists the folder.
-ASIDE = ".cove-replaced-"
-ASIDE_TIME = 600
 # What the versions of files begin with that have no size before they are exported.
 UNSIZED = "unsized"
 # How long others are told of a folder's move that is not going on.
 MOVE_TIME = 3600
 # So old may be what is known of names that several items have.
 DOUBLES_TIME = 10
-
-
-def joined(directory, name):
-    return f"{directory}/{name}" if directory else name
-
-
-def parent(path):
-    return path.rpartition("/")[0]
 
 
 class Changes:
@@ -90,7 +78,9 @@ class Changes:
         self.require_free(path)
         if parameters["kind"] == "directory":
             self.require_directory(directory)
-            self.daemon.call("operations/mkdir", fs=self.remote, remote=path)
+            with self.names.alone(call, path):
+                self.require_free(path)
+                self.daemon.call("operations/mkdir", fs=self.remote, remote=path)
         elif parameters["kind"] == "file":
             self.require_directory(directory)
             self.upload(path, parameters, call, lambda: self.require_free(path))
@@ -114,7 +104,9 @@ class Changes:
                 raise Failed("unsupported", "it is a document of the cloud's own, which is changed there")
             self.upload(path, parameters, call, lambda: self.require_base(parameters)[1])
         elif found["kind"] == "file":
-            self.set_date(path, parameters.get("metadata") or {})
+            with self.names.alone(call, path):
+                self.require_base(parameters)
+                self.set_date(path, parameters.get("metadata") or {})
         return {"item": self.arrived(path)}
 
     def set_date(self, path, metadata):
@@ -173,86 +165,85 @@ class Changes:
 
     def put(self, file, path, require, call):
         source = {"srcFs": self.spool, "srcRemote": os.path.basename(file), "_config": {"IgnoreTimes": True}}
-        if "Move" not in self.can or "BucketBased" in self.can:
+        if not self.moves_files:
             # What such a remote shows of an upload is all of it.
-            self.daemon.call("operations/copyfile", dstFs=self.remote, dstRemote=path, **source)
+            with self.names.alone(call, path):
+                require()
+                self.daemon.call("operations/copyfile", dstFs=self.remote, dstRemote=path, **source)
             return
         place = joined(parent(path), f"{UPLOAD}{int(time.time())}-{secrets.token_hex(8)}")
         try:
             self.daemon.call("operations/copyfile", dstFs=self.remote, dstRemote=place, **source)
-            call.check()
-            replaced = require()
+            with self.names.alone(call, path):
+                self.bring(place, path, require())
         except BaseException:
+            # What has not arrived goes, the sender has it.
             self.drop(place)
             raise
-        if not replaced:
-            return self.bring(place, path, call)
+
+    def bring(self, place, path, replaced):
+        """Gives what was uploaded its name, where nothing has it but what it replaces."""
         # rclone deletes what a move replaces, before it moves: it goes aside instead, and comes back if need be.
-        name = path.rpartition("/")[2]
-        aside = joined(parent(path), f"{ASIDE}{int(time.time())}-{secrets.token_hex(4)}-{name}")
-        if len(aside.rpartition("/")[2].encode()) > 255:
-            # There is no room for its name: rclone replaces it.
-            try:
-                return self.move_file(place, path)
-            except BaseException:
-                if self.stat(path) is not None:
-                    self.drop(place)
-                raise
-        try:
-            call.check()
-            self.move_file(path, aside)
-        except BaseException:
-            self.drop(place)
-            raise
+        former = aside(path, ASIDE) if replaced else None
+        if former is None:
+            # There is no room for the name of what it replaces: rclone replaces it.
+            return self.move_file(place, path, replaces=replaced is not None)
+        with self.out_of_the_way(path, former, replaced):
+            self.move_file(place, path)
+        self.drop(former)
+
+    @contextlib.contextmanager
+    def out_of_the_way(self, path, place, found):
+        """Has a file go aside, which must be what was found of it; it comes back when what is done then fails."""
+        self.move_file(path, place)
         try:
             # It may be another one than was looked at a moment ago.
-            moved = self.stat(aside)
-            if moved is None or moved["contentVersion"] != replaced["contentVersion"]:
+            moved = self.stat(place)
+            if moved is None or moved["contentVersion"] != found["contentVersion"]:
                 raise Failed("conflict")
-            self.bring(place, path, call)
+            yield
         except BaseException:
-            self.bring_back(aside, path)
-            if self.stat(place) is not None:
-                self.drop(place)
+            self.bring_back(place, path)
             raise
-        self.drop(aside)
 
-    def bring_back(self, aside, path):
+    def bring_back(self, place, path):
         """Gives what was aside its name again, or one beside it where another item has that: nobody knows whose it is."""
         stem, dot, ending = path.rpartition(".")
         if not dot or "/" in ending or not stem or stem.endswith("/"):
             stem, dot, ending = path, "", ""
-        target, count = path, 1
-        while self.stat(target) is not None:
-            target = f"{stem} (recovered{'' if count == 1 else f' {count}'}){dot}{ending}"
-            count += 1
-        self.move_file(aside, target)
-
-    def bring(self, place, path, call):
-        """Gives what has arrived its name, if nothing has it and it is still wanted; else it goes, the sender has it."""
-        try:
-            self.require_free(path)
-            call.check()
-            self.move_file(place, path)
-        except BaseException:
-            self.drop(place)
-            raise
+        for count in range(1000):
+            suffix = "" if count == 0 else f" (recovered{'' if count == 1 else f' {count}'})"
+            try:
+                return self.move_file(place, f"{stem}{suffix}{dot}{ending}")
+            except Failed as error:
+                if error.kind != "filenameCollision":
+                    raise
+        raise Failed("failed", f"{path}: no name is free for what was there before")
 
     def drop(self, path):
         try:
             self.daemon.call("operations/deletefile", fs=self.remote, remote=path)
         except Failed as error:
-            sys.stderr.write(f"{path}: {error}\n")
+            if error.kind != "noSuchItem":
+                sys.stderr.write(f"{path}: {error}\n")
 
-    def move_file(self, path, target):
-        self.daemon.call(
-            "operations/movefile",
-            srcFs=self.remote,
-            srcRemote=path,
-            dstFs=self.remote,
-            dstRemote=target,
-            _config={"IgnoreTimes": True},
-        )
+    def move_file(self, path, target, replaces=False):
+        """Moves a file; where something has its new name, unless it replaces that, it stays where it is."""
+        try:
+            self.daemon.call(
+                "operations/movefile",
+                srcFs=self.remote,
+                srcRemote=path,
+                dstFs=self.remote,
+                dstRemote=target,
+                _config={"IgnoreTimes": True, "IgnoreExisting": not replaces},
+            )
+        except Failed:
+            self.require_free(target)
+            raise
+        # rclone looks at the new name itself just before it moves, and says nothing when it then does not.
+        if not replaces and self.stat(path) is not None:
+            raise Failed("filenameCollision", item=self.stat(target))
 
     def place(self, path):
         """A folder of the remote as rclone names it."""
@@ -271,16 +262,21 @@ class Changes:
             else:
                 self.move_directory(source, target)
             return {"item": self.arrived(target)}
-        path, found = self.require_base(parameters)
-        taken = self.stat(target)
-        is_same = "CaseInsensitive" in self.can and path.casefold() == target.casefold()
-        if taken is not None and not is_same:
-            raise Failed("filenameCollision", item=taken)
-        if found["kind"] == "directory":
-            self.move_directory(path, target)
-        else:
-            self.move_file(path, target)
-        return {"item": self.arrived(target)}
+        with self.names.alone(call, source, target):
+            path, found = self.require_base(parameters)
+            is_same = self.names.is_case_insensitive and path.casefold() == target.casefold()
+            if not is_same:
+                self.require_free(target)
+            if found["kind"] == "directory":
+                self.move_directory(path, target)
+                return {"item": self.arrived(target)}
+            self.move_file(path, target, replaces=is_same)
+            moved = self.arrived(target)
+            # Dates may change on the way.
+            if moved["size"] != found["size"] or self.hash and moved["contentVersion"] != found["contentVersion"]:
+                self.bring_back(target, path)
+                raise Failed("conflict")
+            return {"item": moved}
 
     def move_directory(self, path, target):
         """Moves a folder; where that is done file by file, none is replaced, and what can't go stays."""
@@ -333,26 +329,40 @@ class Changes:
         path, _ = self.require_base(parameters)
         target = self.target(parameters)
         self.require_directory(parent(target))
-        self.require_free(target)
-        self.daemon.call(
-            "operations/copyfile",
-            srcFs=self.remote,
-            srcRemote=path,
-            dstFs=self.remote,
-            dstRemote=target,
-            _config={"IgnoreTimes": True},
-        )
-        return {"item": self.arrived(target)}
+        with self.names.alone(call, target):
+            self.require_free(target)
+            self.daemon.call(
+                "operations/copyfile",
+                srcFs=self.remote,
+                srcRemote=path,
+                dstFs=self.remote,
+                dstRemote=target,
+                _config={"IgnoreTimes": True},
+            )
+            return {"item": self.arrived(target)}
 
     def delete(self, parameters, call):
-        path, found = self.require_base(parameters)
-        if found["kind"] != "directory":
+        with self.names.alone(call, text(parameters["item"]["path"])):
+            path, found = self.require_base(parameters)
+            if found["kind"] == "directory":
+                self.delete_directory(path)
+            else:
+                self.delete_file(path, found)
+        return {}
+
+    def delete_file(self, path, found):
+        """Deletes what was found of a file, and nothing that has come in its place since."""
+        place = aside(path, f"{DELETED}{mark(found['contentVersion'])}-") if self.moves_files else None
+        if place is None:
             self.daemon.call("operations/deletefile", fs=self.remote, remote=path)
-            return {}
+            return
+        with self.out_of_the_way(path, place, found):
+            self.daemon.call("operations/deletefile", fs=self.remote, remote=place)
+
+    def delete_directory(self, path):
         for entry in self.entries(path):
             if not is_reserved(entry["Name"]):
                 raise Failed("directoryNotEmpty")
             # Whoever uploads to a folder that goes has what it sends.
-            self.end_leftover(path, entry["Name"], ASIDE_TIME)
+            self.end_leftover(path, entry["Name"], upload_life=ASIDE_TIME, deleted_life=0)
         self.daemon.call("operations/rmdirs" if "BucketBased" in self.can else "operations/rmdir", fs=self.remote, remote=path)
-        return {}

@@ -42,7 +42,7 @@ extension Namespace {
         // The kernel walks the path once more, and finds what has the name now; what goes away again meanwhile is not there.
         let whenGone = { @Sendable [self] () -> Errno in self.contents.whenGone(thread, isWalking: isWalking) }
         guard let row = try catalog.read({ database throws(Errno) in try database.item(id) }) else {
-            guard removedDirectories.attributes(of: id) != nil else { throw whenGone() }
+            guard removedDirectories.isDead(id) else { throw whenGone() }
             return .now(())
         }
         guard row.kind == .directory else { throw .notDirectory }

@@ -38,8 +38,10 @@ final class Namespace: EnginePart {
     /// The provider told of changes: listings that go on may lack them.
     func noteTakenChanges() { takenChanges.add(1, ordering: .releasing) }
 
-    /// A directory was removed, which the kernel may still know.
-    func noteRemoved(_ row: ItemRow) { removedDirectories.insert(row, at: clock.now()) }
+    /// A directory is about to be removed through the mount.
+    ///
+    /// That is noted before the removal is committed: there is no moment in which nothing is known of it.
+    func noteRemoved(_ row: ItemRow, at time: Timestamp) { removedDirectories.insert(row, at: time, isDead: true) }
 
     /// True for a directory whose names the kernel may have.
     func mayBeKnown(_ directory: ItemID) -> Bool { touched.contains(directory) }

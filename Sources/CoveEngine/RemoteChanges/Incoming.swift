@@ -200,8 +200,8 @@ extension RemoteChanges {
             guard let entry = try database.entry(parent, name) else { return nil }
             return try database.item(entry.item)
         }
+        if let row, row.kind == .directory { namespace.noteRemoved(row, at: clock.now()) }
         if try commit(announced, for: caller) { throw .notEmpty }
-        if let row, row.kind == .directory { namespace.noteRemoved(row) }
     }
 
     /// True while what a transition has brought is where it was put, and nothing is where it was.

@@ -45,8 +45,6 @@ extension Namespace {
         var orphan: ItemID?
         /// True when its row is gone already.
         var isDropped = false
-        /// The directory that was removed, and when.
-        var directory: (row: ItemRow, time: Timestamp)?
         /// The tombstone to set.
         var departed: (parent: ItemID, name: [UInt8], trash: Int64, policy: ContentPolicy)?
     }
@@ -86,7 +84,7 @@ extension Namespace {
         try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent, from: entry.place)
         try noteConflictEnd(of: entry.document, called: entry.name, database)
         if row.kind == .directory {
-            removal.directory = (row, now)
+            noteRemoved(row, at: now)
             try database.run("UPDATE items SET nlink = 0, ctime = ? WHERE id = ?", .time(now), .item(row.id))
             try database.addLinks(-1, to: entry.parent)
         } else {
@@ -112,6 +110,10 @@ extension Namespace {
     /// After the commit `endDrop` and `removeContent` follow.
     func drop(_ row: ItemRow, _ database: Database) throws(Errno) -> Bool {
         guard try !database.isKept(row.id), contents.live.beginDrop(row.id) else { return false }
+        if row.kind == .directory, mayBeKnown(row.id), removedDirectories.attributes(of: row.id) == nil {
+            // The kernel is told of it afterwards: who has it open may ask what it is until then and later.
+            removedDirectories.insert(row, at: clock.now(), isDead: false)
+        }
         database.whenRolledBack { [contents] in contents.live.endDrop(row.id) }
         database.whenCommitted { [self] in contents.noteDropped(row.resident) }
         try database.deleteItem(row.id)
@@ -120,7 +122,6 @@ extension Namespace {
 
     /// Does what must wait for the commit of a removal.
     func finish(_ removal: Removal) {
-        if let (row, time) = removal.directory { removedDirectories.insert(row, at: time) }
         if let departed = removal.departed {
             tombstones.leave(
                 departed.parent,
