@@ -290,7 +290,7 @@ class Server:
 
 
 CALLS = frozenset(
-    "hello list lookup changes fetch create modify move movesUnderway copy delete trash versions fetchVersion quota perform".split()
+    "hello list lookup changes fetch create modify move movesUnderway copy delete trash versions fetchVersion quota perform released".split()
 )
 
 

@@ -160,6 +160,11 @@ public final class NotedProvider: Provider {
     }
 
     /// Tells the provider.
+    public func released(_ item: RemoteReference) async throws(ProviderError) {
+        try await noting([item.path]) { () throws(ProviderError) in try await base.released(item) }
+    }
+
+    /// Tells the provider.
     public func networkChanged() { base.networkChanged() }
 
     /// What the provider has.

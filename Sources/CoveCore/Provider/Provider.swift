@@ -105,6 +105,11 @@ public protocol Provider: Sendable {
         into sink: any ContentSink
     ) async throws(ProviderError)
 
+    /// Says that nobody uses a file any more whose bytes it gave; told again until it does not throw.
+    ///
+    /// Called only where `capabilities.releases` says so.
+    func released(_ item: RemoteReference) async throws(ProviderError)
+
     /// Says that the machine has slept or its network has changed: connections from before may lead nowhere.
     func networkChanged()
 
@@ -121,6 +126,9 @@ public protocol Provider: Sendable {
 extension Provider {
     /// True where there is no signal.
     public var mustBePolled: Bool { changeSignal == nil }
+
+    /// Nothing is kept for a file in use.
+    public func released(_ item: RemoteReference) async throws(ProviderError) {}
 
     /// There are no connections.
     public func networkChanged() {}

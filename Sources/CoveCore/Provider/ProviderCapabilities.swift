@@ -28,6 +28,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var ownership = false
     /// `user.*` attributes are kept.
     public var extendedAttributes = false
+    /// It keeps something for a file in use, and wants to hear when nobody uses it any more: `released`.
+    public var releases = false
     /// Nothing may be changed.
     public var readOnly = false
     /// With more changes than these at a time none goes faster; a small number, at least 1.

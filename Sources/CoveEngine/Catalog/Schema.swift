@@ -3,7 +3,7 @@ internal import CoveCore
 /// The catalog's tables, one step per schema version; steps are only ever added.
 enum Schema {
     /// The version this program writes.
-    static let version = 11
+    static var version: Int { steps.count }
 
     /// Each step brings a catalog from the version of its index to the next.
     static let steps: [String] = [
@@ -196,6 +196,12 @@ enum Schema {
                 AND EXISTS (SELECT 1 FROM meta WHERE key = 'policy' AND value = CAST('eagerly' AS BLOB))
             UNION SELECT e.item FROM kept k JOIN entries e ON e.parent = k.item WHERE e.flags & 24 = 0)
             SELECT item FROM kept;
+        """,
+        """
+        CREATE TABLE given(           -- items of which the provider gave bytes, and has not heard that nobody uses them
+            item INTEGER PRIMARY KEY,
+            number INTEGER NOT NULL   -- another one whenever it gives bytes after it was about to hear
+        );
         """,
     ]
 

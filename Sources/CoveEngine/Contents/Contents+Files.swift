@@ -332,6 +332,7 @@ extension Contents {
         if let number = closed.backing { passthrough.withLock { $0.files }?.unregister(number) }
         guard closed.isLast else { return }
         departing.remove(id)
+        sync?.noteIdle(id)
         if closed.isOrphan { dropOrphan(id) }
     }
 

@@ -81,4 +81,10 @@ protocol Synchronizer: AnyObject, Sendable {
 
     /// Forgets that once they are here, or there are none any more.
     func noteFetched(_ id: ItemID, _ state: LiveItem.State)
+
+    /// Remembers that the provider is about to give bytes of an item.
+    func noteGiven(_ id: ItemID) async
+
+    /// Nobody may use an item any more, or fetch of it.
+    func noteIdle(_ id: ItemID)
 }

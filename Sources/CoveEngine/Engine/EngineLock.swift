@@ -46,6 +46,7 @@ enum EngineLock: UInt8, LockRank {
     case announcedSlot
     case fetchTask
     case countedBytes
+    case releases
     case cache
     case evicted
     case trace

@@ -46,10 +46,11 @@ actor SyncEngine {
     }
 
     nonisolated let shared: EngineMutex<Shared>
+    nonisolated let releases = ReleaseNotices()
     private nonisolated let wakePending = Atomic<Bool>(false)
     private nonisolated let lookPending = Atomic<Bool>(false)
 
-    private var isStopped = false
+    private(set) var isStopped = false
     private var connectAttempts = 0
     private var nextConnect = Timestamp.epoch
     private var isConnecting = false
@@ -265,6 +266,7 @@ actor SyncEngine {
             }
             host.coordinator.findPresentedConflicts()
             host.namespace.fetchKept(afresh: true)
+            tellReleases()
             await refreshQuota()
             requestPoll()
         } catch {

@@ -163,6 +163,12 @@ final class CheckBench: Sendable {
         }
     }
 
+    func released(_ path: String) async throws(ProviderError) {
+        try await note("released \(path)", { _ in "done" }) { () throws(ProviderError) in
+            try await provider.released(reference(path, isFile: true))
+        }
+    }
+
     /// All bytes of a file as it is now.
     func bytes(_ path: String) async throws(ProviderError) -> [UInt8] {
         let item = try await lookup(path)

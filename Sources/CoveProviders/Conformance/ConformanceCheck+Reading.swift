@@ -71,6 +71,18 @@ extension ConformanceCheck {
             let found = try await bench.fetch("f", second, 0..<70_000)
             try demand(found == sample(70_000, 2), "a file has other bytes than it was changed to")
         },
+        ConformanceCheck(promise: "that nobody uses a file may be told twice, and the file stays", isDue: \.releases) {
+            bench in
+            let bytes = sample(5000)
+            let version = try await bench.create("f", bytes).contentVersion
+            _ = try await bench.fetch("f", version, 0..<100)
+            for _ in 0..<2 { try await bench.released("f") }
+            let found = try await bench.fetch("f", version, 0..<5000)
+            try demand(found == bytes, "a file that nobody used has other bytes afterwards")
+            do throws(ProviderError) { try await bench.released("missing") } catch {
+                try demand(error == .noSuchItem, "that nobody uses a missing file failed with “\(error)”")
+            }
+        },
         ConformanceCheck(promise: "the date that a file is given stays", isDue: \.modificationTimes) { bench in
             for seconds in [1_000_000_000, 1, 4_000_000_000] {
                 let time = Timestamp(seconds: Int64(seconds), nanoseconds: 0)

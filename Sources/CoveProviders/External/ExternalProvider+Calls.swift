@@ -58,6 +58,13 @@ extension ExternalProvider {
         return result.message.map { String($0.prefix(2000)).escapingControls }
     }
 
+    /// Tells the process that nobody uses a file any more.
+    public func released(_ item: RemoteReference) async throws(ProviderError) {
+        var parameters = CallParameters()
+        parameters.item = WireReference(item)
+        _ = try await call(.released, parameters)
+    }
+
     /// Asks for bytes.
     public func fetch(
         _ item: RemoteReference,

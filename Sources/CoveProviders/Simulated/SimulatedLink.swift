@@ -188,6 +188,12 @@ public final class SimulatedLink: Provider {
         try await base.fetch(version, of: item, into: sink)
     }
 
+    /// Tells the provider behind the line after the latency.
+    public func released(_ item: RemoteReference) async throws(ProviderError) {
+        try await travel()
+        try await base.released(item)
+    }
+
     /// Tells the provider behind the line.
     public func networkChanged() { base.networkChanged() }
 

@@ -131,6 +131,54 @@ extension Mounted {
             }
         }
 
+        @Test func `89: the provider hears when the last program has let go of a file, until it has taken it`()
+            async throws
+        {
+            try await ScriptedProvider.account(
+                """
+                def hello(self, parameters, call):
+                    result = super().hello(parameters, call)
+                    result["capabilities"]["releases"] = True
+                    return result
+                def released(self, parameters, call):
+                    note("released", text(parameters["item"]["path"]))
+                    if once("first"):
+                        os._exit(7)
+                    wait("go")
+                    return {}
+                """,
+                tree: "{\"f\": \"bytes\", \"g\": \"others\"}"
+            ) { account in
+                let told = {
+                    try account.shell("cat $tmp/here/released 2> /dev/null || true").split(separator: "\n").map {
+                        String($0)
+                    }
+                }
+                let stat = "stat -c '%i %s %y %a %u %g %h' f"
+                let before = try account.shell(stat)
+                try account.shell("touch $tmp/here/go; mkfifo $tmp/pipe")
+                let holder = try account.start("exec 3< f; cat <&3; touch $tmp/open; read x < $tmp/pipe || true")
+                try waitUntil("has it open") { (try? account.shell("test -e $tmp/open")) != nil }
+                // Its process dies of it, and hears it again.
+                #expect(try account.shell("cat g") == "others")
+                try waitUntil("it is told of g") { try told() == ["g", "g"] }
+                try account.shell("echo > $tmp/pipe; rm $tmp/here/go")
+                _ = try holder.wait(deadline: 30)
+                try waitUntil("it is told of f") { try told() == ["g", "g", "f"] }
+                // It has not answered: the next daemon tells it again, and once only.
+                try account.killDaemon()
+                try waitUntil("the next daemon tells it") { try told() == ["g", "g", "f", "f"] }
+                try account.shell("touch $tmp/here/go; $COVE evict f; rm $tmp/here/released")
+                #expect(try account.shell(stat) == before)
+                // A use after that is another one.
+                #expect(try account.shell("cat f") == "bytes")
+                try waitUntil("it is told of the second use") { try told() == ["f"] }
+                try account.shell("$COVE evict g")
+                #expect(try account.shell("cat g") == "others")
+                try waitUntil("and of no other again") { try told() == ["f", "g"] }
+            }
+        }
+
         @Test func `91: pages, changes and an anchor that has expired give the exact tree`() async throws {
             try await ScriptedProvider.account(
                 """

@@ -106,7 +106,10 @@ extension Mounted {
                 way = address.replacingOccurrences(of: "127.0.0.1:\(port)", with: "127.0.0.1:\(proxy.port)")
                 line = proxy
             }
-            let account = try MountedAccount(options: "poll=500ms,settle=50ms,stall-limit=3s,log=debug", address: way)
+            // After a death a program has to start first, on a machine where three of them are at work.
+            let limit = address.hasPrefix("exec:") || address.hasPrefix("rclone:") ? "10s" : "3s"
+            let options = "poll=500ms,settle=50ms,stall-limit=\(limit),log=debug"
+            let account = try MountedAccount(options: options, address: way)
             return StormDevice(index, account, line, mayBeCutOff: storm.hasFaults, calls)
         }
 

@@ -93,6 +93,7 @@ extension Contents {
             tried = (place.path, version)
             do throws(ProviderError) {
                 await noteProvide(item.id, range)
+                await sync?.noteGiven(item.id)
                 try await provider.fetch(place, version: version, range: range, into: sink)
                 return .success(())
             } catch {
@@ -185,6 +186,7 @@ extension Contents {
         for waiter in failed { waiter.complete(.failure(error)) }
         if (try? save(item, closing: false)) == nil { log.error("item \(item.id): its ranges can't be saved") }
         completedItems.remove(item.id)
+        sync?.noteIdle(item.id)
     }
 
     /// Turns a partial item whose bytes are all here into a whole one.

@@ -3,7 +3,7 @@ internal import CoveCore
 /// The calls that a provider's process answers; `Documentation.docc/ProviderProtocol.md` tells of each.
 enum WireCall: String, CaseIterable {
     case hello, stop, list, lookup, changes, fetch, create, modify, move, movesUnderway, copy, delete, trash
-    case versions, fetchVersion, quota, perform, networkChanged
+    case versions, fetchVersion, quota, perform, released, networkChanged
 
     /// The one version of the protocol there is.
     static let version = 1
@@ -87,6 +87,7 @@ struct WireCapabilities: Codable {
     var permissions: Bool?
     var ownership: Bool?
     var extendedAttributes: Bool?
+    var releases: Bool?
     var readOnly: Bool?
     var parallelChanges: Int?
 
@@ -107,6 +108,7 @@ struct WireCapabilities: Codable {
         permissions = capabilities.permissions
         ownership = capabilities.ownership
         extendedAttributes = capabilities.extendedAttributes
+        releases = capabilities.releases
         readOnly = capabilities.readOnly
         parallelChanges = capabilities.parallelChanges
     }
@@ -128,6 +130,7 @@ struct WireCapabilities: Codable {
         all.permissions = permissions ?? false
         all.ownership = ownership ?? false
         all.extendedAttributes = extendedAttributes ?? false
+        all.releases = releases ?? false
         all.readOnly = readOnly ?? false
         all.parallelChanges = min(max(parallelChanges ?? 4, 1), 64)
         return all

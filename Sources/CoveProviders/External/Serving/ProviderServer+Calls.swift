@@ -103,6 +103,7 @@ extension ProviderServer {
             let quota = try await provider.quota()
             result.total = quota?.total
             result.available = quota?.available
+        case .released: try await provider.released(try parameters.theItem())
         case .perform:
             guard let action = parameters.action else { throw JSONError("is missing", member: "action") }
             let items = try (parameters.items ?? []).map { item in try item.reference() }
