@@ -12,7 +12,7 @@ import time
 
 from cove_provider import Failed, is_reserved, text
 from cove_rclone_daemon import failure
-from cove_rclone_names import ASIDE, ASIDE_TIME, DELETED, UPLOAD, aside, joined, mark, parent
+from cove_rclone_names import ASIDE_TIME, UPLOAD, aside, joined, parent
 
 # rclone's precision of a remote that keeps no dates.
 NO_DATES = 3153600000000000000
@@ -172,38 +172,52 @@ class Changes:
                 self.daemon.call("operations/copyfile", dstFs=self.remote, dstRemote=path, **source)
             return
         place = joined(parent(path), f"{UPLOAD}{int(time.time())}-{secrets.token_hex(8)}")
+        replaced = None
         try:
             self.daemon.call("operations/copyfile", dstFs=self.remote, dstRemote=place, **source)
             with self.names.alone(call, path):
-                self.bring(place, path, require())
+                replaced = require()
+                self.bring(place, path, replaced)
         except BaseException:
-            # What has not arrived goes, the sender has it.
-            self.drop(place)
+            # What has not arrived goes, the sender has it; unless rclone has deleted what it was to replace.
+            if not replaced or self.stat(path) is not None:
+                self.drop(place)
             raise
 
     def bring(self, place, path, replaced):
         """Gives what was uploaded its name, where nothing has it but what it replaces."""
+        if not replaced:
+            return self.move_file(place, path)
         # rclone deletes what a move replaces, before it moves: it goes aside instead, and comes back if need be.
-        former = aside(path, ASIDE) if replaced else None
-        if former is None:
-            # There is no room for the name of what it replaces: rclone replaces it.
-            return self.move_file(place, path, replaces=replaced is not None)
-        with self.out_of_the_way(path, former, replaced):
+        former = aside(path)
+        try:
+            self.move_aside(path, former, replaced)
+        except Failed as error:
+            if error.kind != "unsupported":
+                raise
+            # There is no room for a longer name, of which an encrypted remote has less: rclone replaces it.
+            return self.move_file(place, path, replaces=True)
+        try:
             self.move_file(place, path)
+        except BaseException:
+            self.bring_back(former, path)
+            raise
         self.drop(former)
 
-    @contextlib.contextmanager
-    def out_of_the_way(self, path, place, found):
-        """Has a file go aside, which must be what was found of it; it comes back when what is done then fails."""
-        self.move_file(path, place)
+    def move_aside(self, path, place, found):
+        """Has a file go aside, which must be what was found of it: it may be another one than a moment ago."""
+        if len(place.rpartition("/")[2].encode("utf-8", "surrogateescape")) > 255:
+            raise Failed("unsupported", "its name is too long")
         try:
-            # It may be another one than was looked at a moment ago.
+            self.move_file(path, place)
             moved = self.stat(place)
             if moved is None or moved["contentVersion"] != found["contentVersion"]:
                 raise Failed("conflict")
-            yield
         except BaseException:
-            self.bring_back(place, path)
+            # It may have gone before the answer was lost.
+            with contextlib.suppress(Failed):
+                if self.stat(place) is not None:
+                    self.bring_back(place, path)
             raise
 
     def bring_back(self, place, path):
@@ -229,6 +243,7 @@ class Changes:
 
     def move_file(self, path, target, replaces=False):
         """Moves a file; where something has its new name, unless it replaces that, it stays where it is."""
+        failure = None
         try:
             self.daemon.call(
                 "operations/movefile",
@@ -238,12 +253,22 @@ class Changes:
                 dstRemote=target,
                 _config={"IgnoreTimes": True, "IgnoreExisting": not replaces},
             )
-        except Failed:
-            self.require_free(target)
-            raise
+        except Failed as error:
+            failure = error
+        if replaces:
+            if failure:
+                raise failure
+            return
         # rclone looks at the new name itself just before it moves, and says nothing when it then does not.
-        if not replaces and self.stat(path) is not None:
-            raise Failed("filenameCollision", item=self.stat(target))
+        if self.stat(path) is None:
+            # What failed may have been the answer alone.
+            if failure and self.stat(target) is None:
+                raise failure
+            return
+        taken = self.stat(target)
+        if taken is not None:
+            raise Failed("filenameCollision", item=taken)
+        raise failure or Failed("failed", f"{path}: rclone did not move it")
 
     def place(self, path):
         """A folder of the remote as rclone names it."""
@@ -257,14 +282,16 @@ class Changes:
             raise Failed("notPermitted", "a folder does not go into itself")
         if (source, target) in self.moves:
             # One that was cut off goes on, or has ended but for this note.
-            if self.stat(source) is None:
-                self.note_move(source, target, False)
-            else:
-                self.move_directory(source, target)
-            return {"item": self.arrived(target)}
+            with self.names.alone(call, source, target):
+                if self.stat(source) is None:
+                    self.note_move(source, target, False)
+                else:
+                    self.move_directory(source, target)
+                return {"item": self.arrived(target)}
         with self.names.alone(call, source, target):
             path, found = self.require_base(parameters)
-            is_same = self.names.is_case_insensitive and path.casefold() == target.casefold()
+            # Letter by letter: folded, straße and strasse were one name, which they are nowhere.
+            is_same = "CaseInsensitive" in self.can and path.lower() == target.lower()
             if not is_same:
                 self.require_free(target)
             if found["kind"] == "directory":
@@ -344,25 +371,12 @@ class Changes:
     def delete(self, parameters, call):
         with self.names.alone(call, text(parameters["item"]["path"])):
             path, found = self.require_base(parameters)
-            if found["kind"] == "directory":
-                self.delete_directory(path)
-            else:
-                self.delete_file(path, found)
-        return {}
-
-    def delete_file(self, path, found):
-        """Deletes what was found of a file, and nothing that has come in its place since."""
-        place = aside(path, f"{DELETED}{mark(found['contentVersion'])}-") if self.moves_files else None
-        if place is None:
-            self.daemon.call("operations/deletefile", fs=self.remote, remote=path)
-            return
-        with self.out_of_the_way(path, place, found):
-            self.daemon.call("operations/deletefile", fs=self.remote, remote=place)
-
-    def delete_directory(self, path):
-        for entry in self.entries(path):
-            if not is_reserved(entry["Name"]):
-                raise Failed("directoryNotEmpty")
-            # Whoever uploads to a folder that goes has what it sends.
-            self.end_leftover(path, entry["Name"], upload_life=ASIDE_TIME, deleted_life=0)
-        self.daemon.call("operations/rmdirs" if "BucketBased" in self.can else "operations/rmdir", fs=self.remote, remote=path)
+            if found["kind"] != "directory":
+                self.daemon.call("operations/deletefile", fs=self.remote, remote=path)
+                return
+            for entry in self.entries(path):
+                if not is_reserved(entry["Name"]):
+                    raise Failed("directoryNotEmpty")
+                # Whoever uploads to a folder that goes has what it sends.
+                self.end_leftover(path, entry["Name"], ASIDE_TIME)
+            self.daemon.call("operations/rmdirs" if "BucketBased" in self.can else "operations/rmdir", fs=self.remote, remote=path)

@@ -1,7 +1,6 @@
 """Names of a remote: which ones cove-rclone gives for a moment, and which calls have one for themselves."""
 
 import contextlib
-import hashlib
 import re
 import secrets
 import threading
@@ -13,8 +12,6 @@ UPLOAD_LIFE = 7 * 86400
 # Names of files that are being replaced; what a death leaves there is brought back by whoever lists the folder.
 ASIDE = ".cove-replaced-"
 ASIDE_TIME = 600
-# Names of files that are being deleted, which tell of which version.
-DELETED = ".cove-deleted-"
 
 
 def joined(directory, name):
@@ -25,15 +22,9 @@ def parent(path):
     return path.rpartition("/")[0]
 
 
-def mark(version):
-    """A version, as the name of a file tells it that is being deleted."""
-    return hashlib.sha256(version.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def aside(path, purpose):
-    """A name beside a file's own that Cove shows nobody; nothing where it would be too long."""
-    name = f"{purpose}{int(time.time())}-{secrets.token_hex(4)}-{path.rpartition('/')[2]}"
-    return joined(parent(path), name) if len(name.encode("utf-8", "surrogateescape")) <= 255 else None
+def aside(path):
+    """A name beside a file's own that Cove shows nobody."""
+    return joined(parent(path), f"{ASIDE}{int(time.time())}-{secrets.token_hex(4)}-{path.rpartition('/')[2]}")
 
 
 def left(name, purpose, life):
@@ -45,20 +36,21 @@ def left(name, purpose, life):
 class Names:
     """The names that calls of this process change now: one that looks and then changes is the only one at it."""
 
-    def __init__(self, is_case_insensitive):
-        self.is_case_insensitive = is_case_insensitive
+    def __init__(self, are_folded):
+        self.are_folded = are_folded
         self.changed = threading.Condition()
         self.busy = set()
 
     @contextlib.contextmanager
     def alone(self, call, *paths):
-        paths = {path.casefold() if self.is_case_insensitive else path for path in paths}
+        paths = {path.casefold() if self.are_folded else path for path in paths}
         with self.changed:
             self.changed.wait_for(lambda: not self.busy & paths)
             self.busy |= paths
         try:
             # It may have waited for long.
-            call.check()
+            if call:
+                call.check()
             yield
         finally:
             with self.changed:

@@ -200,9 +200,11 @@ enum Schema {
         """
         CREATE TABLE given(           -- items of which the provider gave bytes, and has not heard that nobody uses them
             item INTEGER PRIMARY KEY,
-            number INTEGER NOT NULL   -- another one whenever it gives bytes after it was about to hear
+            number INTEGER NOT NULL,  -- another one whenever it gives bytes after it was about to hear
+            path BLOB NOT NULL        -- where it was at the provider then
         );
         """,
+        "CREATE INDEX entries_name ON entries(name);",
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

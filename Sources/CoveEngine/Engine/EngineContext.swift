@@ -83,7 +83,7 @@ protocol Synchronizer: AnyObject, Sendable {
     func noteFetched(_ id: ItemID, _ state: LiveItem.State)
 
     /// Remembers that the provider is about to give bytes of an item.
-    func noteGiven(_ id: ItemID) async
+    func noteGiven(_ id: ItemID, at place: RemoteReference) async
 
     /// Nobody may use an item any more, or fetch of it.
     func noteIdle(_ id: ItemID)

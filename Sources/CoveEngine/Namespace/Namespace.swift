@@ -43,6 +43,9 @@ final class Namespace: EnginePart {
     /// That is noted before the removal is committed: there is no moment in which nothing is known of it.
     func noteRemoved(_ row: ItemRow, at time: Timestamp) { removedDirectories.insert(row, at: time, isDead: true) }
 
+    /// A directory was not removed after all.
+    func noteKept(_ id: ItemID) { removedDirectories.remove(id) }
+
     /// True for a directory whose names the kernel may have.
     func mayBeKnown(_ directory: ItemID) -> Bool { touched.contains(directory) }
 

@@ -8,7 +8,7 @@ struct RemovedDirectories: Sendable {
         let isDead: Bool
     }
 
-    /// Those that the kernel may have forgotten before they were removed are no more than so many.
+    /// No more are kept: the kernel may have forgotten some before they were removed, and does not say so again.
     private static let most = 10_000
 
     private let known = RareTable<ItemID, Row>()
@@ -20,7 +20,8 @@ struct RemovedDirectories: Sendable {
         attributes.changeTime = now
         let row = Row(attributes: attributes, isDead: isDead)
         known.update { known in
-            if isDead || known.count < Self.most { known[attributes.id] = row }
+            if known.count >= Self.most, let other = known.first(where: { !$0.value.isDead }) { known[other.key] = nil }
+            known[attributes.id] = row
         }
     }
 

@@ -201,7 +201,12 @@ extension RemoteChanges {
             return try database.item(entry.item)
         }
         if let row, row.kind == .directory { namespace.noteRemoved(row, at: clock.now()) }
-        if try commit(announced, for: caller) { throw .notEmpty }
+        do throws(Errno) {
+            if try commit(announced, for: caller) { throw .notEmpty }
+        } catch {
+            if let row { namespace.noteKept(row.id) }
+            throw error
+        }
     }
 
     /// True while what a transition has brought is where it was put, and nothing is where it was.

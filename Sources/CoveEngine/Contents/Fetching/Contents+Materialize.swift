@@ -93,7 +93,7 @@ extension Contents {
             tried = (place.path, version)
             do throws(ProviderError) {
                 await noteProvide(item.id, range)
-                await sync?.noteGiven(item.id)
+                await sync?.noteGiven(item.id, at: place)
                 try await provider.fetch(place, version: version, range: range, into: sink)
                 return .success(())
             } catch {

@@ -85,6 +85,7 @@ extension Namespace {
         try noteConflictEnd(of: entry.document, called: entry.name, database)
         if row.kind == .directory {
             noteRemoved(row, at: now)
+            database.whenRolledBack { [removedDirectories] in removedDirectories.remove(row.id) }
             try database.run("UPDATE items SET nlink = 0, ctime = ? WHERE id = ?", .time(now), .item(row.id))
             try database.addLinks(-1, to: entry.parent)
         } else {

@@ -53,10 +53,11 @@ extension SyncEngine {
     /// An item of which the provider gave bytes.
     private struct Given: Sendable {
         let number: Int64
-        let place: RemoteReference?
+        /// Where it is at the provider, or was when it gave the bytes.
+        let place: RemoteReference
     }
 
-    nonisolated func noteGiven(_ id: ItemID) async {
+    nonisolated func noteGiven(_ id: ItemID, at place: RemoteReference) async {
         guard host.provider.capabilities.releases, releases.isFirst(id) else { return }
         let host = host
         do throws(ProviderError) {
@@ -64,9 +65,11 @@ extension SyncEngine {
                 try host.catalog.write { database throws(Errno) in
                     try database.run(
                         """
-                        INSERT INTO given(item, number) VALUES(?, 1) ON CONFLICT(item) DO UPDATE SET number = number + 1
+                        INSERT INTO given(item, number, path) VALUES(?1, 1, ?2)
+                            ON CONFLICT(item) DO UPDATE SET number = number + 1, path = ?2
                         """,
-                        .item(id)
+                        .item(id),
+                        .blob(place.path.bytes)
                     )
                 }
             }
@@ -92,11 +95,9 @@ extension SyncEngine {
         guard host.provider.capabilities.releases, releases.begin() else { return }
         Task { [weak self] in
             var attempts = 0
-            while let self, await !self.isStopped {
-                await self.host.connected.pass()
-                if await self.tellOnce() {
+            while let isTold = await self?.tellRound() {
+                if isTold {
                     attempts = 0
-                    if self.releases.end() { return }
                 } else {
                     attempts += 1
                     try? await Task.sleep(for: ReleaseNotices.pause(after: attempts))
@@ -105,31 +106,34 @@ extension SyncEngine {
         }
     }
 
-    /// One look at everything; false when the provider did not take something.
-    private func tellOnce() async -> Bool {
+    /// One look at everything; false when the provider did not take something, nil when there is nothing more to do.
+    private func tellRound() async -> Bool? {
+        await host.connected.pass()
+        guard !isStopped else { return nil }
         var (last, isTaken) = (ItemID(0), true)
         while !isStopped {
             do throws(ProviderError) {
-                guard let item = try await nextGiven(after: last) else { return isTaken }
+                guard let item = try await nextGiven(after: last) else { break }
                 last = item
+                guard let given = try await given(item) else { continue }
                 // Bytes that it gives from here on are another use.
                 releases.forget(item)
-                guard let given = try await given(item) else { continue }
                 if isInUse(item) {
                     _ = releases.isFirst(item)
                     // Whoever ended it just now found nothing to tell.
                     if !isInUse(item) { _ = releases.begin() }
-                } else if let place = given.place, try await !tell(place) {
-                    isTaken = false
-                } else {
+                } else if try await tell(given.place) {
                     try await forget(item, given.number)
+                } else {
+                    isTaken = false
                 }
             } catch {
-                host.log.info("releases can't be told: \(error)")
+                host.log.info("it can't be told that nobody uses a file: \(error)")
                 return false
             }
         }
-        return isTaken
+        guard isTaken else { return false }
+        return releases.end() ? nil : true
     }
 
     private func nextGiven(after last: ItemID) async throws(ProviderError) -> ItemID? {
@@ -147,24 +151,29 @@ extension SyncEngine {
         let host = host
         return try await host.onContentQueue { () throws(Errno) in
             try host.catalog.read { database throws(Errno) -> Given? in
-                let number = try database.first("SELECT number FROM given WHERE item = ?", .item(item)) { $0.int(0) }
-                guard let number else { return nil }
-                var place: RemoteReference?
-                for entry in try database.entries(of: item) where place == nil {
-                    place = try database.remoteReference(of: entry)
+                let found = try database.first("SELECT number, path FROM given WHERE item = ?", .item(item)) {
+                    ($0.int(0), RemoteReference(id: nil, path: RemotePath(unchecked: $0.blob(1))))
                 }
-                return Given(number: number, place: place)
+                guard let (number, former) = found else { return nil }
+                for entry in try database.entries(of: item) {
+                    if let place = try database.remoteReference(of: entry) {
+                        return Given(number: number, place: place)
+                    }
+                }
+                // It has lost its name, as by a save that put another file in its place.
+                return Given(number: number, place: former)
             }
         }
     }
 
-    /// False when it is to be told again.
+    /// False when it is to be told again; throws where nothing can be told now.
     private func tell(_ place: RemoteReference) async throws(ProviderError) -> Bool {
         host.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {
             try await host.provider.released(place)
             return true
         } catch {
+            if error.parksAccount { throw error }
             switch error {
             // There is nothing that anything could be kept for.
             case .noSuchItem, .unsupported: return true

@@ -116,6 +116,8 @@ extension SyncEngine {
         guard remote.size == plan.row.size, plan.row.residency == .whole else { return false }
         if remote.size == 0 { return true }
         let sink = ComparingSink(store: host.contents.store, id: plan.row.id)
+        await noteGiven(plan.row.id, at: place)
+        defer { noteIdle(plan.row.id) }
         do throws(ProviderError) {
             host.counters.providerRequests.add(1, ordering: .relaxed)
             try await host.provider.fetch(

@@ -146,12 +146,17 @@ extension SyncEngine {
             if row.size == 0 { return true }
         }
         let sink = SummingSink(size: row.size)
-        let name = FileName(unchecked: row.place.name)
+        let there = RemoteReference(
+            id: remote.id,
+            path: directory.path.appending(FileName(unchecked: row.place.name))
+        )
+        if let item = row.item { await noteGiven(item, at: there) }
+        defer { if let item = row.item { noteIdle(item) } }
         do throws(ProviderError) {
             for range in SentBytes.ranges(of: row.size) {
                 host.counters.providerRequests.add(1, ordering: .relaxed)
                 try await host.provider.fetch(
-                    RemoteReference(id: remote.id, path: directory.path.appending(name)),
+                    there,
                     version: remote.contentVersion,
                     range: range,
                     into: sink
