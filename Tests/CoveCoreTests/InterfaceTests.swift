@@ -37,10 +37,12 @@ import Testing
     private typealias Account = AccountInterface
     private typealias Item = ItemInterface
     private typealias Coordination = CoordinationInterface
+    private typealias Query = QueryInterface
     private typealias None = VarlinkNothing
 
     private static let definitions = [
         Account.name: Account.definition, Item.name: Item.definition, Coordination.name: Coordination.definition,
+        Query.name: Query.definition,
     ]
 
     static let methods: [Method] = [
@@ -72,6 +74,7 @@ import Testing
         Method(Item.name, "RestoreVersion", Item.VersionRequest.self, None.self),
         Method(Item.name, "ResolveConflicts", Item.VersionRequest.self, Item.VersionCountReply.self),
         Method(Item.name, "RemoveVersions", Item.VersionRequest.self, Item.VersionCountReply.self),
+        Method(Query.name, "Run", Query.RunRequest.self, Query.RunReply.self),
         Method(Coordination.name, "Attend", Coordination.AttendRequest.self, Coordination.AttendReply.self),
         Method(Coordination.name, "Claim", Coordination.ClaimRequest.self, Coordination.ClaimReply.self),
         Method(Coordination.name, "Moved", Coordination.MovedRequest.self, None.self),

@@ -71,12 +71,10 @@ extension Engine {
         let text: String
         switch key {
         case "downloading-status":
-            // Downloaded: a newer version is known and not here; it takes the name only when it is announced.
-            text = status.state == "dataless" || status.state == "partial" ? "NotDownloaded" : "Current"
+            text = status.downloadingStatus
         case "is-downloading": text = status.isDownloading ? "1" : "0"
         case "percent-downloaded":
-            let percent = status.size == 0 ? 100 : 100 * Double(status.localBytes) / Double(status.size)
-            text = String(min(max(Int(saturating: percent), 0), 100))
+            text = String(Int(saturating: status.percentDownloaded))
         case "is-uploaded": text = status.remoteID != nil && !status.isDirty ? "1" : "0"
         case "is-uploading": text = status.isUploading ? "1" : "0"
         case "has-conflicts": text = status.hasConflict ? "1" : "0"

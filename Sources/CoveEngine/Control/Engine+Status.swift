@@ -60,7 +60,7 @@ extension Engine {
         }
     }
 
-    private func status(_ entry: EntryRow?, item id: ItemID, path: RemotePath) throws(Errno) -> ItemStatus {
+    func status(_ entry: EntryRow?, item id: ItemID, path: RemotePath) throws(Errno) -> ItemStatus {
         let (row, journal, hasConflict, policy) = try catalog.read {
             database throws(Errno) -> (ItemRow, JournalRow?, Bool, ContentPolicy) in
             let row = try database.existingItem(id)

@@ -13,7 +13,7 @@ struct ControlSockets: Sendable {
         account = VarlinkServer(
             product: "Cove",
             version: Tool.version,
-            interfaces: [interface, ItemService.interface(engine: engine)]
+            interfaces: [interface, ItemService.interface(engine: engine), QueryService.interface(engine: engine)]
         )
         coordination = VarlinkServer(
             product: "Cove",

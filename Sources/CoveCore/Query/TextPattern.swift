@@ -1,0 +1,77 @@
+@_spi(_Unicode) internal import Swift
+
+/// A pattern of `LIKE`, ready to be compared with many strings.
+///
+/// Matching takes at most the product of both lengths, whatever the pattern is.
+struct TextPattern: Sendable {
+    private enum Part: Equatable {
+        case one(Character)
+        case anyOne
+        case anyText
+    }
+
+    private let parts: [Part]
+    private let options: TextOptions
+
+    init(_ pattern: String, _ options: TextOptions) {
+        var parts: [Part] = []
+        var isEscaped = false
+        for character in Self.folded(pattern, options) {
+            switch character {
+            case _ where isEscaped:
+                parts.append(.one(character))
+                isEscaped = false
+            case "\\": isEscaped = true
+            case "?": parts.append(.anyOne)
+            case "*": if parts.last != .anyText { parts.append(.anyText) }
+            default: parts.append(.one(character))
+            }
+        }
+        if isEscaped { parts.append(.one("\\")) }
+        self.parts = parts
+        self.options = options
+    }
+
+    func matches(_ text: String) -> Bool {
+        let text = Self.folded(text, options)
+        var (at, part) = (0, 0)
+        // The last star, and how far it reached.
+        var star: (part: Int, at: Int)?
+        while at < text.count {
+            if part < parts.count, parts[part] == .anyText {
+                star = (part, at)
+                part += 1
+            } else if part < parts.count, parts[part] == .anyOne || parts[part] == .one(text[at]) {
+                part += 1
+                at += 1
+            } else if let last = star {
+                star = (last.part, last.at + 1)
+                (part, at) = (last.part + 1, last.at + 1)
+            } else {
+                return false
+            }
+        }
+        return parts[part...].allSatisfy { $0 == .anyText }
+    }
+
+    /// The characters to compare: canonically equal ones are equal, others as the options say.
+    static func folded(_ text: String, _ options: TextOptions) -> [Character] {
+        var text = text
+        if options.contains(.diacriticInsensitive) {
+            var scalars = String.UnicodeScalarView()
+            for scalar in text._nfd where scalar.properties.generalCategory != .nonspacingMark {
+                scalars.append(scalar)
+            }
+            text = String(scalars)
+        }
+        if options.contains(.caseInsensitive) { text = text.lowercased() }
+        return Array(text)
+    }
+
+    /// True when one list of characters is in another one.
+    static func find(_ part: [Character], in text: [Character]) -> Bool {
+        guard let first = part.first else { return true }
+        guard part.count <= text.count else { return false }
+        return (0...text.count - part.count).contains { text[$0] == first && text[$0...].starts(with: part) }
+    }
+}

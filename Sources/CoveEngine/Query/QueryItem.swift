@@ -1,0 +1,108 @@
+internal import CoveCore
+
+/// An item as a query sees it: its values are found out when they are asked for.
+final class QueryItem {
+    let entry: EntryRow
+    let path: RemotePath
+    private let attributes: ItemAttributes
+    private let engine: Engine
+    private var known: ItemStatus?
+
+    init(_ entry: EntryRow, _ row: ItemRow, at path: RemotePath, _ engine: Engine) {
+        self.entry = entry
+        self.path = path
+        self.engine = engine
+        attributes = engine.namespace.overlay(row)
+    }
+
+    private var name: String { String(decoding: entry.name, as: UTF8.self) }
+
+    private var fullPath: String {
+        let base = engine.configuration.mountpoint
+        return "\(base == "/" ? "" : base)/\(String(decoding: path.bytes, as: UTF8.self))"
+    }
+
+    /// What has to be asked of others than the catalog's row.
+    private var status: ItemStatus? {
+        if known == nil { known = try? engine.status(entry, item: entry.item, path: path) }
+        return known
+    }
+
+    private var contentType: String {
+        switch attributes.kind {
+        case .file: ContentTypes.ofMachine.type(ofFile: name)
+        case .directory: "inode/directory"
+        case .symbolicLink: "inode/symlink"
+        case .fifo: "inode/fifo"
+        case .socket: "inode/socket"
+        case .characterDevice: "inode/chardevice"
+        case .blockDevice: "inode/blockdevice"
+        }
+    }
+
+    /// One of its values; nil for one that it has not.
+    func value(_ key: QueryKey) -> QueryValue? {
+        switch key {
+        case .name, .displayName: return .string(name)
+        case .path: return .string(fullPath)
+        case .url: return .string("file://" + Self.escaped(fullPath))
+        case .size: return .number(Double(attributes.kind == .file ? attributes.size : 0))
+        // No source tells that, nor does a program set it.
+        case .creationDate: return nil
+        case .contentChangeDate: return .date(attributes.modificationTime.secondsSinceEpoch)
+        case .contentType: return .string(contentType)
+        case .contentTypeTree: return .strings(ContentTypes.ofMachine.tree(contentType))
+        case .kind: return .string(Engine.kindName(attributes.kind))
+        case .isUbiquitous: return .truth(!entry.flags.contains(.localOnly))
+        case .containerDisplayName: return .string(engine.configuration.account)
+        case .documentID: return .string("\(entry.document)")
+        case .itemID: return .number(Double(entry.item.rawValue))
+        case .hasUnresolvedConflicts, .downloadingStatus, .isDownloading, .percentDownloaded, .downloadingError,
+            .downloadRequested, .isUploaded, .isUploading, .percentUploaded, .uploadingError:
+            return status.flatMap { Self.value(key, of: $0) }
+        }
+    }
+
+    private static func value(_ key: QueryKey, of status: ItemStatus) -> QueryValue? {
+        let isUploaded = status.remoteID != nil && !status.isDirty
+        switch key {
+        case .hasUnresolvedConflicts: return .truth(status.hasConflict)
+        case .downloadingStatus: return .string(status.downloadingStatus)
+        case .isDownloading: return .truth(status.isDownloading)
+        case .percentDownloaded: return .number(status.percentDownloaded)
+        case .downloadingError: return status.isDirty ? nil : status.error.map { .string($0) }
+        case .downloadRequested: return .truth(status.isPinned)
+        case .isUploaded: return .truth(isUploaded)
+        case .isUploading: return .truth(status.isUploading)
+        case .percentUploaded: return .number(isUploaded ? 100 : status.isUploading ? status.percent : 0)
+        case .uploadingError: return status.isDirty ? status.error.map { .string($0) } : nil
+        default: return nil
+        }
+    }
+
+    /// A path as the part of a URL.
+    private static func escaped(_ path: String) -> String {
+        var text = ""
+        for byte in path.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2F, 0x2D, 0x2E, 0x5F, 0x7E:
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let digits = String(byte, radix: 16, uppercase: true)
+                text += "%\(digits.count == 1 ? "0" : "")\(digits)"
+            }
+        }
+        return text
+    }
+}
+
+extension ItemStatus {
+    /// `NotDownloaded` until all its bytes are here; a newer version is shown when it is known, so that `Downloaded` is no
+    /// state that lasts.
+    var downloadingStatus: String { state == "dataless" || state == "partial" ? "NotDownloaded" : "Current" }
+
+    /// How many of its bytes are here, 0 to 100.
+    var percentDownloaded: Double {
+        size == 0 ? 100 : min(max(100 * Double(localBytes) / Double(size), 0), 100)
+    }
+}

@@ -1,0 +1,110 @@
+internal import CoveCore
+internal import CoveEngine
+internal import Synchronization
+
+/// What `io.cove.Query` does.
+enum QueryService {
+    /// As many results of a caller that wants them in one reply.
+    private static let mostAtOnce = 10_000
+
+    /// The interface for an engine.
+    static func interface(engine: Engine) -> VarlinkInterface {
+        typealias Query = QueryInterface
+        return VarlinkInterface(
+            name: Query.name,
+            definition: Query.definition,
+            methods: [
+                "Run": VarlinkMethod { (request: Query.RunRequest, invocation) async throws(VarlinkError) in
+                    try await run(engine, try request.request(), invocation)
+                }
+            ]
+        )
+    }
+
+    private static func run(
+        _ engine: Engine,
+        _ request: QueryRequest,
+        _ invocation: VarlinkInvocation
+    ) async throws(VarlinkError) -> QueryInterface.RunReply {
+        let gathering = Task { () -> Result<QueryInterface.RunReply, VarlinkError> in
+            var all: [QueryResultMessage] = []
+            var failure: VarlinkError?
+            do throws(Errno) {
+                let unlisted = try await engine.query(request) { found in
+                    let messages = found.map { QueryResultMessage($0) }
+                    guard invocation.wantsMore else {
+                        all += messages
+                        if all.count > mostAtOnce { failure = .expectedMore }
+                        return failure == nil
+                    }
+                    do throws(VarlinkError) {
+                        let last = try await AccountService.sendBatches(
+                            messages,
+                            invocation,
+                            texts: { ["\($0.path)", "\($0.values)"] },
+                            { QueryInterface.RunReply(results: $0) }
+                        )
+                        if !last.isEmpty { try await invocation.send(QueryInterface.RunReply(results: last)) }
+                    } catch {
+                        failure = error
+                    }
+                    return failure == nil
+                }
+                if let failure { return .failure(failure) }
+                return .success(QueryInterface.RunReply(results: all, unlisted: unlisted))
+            } catch {
+                return .failure(error.failure(interface: QueryInterface.name))
+            }
+        }
+        // Nobody lists a cloud for somebody who has gone.
+        invocation.scope.whenEnded { gathering.cancel() }
+        do { return try await gathering.value.get() } catch { throw error }
+    }
+}
+
+extension QueryInterface.RunRequest {
+    /// What is asked; throws what is wrong with it.
+    fileprivate func request() throws(VarlinkError) -> QueryRequest {
+        func keys(_ names: [String]?, _ parameter: String) throws(VarlinkError) -> [QueryKey] {
+            var keys: [QueryKey] = []
+            for name in names ?? [] {
+                guard let key = QueryKey(named: name) else { throw .invalidParameter(parameter) }
+                keys.append(key)
+            }
+            return keys
+        }
+        var request = QueryRequest(try wanted())
+        for name in scopes ?? [] {
+            guard let scope = QueryScope(rawValue: name) else { throw .invalidParameter("scopes") }
+            request.scopes.insert(scope)
+        }
+        for name in sort ?? [] {
+            guard let order = QuerySort(name) else { throw .invalidParameter("sort") }
+            request.order.append(order)
+        }
+        request.attributes = try keys(attributes, "attributes")
+        request.folder = try path.remotePath() ?? .root
+        request.listedOnly = listedOnly ?? false
+        return request
+    }
+
+    private func wanted() throws(VarlinkError) -> QueryPredicate {
+        let problem: String
+        if predicate.hasPrefix("{") {
+            do throws(JSONError) {
+                return try QueryPredicate(json: try JSONValue(parsing: Array(predicate.utf8)))
+            } catch {
+                problem = "\(error)"
+            }
+        } else {
+            do throws(QueryPredicateError) { return try QueryPredicate(parsing: predicate) } catch {
+                problem = "\(error)"
+            }
+        }
+        throw .failed(
+            "the predicate can't be read: \(problem)",
+            errno: .invalidArgument,
+            interface: QueryInterface.name
+        )
+    }
+}

@@ -1,0 +1,229 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CoveEngine
+
+/// What a query finds in a cloud of which little or nothing is here.
+@Suite struct QueryTests {
+    private func request(_ text: String) throws -> QueryRequest { QueryRequest(try QueryPredicate(parsing: text)) }
+
+    private func paths(
+        _ account: EngineAccount,
+        _ request: QueryRequest
+    ) async throws -> (paths: [String], unlisted: Int) {
+        let found = Mutex<[String]>([])
+        let unlisted = try await account.engine.query(request) { results in
+            found.withLock { $0 += results.map { $0.path.description } }
+            return true
+        }
+        return (found.withLock { $0 }, unlisted)
+    }
+
+    private func paths(_ account: EngineAccount, _ text: String) async throws -> [String] {
+        try await paths(account, try request(text)).paths
+    }
+
+    /// An account on a source with some folders, of which nothing is listed.
+    private func account() throws -> EngineAccount {
+        let account = try EngineAccount()
+        let source = SourceFolder(account.source)
+        for folder in ["Documents", "Documents/work", "Documents/work/old", "Pictures"] {
+            try source.makeDirectory(folder)
+        }
+        try source.save("a.txt", [1])
+        try source.save("Documents/report.pdf", Array(repeating: 1, count: 3000))
+        try source.save("Documents/work/a.txt", [1, 2])
+        try source.save("Documents/work/old/Report (2).PDF", Array(repeating: 2, count: 20))
+        try source.save("Pictures/a.png", Array(repeating: 3, count: 500))
+        return account
+    }
+
+    @Test func `a query covers folders that nobody has opened, and fetches nothing`() async throws {
+        try await blocking {
+            let account = try account()
+            var listed = try request("FSName == 'a.txt'")
+            listed.listedOnly = true
+            let before = try await paths(account, listed)
+            #expect(before.paths == [] && before.unlisted >= 1)
+            for (text, expected) in [
+                ("FSName == 'a.txt'", ["Documents/work/a.txt", "a.txt"]),
+                ("FSName LIKE[c] '*report*.pdf'", ["Documents/report.pdf", "Documents/work/old/Report (2).PDF"]),
+                ("FSName BEGINSWITH 'a.'", ["Documents/work/a.txt", "Pictures/a.png", "a.txt"]),
+                ("FSName CONTAINS 'epor' AND FSSize < 100", ["Documents/work/old/Report (2).PDF"]),
+                ("ContentType == 'image/png'", ["Pictures/a.png"]),
+                ("ContentTypeTree == 'text/plain'", ["Documents/work/a.txt", "a.txt"]),
+                ("Kind == 'directory'", ["Documents", "Documents/work", "Documents/work/old", "Pictures"]),
+                ("DownloadingStatus == 'Current' AND Kind == 'file'", []),
+            ] {
+                let found = try await paths(account, text)
+                #expect(found.sorted() == expected, "\(text)")
+            }
+            #expect(account.engine.statistics().downloadsStarted == 0)
+            #expect(try account.tree.read("a.txt") == [1])
+            let here = try await paths(account, "DownloadingStatus == 'Current' AND Kind == 'file'")
+            #expect(here == ["a.txt"])
+            await account.stop()
+        }
+    }
+
+    @Test func `scopes, folders and orders`() async throws {
+        try await blocking {
+            let account = try account()
+            let files = try request("Kind == 'file'")
+            for (scope, expected) in [
+                (
+                    QueryScope.documents,
+                    ["Documents/report.pdf", "Documents/work/a.txt", "Documents/work/old/Report (2).PDF"]
+                ),
+                (.data, ["Pictures/a.png", "a.txt"]), (.external, []),
+            ] {
+                var request = files
+                request.scopes = [scope]
+                let found = try await paths(account, request).paths
+                #expect(found.sorted() == expected, "\(scope)")
+            }
+            var below = files
+            below.folder = RemotePath(unchecked: Array("Documents/work".utf8))
+            let inside = try await paths(account, below).paths
+            #expect(inside.sorted() == ["Documents/work/a.txt", "Documents/work/old/Report (2).PDF"])
+            var bySize = files
+            bySize.order = [QuerySort(.size, isDescending: true)]
+            let sorted = try await paths(account, bySize).paths
+            #expect(
+                sorted == [
+                    "Documents/report.pdf", "Pictures/a.png", "Documents/work/old/Report (2).PDF",
+                    "Documents/work/a.txt", "a.txt",
+                ]
+            )
+            var byName = try request("FSName LIKE 'a.*'")
+            byName.order = [QuerySort(.name), QuerySort(.size)]
+            let named = try await paths(account, byName).paths
+            #expect(named == ["Pictures/a.png", "a.txt", "Documents/work/a.txt"])
+            await account.stop()
+        }
+    }
+
+    @Test func `a folder that can't be listed is counted, and what waits to be sent is found offline`() async throws {
+        try await blocking {
+            let account = try account()
+            #expect(try account.tree.list("").count == 3)
+            try await account.setOffline(true)
+            try account.tree.write("new.txt", [9])
+            var waiting = try request("IsUbiquitous == TRUE AND IsUploaded == FALSE")
+            waiting.listedOnly = true
+            let found = try await paths(account, waiting)
+            #expect(found.paths == ["new.txt"] && found.unlisted == 2)
+            await account.stop()
+        }
+    }
+
+    /// Trees, predicates and changes at random: what a query finds is what a walk through all finds.
+    @Test func `finds what a walk finds`() async throws {
+        try await blocking {
+            let seed = UInt64.random(in: .min ... .max)
+            var random = SeededGenerator(seed: seed)
+            let account = try EngineAccount()
+            let names = ["a", "ab", "abc", "b.txt", "B.TXT", "ä", "a\u{308}", "x y", "a.pdf", "Documents"]
+            var folders = [""]
+            for _ in 0..<40 {
+                let folder = try #require(folders.randomElement(using: &random))
+                let path = (folder.isEmpty ? "" : folder + "/") + names.randomElement(using: &random)!
+                guard (try? account.tree.resolve(path)) == nil else { continue }
+                if Int.random(in: 0..<3, using: &random) == 0 {
+                    try account.tree.makeDirectory(path)
+                    folders.append(path)
+                } else {
+                    try account.tree.write(path, Array(repeating: 7, count: Int.random(in: 0...9, using: &random)))
+                }
+            }
+            if Bool.random(using: &random) { try await account.settle() }
+            var all: [(path: String, values: [QueryKey: QueryValue])] = []
+            try account.engine.walk(.root) { status in
+                if !status.path.isEmpty {
+                    all.append(
+                        (
+                            status.path,
+                            [
+                                .name: .string(status.name),
+                                .size: .number(status.kind == "file" ? Double(status.size) : 0),
+                                .kind: .string(status.kind), .isUbiquitous: .truth(true),
+                                .isUploaded: .truth(!status.isDirty && status.remoteID != nil),
+                            ]
+                        )
+                    )
+                }
+                return true
+            }
+            func comparison() -> QueryPredicate {
+                let name = names.randomElement(using: &random)!
+                let part = String(name.prefix(Int.random(in: 0...2, using: &random)))
+                let relation: QueryPredicate.Relation =
+                    switch Int.random(in: 0..<8, using: &random) {
+                    case 0: .equal(.string(name))
+                    case 1: .notEqual(.string(name))
+                    case 2: .isIn([.string(name), .string("ab")])
+                    case 3: .beginsWith(part)
+                    case 4: .endsWith(part)
+                    case 5: .contains(part)
+                    case 6: .like(part + "*")
+                    default: .like("*\(part)?")
+                    }
+                let options: TextOptions = [[], [], [.caseInsensitive], [.diacriticInsensitive]].randomElement(
+                    using: &random
+                )!
+                switch Int.random(in: 0..<6, using: &random) {
+                case 0:
+                    return .comparison(.init(.size, .greater(.number(Double(Int.random(in: 0...9, using: &random))))))
+                case 1: return .comparison(.init(.kind, .equal(.string("directory"))))
+                case 2:
+                    return .all([
+                        .comparison(.init(.isUbiquitous, .equal(.truth(true)))),
+                        .comparison(.init(.isUploaded, .equal(.truth(false)))),
+                    ])
+                default: return .comparison(.init(.name, relation, options: options))
+                }
+            }
+            func predicate(_ depth: Int) -> QueryPredicate {
+                guard depth > 0 else { return comparison() }
+                return switch Int.random(in: 0..<5, using: &random) {
+                case 0: .not(predicate(depth - 1))
+                case 1: .all([predicate(depth - 1), predicate(depth - 1)])
+                case 2: .any([predicate(depth - 1), predicate(depth - 1)])
+                default: comparison()
+                }
+            }
+            for _ in 0..<300 {
+                let wanted = predicate(3)
+                let expected = all.filter { item in wanted.holds { item.values[$0] } }.map(\.path).sorted()
+                let found = try await paths(account, QueryRequest(wanted)).paths
+                #expect(found.sorted() == expected, "seed \(seed): \(wanted.json.description)")
+            }
+            await account.stop()
+        }
+    }
+
+    @Test func `the shortest way is taken`() throws {
+        func access(_ text: String) throws -> QueryAccess { QueryAccess(try QueryPredicate(parsing: text)) }
+        let name: (String) -> [UInt8] = { Array($0.utf8) }
+        #expect(try access("FSName == 'a' AND FSSize > 3") == .names([name("a")]))
+        #expect(
+            try access("FSSize > 3 AND (FSName == 'a' OR FSName IN {'b', 'c'})")
+                == .names([name("a"), name("b"), name("c")])
+        )
+        #expect(try access("FSName LIKE 'a'") == .names([name("a")]))
+        #expect(try access("FSName LIKE 'ab*c'") == .prefix(name("ab")))
+        #expect(try access("FSName BEGINSWITH 'x' AND Kind == 'file'") == .prefix(name("x")))
+        #expect(try access("FSName CONTAINS 'long' AND FSName ENDSWITH 'x'") == .all(containing: name("long")))
+        #expect(try access("IsUploaded == FALSE AND IsUbiquitous == TRUE") == .waiting)
+        // Nothing of these can be left out.
+        for text in [
+            "FSName == 'ä'", "FSName ==[c] 'a'", "NOT FSName == 'a'", "FSName == 'a' OR FSSize > 3",
+            "IsUploaded == FALSE", "FSName != 'a'",
+        ] {
+            #expect(try access(text) == .all(containing: nil), "\(text)")
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// `cove query`, as a person and as a script has it.
+    struct QueryCommandTests {
+        @Test func `finds documents in a cloud of which nothing is here`() async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                try account.shell(
+                    "mkdir -p $src/Documents/old; echo one > $src/Documents/old/a.txt; echo three > $src/b.TXT"
+                )
+                try account.shell(
+                    "head -c 5000 /dev/zero > $src/Documents/plan.pdf; touch -d 2020-05-05T12:00Z $src/b.TXT"
+                )
+                try account.start()
+                let query = { (text: String) in try account.shell("$COVE query \(text) | sed \"s,^$mnt/,,\"") }
+                #expect(try query("'FSName LIKE[c] \"*.txt\"' --sort Path") == "Documents/old/a.txt\nb.TXT\n")
+                #expect(try query("'FSSize > 1000' $mnt/Documents") == "Documents/plan.pdf\n")
+                #expect(try query("'Kind == \"file\"' --scope data,external") == "b.TXT\n")
+                #expect(try query("'FSContentChangeDate < \"2020-05-05T12:00:01Z\"'") == "b.TXT\n")
+                #expect(try query("'TRUEPREDICATE' --count") == "5\n")
+                let lines = try query("'FSName ENDSWITH \"pdf\"' --json").split(separator: "\n")
+                #expect(lines.count == 1)
+                let result = try JSONValue(parsing: Array(lines[0].utf8)).decode(as: QueryResultMessage.self)
+                #expect(result.path.path == "Documents/plan.pdf" && result.values[.size] == .number(5000))
+                #expect(result.values[.downloadingStatus] == .string("NotDownloaded"))
+                #expect(result.values[.contentType] == .string("application/pdf"))
+                #expect(result.values[.path] == .string("\(account.mount)/Documents/plan.pdf"))
+                let few = try query("'FSName == \"b.TXT\"' --json --attributes FSSize,kMDItemFSName")
+                #expect(
+                    try JSONValue(parsing: Array(few.dropLast().utf8))["values"]
+                        == .object(["FSSize": .integer(6), "FSName": .string("b.TXT")])
+                )
+                #expect(try account.statistics().downloadsStarted == 0)
+                // What is made here is found at once, and says that it waits.
+                try account.shell("$COVE pause; echo new > new.txt")
+                #expect(try query("'IsUbiquitous == TRUE AND IsUploaded == FALSE' --listed-only") == "new.txt\n")
+                try account.shell("$COVE resume; $COVE sync --wait")
+                #expect(try query("'IsUbiquitous == TRUE AND IsUploaded == FALSE'") == "")
+                #expect(try query("TRUEPREDICATE | head -1").split(separator: "\n").count == 1)
+                try account.end()
+            }
+        }
+
+        @Test func `says what is wrong with a predicate, and where`() async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                try account.start()
+                let wrong = { (text: String) -> (status: Int32, error: String) in
+                    let result = try account.start("$COVE query \(text)").wait(deadline: 60)
+                    return (result.status, result.error)
+                }
+                for (text, words) in [
+                    ("'FSName = '", "at character 10: FSName is compared with a string in quotes"),
+                    ("'Size > 3'", "at character 1: \"Size\" is no key"), ("", "PREDICATE is missing"),
+                    ("TRUEPREDICATE --scope home", "home is no scope"), ("TRUEPREDICATE --sort Name", "Name is no key"),
+                ] {
+                    let result = try wrong(text)
+                    #expect(result.status == 2 && result.error.contains(words), "\(text): \(result)")
+                    #expect(result.error.split(separator: "\n").count == 1)
+                }
+                #expect(try account.shell("$COVE query --keys").contains("FSName                  string"))
+                // Whoever calls the socket is told as much.
+                let call = """
+                    python3 - "$(getfattr --only-values -n user.cove.socket .)" <<'END'
+                    import json, socket, sys
+                    link = socket.socket(socket.AF_UNIX)
+                    link.connect(sys.argv[1])
+                    for predicate in ("FSName ==", '{"and": [{"key": "FSName", "is": "==", "value": "none"}]}', '{"key": 1}'):
+                        message = {"method": "io.cove.Query.Run", "parameters": {"predicate": predicate}}
+                        link.sendall(json.dumps(message).encode() + b"\\0")
+                        answer = b""
+                        while not answer.endswith(b"\\0"):
+                            answer += link.recv(4096)
+                        print(answer[:-1].decode())
+                    END
+                    """
+                let answers = try account.shell(call).split(separator: "\n")
+                #expect(
+                    answers.count == 3 && answers[0].contains("at character 10")
+                        && answers[1].contains("\"results\":[]")
+                )
+                #expect(answers[2].contains("key: must be a key"), "\(answers)")
+                try account.end()
+            }
+        }
+    }
+}
