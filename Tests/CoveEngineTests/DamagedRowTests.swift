@@ -6,7 +6,7 @@ import Testing
 @testable import CoveEngine
 
 /// Numbers that a catalog was given by hand or by a failing disk: errors, and no daemon that dies at every start.
-@Suite(.timeLimit(.minutes(10))) struct DamagedRowTests {
+@Suite(.timeLimit(.minutes(30))) struct DamagedRowTests {
     /// What can be damaged: a table, and a column of numbers.
     private static func columns(_ state: String) throws -> [(table: String, column: String)] {
         let query = """

@@ -143,7 +143,11 @@ private struct PredicateParser {
         guard let typed = typed(value, for: key) else { throw mismatch(key, start) }
         let relation: QueryPredicate.Relation
         switch name {
-        case .equal, .isIn: relation = .equal(typed)
+        case .equal: relation = .equal(typed)
+        case .isIn:
+            // A list has members, and a string parts.
+            guard case .string(let text) = typed else { throw mismatch(key, start) }
+            relation = .contains(text)
         case .notEqual: relation = .notEqual(typed)
         case .less: relation = .greater(typed)
         case .lessOrEqual: relation = .greaterOrEqual(typed)
@@ -229,6 +233,8 @@ private struct PredicateParser {
         }
         // The path of an URL is a key of its own.
         if name.hasSuffix(".path"), QueryKey(named: String(name.dropLast(5))) == .url { name = QueryKey.path.rawValue }
+        // The last component of a URL is that of its path.
+        if isLastComponent, QueryKey(named: name) == .url { name = QueryKey.path.rawValue }
         guard let key = QueryKey(named: name) else {
             throw QueryPredicateError(
                 "\(name.prefix(100).debugDescription) is no key; `cove query --keys` tells those there are",

@@ -8,7 +8,8 @@ enum QueryDate {
     static func seconds(_ text: String) -> Double? {
         guard
             let match = text.wholeMatch(
-                of: /(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?/
+                of:
+                    /([0-9]{4})-([0-9][0-9])-([0-9][0-9])(?:[T ]([0-9][0-9]):([0-9][0-9])(?::([0-9][0-9])(\.[0-9]{1,9})?)?(Z|[+-][0-9][0-9]:[0-9][0-9])?)?/
             )
         else { return nil }
         func number(_ part: Substring?) -> Int32 { part.flatMap { Int32($0) } ?? 0 }

@@ -93,6 +93,10 @@ extension QueryPredicate.Comparison {
         if case .notEqual(let other?) = relation {
             return !Self(key, .equal(other), options: options, isLastComponent: isLastComponent).holds(value)
         }
+        // A list contains its members, and no parts of them.
+        if case .contains(let text) = relation {
+            return Self(key, .equal(.string(text)), options: options, isLastComponent: isLastComponent).holds(value)
+        }
         return list.contains { holds(ofOne: .string($0)) }
     }
 

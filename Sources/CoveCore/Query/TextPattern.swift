@@ -64,7 +64,7 @@ struct TextPattern: Sendable {
             }
             text = String(scalars)
         }
-        if options.contains(.caseInsensitive) { text = text.lowercased() }
+        if options.contains(.caseInsensitive) { text = text.uppercased() }
         return Array(text)
     }
 

@@ -204,7 +204,10 @@ enum Schema {
             path BLOB NOT NULL        -- where it was at the provider then
         );
         """,
-        "CREATE INDEX entries_name ON entries(name);",
+        """
+        CREATE INDEX entries_name ON entries(name);
+        CREATE INDEX items_unlisted ON items(id) WHERE kind = 1 AND state = 1;
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

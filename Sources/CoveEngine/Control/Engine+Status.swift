@@ -61,6 +61,8 @@ extension Engine {
     }
 
     func status(_ entry: EntryRow?, item id: ItemID, path: RemotePath) throws(Errno) -> ItemStatus {
+        // Before its row: one that is closed in between has saved what the row does not tell yet.
+        let former = contents.live.find(id)
         let (row, journal, hasConflict, policy) = try catalog.read {
             database throws(Errno) -> (ItemRow, JournalRow?, Bool, ContentPolicy) in
             let row = try database.existingItem(id)
@@ -68,13 +70,18 @@ extension Engine {
             let conflict = try !history.conflicts(of: entry.document, database).isEmpty
             return (row, try database.journalRow(entry.id), conflict, try database.policy(of: entry))
         }
-        let attributes = namespace.overlay(row)
+        let live = contents.live.find(id) ?? former
+        let attributes = namespace.overlay(row, live)
         var residency = row.residency
         var local = row.residency == .whole ? attributes.size : row.resident
         var isDownloading = false
-        if let item = contents.live.find(id) {
+        if let item = live {
             item.state.withLock { state in
                 residency = state.row?.residency ?? residency
+                // Its last bytes may have come just now.
+                if row.kind == .file, attributes.size > 0, state.ranges.contains(0..<attributes.size) {
+                    residency = .whole
+                }
                 local = residency == .whole ? attributes.size : state.ranges.count
                 isDownloading = !state.fetching.isIdle
             }

@@ -33,7 +33,11 @@ extension Namespace {
 
     /// What stat(2) says of an item now.
     func attributes(of id: ItemID) throws(Errno) -> ItemAttributes {
-        if let row = try catalog.glance({ database throws(Errno) in try database.item(id) }) { return overlay(row) }
+        // Before its row: one that is closed in between has saved what the row does not tell yet.
+        let live = contents.live.find(id)
+        if let row = try catalog.glance({ database throws(Errno) in try database.item(id) }) {
+            return overlay(row, contents.live.find(id) ?? live)
+        }
         guard let removed = removedDirectories.attributes(of: id) else { throw .stale }
         return removed
     }
@@ -50,8 +54,11 @@ extension Namespace {
     }
 
     /// A row's attributes, with the size and dates of unsaved writes.
-    func overlay(_ row: ItemRow) -> ItemAttributes {
-        guard row.kind == .file, let item = contents.live.find(row.id) else { return row.attributes }
+    func overlay(_ row: ItemRow) -> ItemAttributes { overlay(row, contents.live.find(row.id)) }
+
+    /// The same with the item as it is open, or was a moment ago.
+    func overlay(_ row: ItemRow, _ live: LiveItem?) -> ItemAttributes {
+        guard row.kind == .file, let item = live else { return row.attributes }
         return item.state.withLock { state in
             contents.look(row.id, &state)
             guard let current = state.row else { return row.attributes }

@@ -5,22 +5,30 @@ internal import Glibc
 ///
 /// Where a person has a type of their own, in `~/.local/share/mime`, that comes first.
 struct ContentTypes: Sendable {
-    private var literals: [String: String] = [:]
-    /// By what follows the star, which begins with a dot or not.
-    private var endings: [String: (type: String, weight: Int)] = [:]
-    private var patterns: [(pattern: [CChar], type: String, weight: Int)] = []
+    private struct Glob {
+        let type: String
+        let rank: Int
+        let weight: Int
+
+        func gives(wayTo other: Glob) -> Bool { (other.rank, other.weight) >= (rank, weight) }
+    }
+
+    /// Whole names, and what follows a star: as they are where case matters, else in small letters.
+    private var names: [String: Glob] = [:]
+    private var endings: [String: Glob] = [:]
+    private var patterns: [(pattern: [CChar], glob: Glob)] = []
     private var parents: [String: [String]] = [:]
 
-    /// Reads the tables of the folders in the order of their rank; what is missing or can't be read is left out.
+    /// Reads the tables of the folders, the first of which counts most; what is missing or can't be read is left out.
     init(folders: [String]) {
-        for folder in folders.reversed() {
-            Self.eachLine(folder + "/globs2") { readGlob($0) }
+        for (rank, folder) in folders.reversed().enumerated() {
+            Self.eachLine(folder + "/globs2") { readGlob($0, rank) }
             Self.eachLine(folder + "/subclasses") { line in
                 let parts = line.split(separator: " ")
                 if parts.count == 2 { parents[String(parts[0]), default: []].append(String(parts[1])) }
             }
         }
-        patterns.sort { $0.weight > $1.weight }
+        patterns.sort { ($0.glob.rank, $0.glob.weight) > ($1.glob.rank, $1.glob.weight) }
     }
 
     /// The tables of this machine, as the basedir specification has their places.
@@ -36,7 +44,7 @@ struct ContentTypes: Sendable {
     }()
 
     private static func eachLine(_ path: String, _ body: (Substring) -> Void) {
-        guard let descriptor = try? System.open(path, O_RDONLY | O_CLOEXEC) else { return }
+        guard let descriptor = try? System.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) else { return }
         defer { System.close(descriptor) }
         guard let bytes = try? System.contents(descriptor, atMost: 16 << 20) else { return }
         for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where !line.hasPrefix("#") {
@@ -45,35 +53,39 @@ struct ContentTypes: Sendable {
     }
 
     /// A line such as `50:text/plain:*.txt`; flags may follow, of which `cs` says that case matters.
-    private mutating func readGlob(_ line: Substring) {
+    private mutating func readGlob(_ line: Substring, _ rank: Int) {
         let parts = line.split(separator: ":", maxSplits: 3)
         guard parts.count >= 3, let weight = Int(parts[0]), parts[2] != "__NOGLOBS__" else { return }
-        let type = String(parts[1])
-        let glob = parts[2].lowercased()
-        let rest = glob.dropFirst()
+        let found = Glob(type: String(parts[1]), rank: rank, weight: weight)
+        let isExact = parts.count > 3 && parts[3].split(separator: ",").contains("cs")
+        let glob = isExact ? String(parts[2]) : parts[2].lowercased()
+        let rest = String(glob.dropFirst())
         if !glob.contains(where: { "*?[".contains($0) }) {
-            literals[glob] = type
+            if names[glob]?.gives(wayTo: found) ?? true { names[glob] = found }
         } else if glob.hasPrefix("*"), !rest.contains(where: { "*?[".contains($0) }) {
-            if weight >= endings[String(rest)]?.weight ?? 0 { endings[String(rest)] = (type, weight) }
+            if endings[rest]?.gives(wayTo: found) ?? true { endings[rest] = found }
         } else {
-            patterns.append((Array(glob.utf8CString), type, weight))
+            patterns.append((Array(glob.utf8CString), found))
         }
     }
 
     /// The type of a file by its name; `application/octet-stream` where the name tells nothing.
     func type(ofFile name: String) -> String {
-        let name = name.lowercased()
-        if let type = literals[name] { return type }
+        let forms = [name, name.lowercased()]
+        for form in forms { if let found = names[form] { return found.type } }
         // The longest ending counts: of `a.tar.gz` that is `.tar.gz`.
-        var index = name.startIndex
-        while index < name.endIndex {
-            if let found = endings[String(name[index...])] { return found.type }
-            index = name.index(after: index)
+        for form in forms {
+            var index = form.startIndex
+            while index < form.endIndex {
+                if let found = endings[String(form[index...])] { return found.type }
+                index = form.index(after: index)
+            }
         }
-        let bytes = Array(name.utf8CString)
-        for (pattern, type, _) in patterns {
-            let isMatch = pattern.withUnsafeBufferPointer { glob in fnmatch(glob.baseAddress, bytes, 0) == 0 }
-            if isMatch { return type }
+        for form in forms {
+            let bytes = Array(form.utf8CString)
+            for (pattern, glob) in patterns {
+                if pattern.withUnsafeBufferPointer({ fnmatch($0.baseAddress, bytes, 0) }) == 0 { return glob.type }
+            }
         }
         return "application/octet-stream"
     }
@@ -83,7 +95,7 @@ struct ContentTypes: Sendable {
         var tree = [type]
         var index = 0
         while index < tree.count, tree.count < 100 {
-            for parent in parents[tree[index]] ?? [] where !tree.contains(parent) { tree.append(parent) }
+            for parent in (parents[tree[index]] ?? []).prefix(100) where !tree.contains(parent) { tree.append(parent) }
             index += 1
         }
         if type.hasPrefix("text/"), !tree.contains("text/plain") { tree.append("text/plain") }

@@ -34,8 +34,10 @@ enum QueryAccess: Equatable {
     }
 
     /// The bytes of a text, where no other bytes are the same text: equal letters may have several forms.
+    ///
+    /// Of ASCII those are the Kelvin sign, which is a K, and forms of the semicolon and the grave accent.
     private static func bytes(_ text: String) -> [UInt8]? {
-        text.utf8.allSatisfy { $0 < 0x80 } ? Array(text.utf8) : nil
+        text.utf8.allSatisfy { $0 < 0x80 && ![0x4B, 0x3B, 0x60].contains($0) } ? Array(text.utf8) : nil
     }
 
     /// The relation of a comparison with the name, in which case and accents matter.
@@ -55,7 +57,8 @@ enum QueryAccess: Equatable {
             }
             return all
         }
-        for part in parts(predicate) {
+        let parts = parts(predicate)
+        for part in parts {
             switch relationOfName(part) {
             case .equal(.string(let text)): if let name = bytes(text) { return [name] }
             case .like(let pattern) where !pattern.contains(where: { "*?\\".contains($0) }):
@@ -65,7 +68,7 @@ enum QueryAccess: Equatable {
                     if case .string(let text) = value { bytes(text) } else { nil }
                 }
                 if names.count == values.count { return Set(names) }
-            default: if case .any = part, parts(predicate).count > 1, let names = names(part) { return names }
+            default: if case .any = part, parts.count > 1, let names = names(part) { return names }
             }
         }
         return nil

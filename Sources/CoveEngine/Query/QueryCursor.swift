@@ -1,107 +1,109 @@
 internal import CoveCore
 
-/// How far a way through the catalog has been gone.
+/// How far a way through the catalog has been gone: a page is read at a time, and no entry twice, whatever changes meanwhile.
 struct QueryCursor {
     private enum Way {
-        case name([UInt8])
-        case prefix([UInt8], from: [UInt8])
-        case waiting
-        case all(containing: [UInt8]?)
+        /// Entries that an index has told, and how many of them have been read.
+        case entries([Int64], read: Int)
+        /// All entries behind one, perhaps without those that have not these bytes in their names.
+        case all(after: Int64, containing: [UInt8])
     }
 
-    private var way: Way
-    /// The entry that was read last.
-    private var last: Int64
+    /// So many entries are looked at in one go, however few of them are wanted.
+    private static let window: Int64 = 20_000
 
-    /// The ways that lead to all entries after one that an access may come to.
-    static func all(_ access: QueryAccess, after last: Int64) -> [QueryCursor] {
+    private var way: Way
+    /// No entry behind this one is read.
+    private let end: Int64
+
+    /// The way to these entries.
+    init(_ entries: [Int64]) {
+        way = .entries(entries, read: 0)
+        end = .max
+    }
+
+    /// The way to all entries, behind one and up to another, that an access may come to.
+    init(_ access: QueryAccess, after last: Int64, upTo end: Int64, _ database: Database) throws(Errno) {
+        self.end = end
+        // What has come since the first look is little.
+        guard last == 0 else {
+            way = .all(after: last, containing: [])
+            return
+        }
         switch access {
-        case .names(let names): names.map { QueryCursor(way: .name($0), last: last) }
+        case .all(let literal):
+            way = .all(after: last, containing: literal ?? [])
+        case .names(let names):
+            var found: [Int64] = []
+            for name in names {
+                try database.each("SELECT id FROM entries WHERE name = ?", .blob(name)) { row in
+                    found.append(row.int(0))
+                    return true
+                }
+            }
+            way = .entries(found, read: 0)
         case .prefix(let prefix):
-            [QueryCursor(way: last == 0 ? .prefix(prefix, from: prefix) : .all(containing: prefix), last: last)]
-        case .waiting: [QueryCursor(way: .waiting, last: last)]
-        case .all(let literal): [QueryCursor(way: .all(containing: literal), last: last)]
+            // The first name that does not begin so any more: one with a higher last byte, which ASCII always leaves room for.
+            let behind = prefix.dropLast() + [(prefix.last ?? 0x7F) + 1]
+            let found = try database.all(
+                "SELECT id FROM entries WHERE name >= ? AND name < ?",
+                .blob(prefix),
+                .blob(Array(behind))
+            ) { $0.int(0) }
+            way = .entries(found, read: 0)
+        case .waiting:
+            way = .entries(try database.all("SELECT entry FROM journal") { $0.int(0) }, read: 0)
         }
     }
 
-    /// Reads so many entries, none behind a certain one, with their items; returns where to go on, nil at the end.
+    /// Reads so many entries at most, with their items; returns where to go on, nil at the end.
     func read(
         _ database: Database,
-        upTo end: Int64,
         limit: Int,
         _ body: (EntryRow, ItemRow) -> Void
     ) throws(Errno) -> QueryCursor? {
-        var (count, last, name) = (0, self.last, [UInt8]())
-        func take(_ row: Row) -> Bool {
-            let entry = EntryRow(row)
-            body(entry, ItemRow(row, from: 13))
-            (count, last, name) = (count + 1, entry.id, entry.name)
-            return true
-        }
-        let most = Database.Value.int(Int64(limit))
         var next = self
         switch way {
-        case .name(let name):
+        case .entries(let entries, let read):
+            let page = entries[read..<min(read + limit, entries.count)]
+            for id in page {
+                try database.each(
+                    """
+                    SELECT e.*, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime,
+                        i.state, i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
+                    FROM entries e JOIN items i ON i.id = e.item WHERE e.id = ?
+                    """,
+                    .int(id)
+                ) { row in
+                    body(EntryRow(row), ItemRow(row, from: 13))
+                    return true
+                }
+            }
+            next.way = .entries(entries, read: page.endIndex)
+            return page.endIndex < entries.count ? next : nil
+        case .all(let last, let literal):
+            let behind = min(end, last.addingReportingOverflow(Self.window).partialValue)
+            var (count, reached) = (0, behind)
             try database.each(
                 """
-                SELECT e.*, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime, i.state,
-                    i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
-                FROM entries e JOIN items i ON i.id = e.item WHERE e.name = ? AND e.id > ? AND e.id <= ? ORDER BY e.id LIMIT ?
-                """,
-                .blob(name),
-                .int(self.last),
-                .int(end),
-                most,
-                body: take
-            )
-        case .prefix(let prefix, let from):
-            // The first name that does not begin so any more: one with a higher last byte, which ASCII always leaves room for.
-            let behind = prefix.dropLast() + [(prefix.last ?? 0x7F) + 1]
-            try database.each(
-                """
-                SELECT e.*, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime, i.state,
-                    i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
+                SELECT e.*, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime,
+                    i.state, i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
                 FROM entries e JOIN items i ON i.id = e.item
-                WHERE e.name >= ?1 AND e.name < ?2 AND (e.name > ?1 OR e.id > ?3) AND e.id <= ?4
-                ORDER BY e.name, e.id LIMIT ?5
+                WHERE e.id > ?1 AND e.id <= ?2 AND (length(?3) = 0 OR instr(e.name, ?3) > 0) ORDER BY e.id LIMIT ?4
                 """,
-                .blob(from),
-                .blob(Array(behind)),
-                .int(self.last),
-                .int(end),
-                most,
-                body: take
-            )
-            next.way = .prefix(prefix, from: name)
-        case .waiting:
-            try database.each(
-                """
-                SELECT e.*, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime, i.state,
-                    i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
-                FROM journal j JOIN entries e ON e.id = j.entry JOIN items i ON i.id = e.item
-                WHERE j.entry > ? AND j.entry <= ? ORDER BY j.entry LIMIT ?
-                """,
-                .int(self.last),
-                .int(end),
-                most,
-                body: take
-            )
-        case .all(let literal):
-            try database.each(
-                """
-                SELECT e.*, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime, i.state,
-                    i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
-                FROM entries e JOIN items i ON i.id = e.item
-                WHERE e.id > ? AND e.id <= ? AND instr(e.name, ?) > 0 ORDER BY e.id LIMIT ?
-                """,
-                .int(self.last),
-                .int(end),
-                .blob(literal ?? []),
-                most,
-                body: take
-            )
+                .int(last),
+                .int(behind),
+                .blob(literal),
+                .int(Int64(limit))
+            ) { row in
+                let entry = EntryRow(row)
+                body(entry, ItemRow(row, from: 13))
+                count += 1
+                if count == limit { reached = entry.id }
+                return true
+            }
+            next.way = .all(after: reached, containing: literal)
+            return reached < end ? next : nil
         }
-        next.last = last
-        return count < limit ? nil : next
     }
 }

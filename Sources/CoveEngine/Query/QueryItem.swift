@@ -2,8 +2,8 @@ internal import CoveCore
 
 /// An item as a query sees it: its values are found out when they are asked for.
 final class QueryItem {
-    let entry: EntryRow
-    let path: RemotePath
+    private let entry: EntryRow
+    private let path: RemotePath
     private let attributes: ItemAttributes
     private let engine: Engine
     private var known: ItemStatus?
@@ -38,6 +38,13 @@ final class QueryItem {
         case .characterDevice: "inode/chardevice"
         case .blockDevice: "inode/blockdevice"
         }
+    }
+
+    /// It with these of its values.
+    func result(_ attributes: [QueryKey]) -> QueryResult {
+        var values: [QueryKey: QueryValue] = [:]
+        for key in attributes { values[key] = value(key) }
+        return QueryResult(path: path, item: entry.item, document: entry.document, values: values)
     }
 
     /// One of its values; nil for one that it has not.
@@ -103,6 +110,6 @@ extension ItemStatus {
 
     /// How many of its bytes are here, 0 to 100.
     var percentDownloaded: Double {
-        size == 0 ? 100 : min(max(100 * Double(localBytes) / Double(size), 0), 100)
+        size == 0 || kind != "file" ? 100 : min(max(100 * Double(localBytes) / Double(size), 0), 100)
     }
 }

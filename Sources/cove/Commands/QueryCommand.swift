@@ -33,7 +33,7 @@ extension CommandTable {
             AND, OR, NOT and parentheses combine them; NULL stands for a value that is missing. Strings stand in quotes, dates as
             "2026-01-31" or "2026-01-31T12:00:00Z".
               cove query 'FSName LIKE[c] "*.pdf" AND FSSize > 1000000' --sort -FSSize
-              cove query 'DownloadingStatus == "Current"'                        all whose bytes are here
+              cove query 'DownloadingStatus == "Current" AND Kind == "file"'     all whose bytes are here
               cove query 'IsUbiquitous == TRUE AND IsUploaded == FALSE'          all that waits to be sent
               cove query 'ContentTypeTree == "image/*"' is no pattern: use ContentType BEGINSWITH "image/"
             """
@@ -105,6 +105,7 @@ extension CommandTable {
         where QueryKey(named: key) == nil {
             throw .usage(nil, "\(key) is no key", "`cove query --keys` tells those there are")
         }
+        if !arguments.has("json") { request.attributes?.append(QueryKey.path.rawValue) }
         request.listedOnly = arguments.has("listed-only")
         guard arguments.operands.count > 1 else { return (try AccountConnection.open(arguments), request) }
         let location = try Failure.locating(arguments.operands[1])

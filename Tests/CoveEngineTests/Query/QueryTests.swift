@@ -126,6 +126,9 @@ import Testing
             let seed = UInt64.random(in: .min ... .max)
             var random = SeededGenerator(seed: seed)
             let account = try EngineAccount()
+            #expect(try account.tree.list("").isEmpty)
+            // What is sent meanwhile would be found otherwise a moment later.
+            try await account.setOffline(true)
             let names = ["a", "ab", "abc", "b.txt", "B.TXT", "ä", "a\u{308}", "x y", "a.pdf", "Documents"]
             var folders = [""]
             for _ in 0..<40 {
@@ -139,7 +142,12 @@ import Testing
                     try account.tree.write(path, Array(repeating: 7, count: Int.random(in: 0...9, using: &random)))
                 }
             }
-            if Bool.random(using: &random) { try await account.settle() }
+            if Bool.random(using: &random) {
+                try await account.setOffline(false)
+                try await account.settle()
+                try await account.setOffline(true)
+            }
+            for folder in folders.prefix(3) { try account.tree.write(folder.isEmpty ? "late" : folder + "/late", [1]) }
             var all: [(path: String, values: [QueryKey: QueryValue])] = []
             try account.engine.walk(.root) { status in
                 if !status.path.isEmpty {

@@ -7,7 +7,7 @@ import Testing
 @testable import CoveEngine
 
 /// An account on a server that is asked again and again, and what a server that fails for a while must not do to it.
-@Suite(.timeLimit(.minutes(10))) struct PollingTests {
+@Suite(.timeLimit(.minutes(30))) struct PollingTests {
     private final class Account {
         let cloud: ScriptedCloud
         let engine: Engine

@@ -6,7 +6,7 @@ import Testing
 @testable import CoveEngine
 
 /// Items of the source that can't be here.
-@Suite(.timeLimit(.minutes(10))) struct ProblemTests {
+@Suite(.timeLimit(.minutes(30))) struct ProblemTests {
     @Test func `a bad item that is renamed at the source, mended, or goes, is told of no more`() async throws {
         try await blocking {
             let cloud = try ScriptedCloud()

@@ -7,7 +7,7 @@ import Testing
 @testable import CoveEngine
 
 /// What waiting for the queue means where a server refuses some of it, or asks for patience.
-@Suite(.timeLimit(.minutes(10))) struct QueueCloudTests {
+@Suite(.timeLimit(.minutes(30))) struct QueueCloudTests {
     private func account(
         standstill: TimeSpan = .seconds(60),
         _ body: @escaping @Sendable (ScriptedCloud, Engine, EngineTree) async throws -> Void

@@ -8,7 +8,7 @@ import Testing
 @testable import CoveEngine
 
 /// The order in which what was changed here is sent.
-@Suite(.timeLimit(.minutes(10))) struct QueueTests {
+@Suite(.timeLimit(.minutes(30))) struct QueueTests {
     private func account(
         settle: TimeSpan = .zero,
         ignoring names: [String] = [],

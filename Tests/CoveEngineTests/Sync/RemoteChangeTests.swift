@@ -321,7 +321,7 @@ import Testing
             try source.makeDirectory("d")
             for index in 0..<3000 { try source.save("d/\(index)", text("\(index)")) }
             nonisolated(unsafe) let tree = account.tree
-            let listing = Task.detached { try tree.list("d") }
+            let listing = Task.detached { try await blocking { try tree.list("d") } }
             for index in 3000..<3100 { try source.save("d/\(index)", text("\(index)")) }
             _ = try await listing.value
             try await account.settle()

@@ -8,7 +8,7 @@ import Testing
 
 /// What one bad answer makes of the look at what a server can do: the start fails, or finds the same; and what was made by
 /// a device that found something else.
-@Suite(.timeLimit(.minutes(10))) struct BadMomentTests {
+@Suite(.timeLimit(.minutes(30))) struct BadMomentTests {
     /// What goes wrong with one request.
     private enum Fault: CaseIterable {
         case unauthorized, precondition, failure, unavailable, full, hangUp

@@ -8,7 +8,7 @@ import Testing
 
 /// A name changes from a directory to a file, or from a file to a directory, at any moment of what another device does
 /// with it: whatever comes of that, the bytes that are put there stay.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(30)))
 struct KindChangeTests {
     /// An empty source on a real server, also behind another one.
     struct Place: Sendable {

@@ -6,7 +6,7 @@ import Testing
 @testable import CoveProviders
 
 /// What a crash leaves in a folder.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(30)))
 struct FolderLeftoverTests {
     @Test func `bytes that a dead process was sending are removed by a listing`() async throws {
         let device = try await FolderDevice()

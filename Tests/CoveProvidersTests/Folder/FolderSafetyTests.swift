@@ -20,7 +20,7 @@ final class FolderDevice: Sendable {
 }
 
 /// That a folder keeps what other programs put there, whatever is done at the same time.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(30)))
 struct FolderSafetyTests {
     // MARK: Where the source ends
 

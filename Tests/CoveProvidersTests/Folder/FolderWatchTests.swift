@@ -7,7 +7,7 @@ import Testing
 @testable import CoveProviders
 
 /// That a folder tells what other programs do to it.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(30)))
 struct FolderWatchTests {
     @Test func `a listing of thousands comes in pages, each token good for one`() async throws {
         let device = try await FolderDevice()

@@ -4,7 +4,7 @@ import CoveTestSupport
 import Testing
 
 /// That a simulated line is as slow, and as broken, as asked.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(30)))
 struct SimulatedLinkTests {
     private func link(
         _ folder: TemporaryDirectory,

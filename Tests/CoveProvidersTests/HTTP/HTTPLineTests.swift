@@ -7,7 +7,7 @@ import Testing
 @testable import CoveProviders
 
 /// Lines and servers that are slow, busy, or break.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(30)))
 struct HTTPLineTests {
     private func client(_ change: (inout HTTPOptions) -> Void = { _ in }) throws -> HTTPClient {
         var options = HTTPOptions()

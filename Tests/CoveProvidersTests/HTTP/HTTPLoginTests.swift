@@ -7,7 +7,7 @@ import Testing
 @testable import CoveProviders
 
 /// What a server is told of who asks, and when.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(30)))
 struct HTTPLoginTests {
     private static let basic = "Basic " + Array("ada:lovelace".utf8).base64
 

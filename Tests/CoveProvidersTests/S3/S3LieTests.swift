@@ -6,7 +6,7 @@ import Testing
 @testable import CoveProviders
 
 /// Servers that lie: a clear error, no wrong byte, and an end.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(30)))
 struct S3LieTests {
     private typealias Answer = ScriptedServer.Answer
 

@@ -5,7 +5,7 @@ import Testing
 @testable import CoveProviders
 
 /// Deletions of what files have moved away from in buckets, which come late or are not answered.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(30)))
 struct S3MoveDeletionTests {
     private static let kinds = S3ServerKind.allCases
 

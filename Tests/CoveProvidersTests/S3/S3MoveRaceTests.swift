@@ -5,7 +5,7 @@ import Testing
 @testable import CoveProviders
 
 /// Directories that move in buckets while other devices work at the same names.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(30)))
 struct S3MoveRaceTests {
     private static let kinds = S3ServerKind.allCases
 

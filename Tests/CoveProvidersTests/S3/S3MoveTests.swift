@@ -6,7 +6,7 @@ import Testing
 @testable import CoveProviders
 
 /// Directories that move in buckets, which know no directories.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(30)))
 struct S3MoveTests {
     private static let kinds = S3ServerKind.allCases
 

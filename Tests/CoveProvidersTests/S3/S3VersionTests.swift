@@ -5,7 +5,7 @@ import Testing
 @testable import CoveProviders
 
 /// Buckets that keep what is replaced.
-@Suite(.serialized, .timeLimit(.minutes(10)))
+@Suite(.serialized, .timeLimit(.minutes(30)))
 struct S3VersionTests {
     /// A provider of a prefix in a bucket with versions.
     private func provider() async throws -> (S3Provider, S3Client) {

@@ -5,7 +5,7 @@ import Testing
 @testable import CoveProviders
 
 /// WebDAV over TLS with a real server.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(30)))
 struct SecureLineTests {
     private func device(_ server: TestServer, _ certificates: String?) throws -> any Provider {
         let access = ProviderFactory.Access(certificates: certificates) { testCredentials }

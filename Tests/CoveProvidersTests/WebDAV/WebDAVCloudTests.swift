@@ -7,7 +7,7 @@ import Testing
 @testable import CoveProviders
 
 /// What some servers have beyond WebDAV, against a scripted one that follows the public protocol.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(30)))
 struct WebDAVCloudTests {
     private let cloud: ScriptedCloud
     private let folder: TemporaryDirectory

@@ -7,7 +7,7 @@ import Testing
 @testable import CoveProviders
 
 /// Servers that lie get a clear error; nothing is taken for content that is not.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(30)))
 struct WebDAVLiesTests {
     private func provider(_ answer: @escaping @Sendable (ScriptedServer.Request) -> String) throws -> WebDAVProvider {
         try provider { .bytes(Array(answer($0).utf8)) }

@@ -7,7 +7,7 @@ import Testing
 @testable import CoveProviders
 
 /// Servers that write the same thing in several ways, and those that change what they are told.
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.timeLimit(.minutes(30)))
 struct WebDAVOddServerTests {
     private func provider(_ cloud: ScriptedCloud) async throws -> any Provider {
         let provider = try ProviderFactory.make(source: cloud.source, access: testAccess)

@@ -132,7 +132,8 @@ extension Mounted {
                 )
                 #expect(
                     answers.dropFirst(4) == [
-                        "['org.varlink.service', 'io.cove.Account', 'io.cove.Item']", "io.cove.Account.Failed", "done",
+                        "['org.varlink.service', 'io.cove.Account', 'io.cove.Item', 'io.cove.Query']",
+                        "io.cove.Account.Failed", "done",
                         missing[...],
                     ]
                 )

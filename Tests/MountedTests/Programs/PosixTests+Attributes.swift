@@ -61,7 +61,7 @@ extension Mounted.PosixTests {
             let found = try account.shell(
                 """
                 exec python3 - <<'END'
-                import os
+                import os, time
                 text = b"x" * 5000
                 def tell(what, status): print(what, status.st_size, status.st_blocks > 0)
                 def write(what, name, flags, cut=False):
@@ -72,10 +72,15 @@ extension Mounted.PosixTests {
                 write("new", "a", os.O_CREAT | os.O_WRONLY)
                 write("emptied", "a", os.O_WRONLY | os.O_TRUNC)
                 write("cut", "a", os.O_WRONLY, cut=True)
-                open("b", "w").close(); tell("empty", os.stat("b")); tell("empty", os.stat("b"))
+                def closed(name):
+                    # The kernel tells of the last close when it comes to it: until then a write may be on its way.
+                    end = time.monotonic() + 30
+                    while os.stat(name).st_blocks > 0 and time.monotonic() < end: time.sleep(0.001)
+                    return os.stat(name)
+                open("b", "w").close(); tell("empty", closed("b")); tell("empty", os.stat("b"))
                 write("appended", "b", os.O_WRONLY | os.O_APPEND)
                 os.mknod("c"); write("node", "c", os.O_WRONLY)
-                file = os.open("d", os.O_CREAT | os.O_WRONLY); os.close(file); tell("empty", os.stat("d"))
+                file = os.open("d", os.O_CREAT | os.O_WRONLY); os.close(file); tell("empty", closed("d"))
                 END
                 """
             )

@@ -14,7 +14,8 @@ enum QueryService {
             name: Query.name,
             definition: Query.definition,
             methods: [
-                "Run": VarlinkMethod { (request: Query.RunRequest, invocation) async throws(VarlinkError) in
+                "Run": VarlinkMethod(lasts: true) {
+                    (request: Query.RunRequest, invocation) async throws(VarlinkError) in
                     try await run(engine, try request.request(), invocation)
                 }
             ]
@@ -26,39 +27,35 @@ enum QueryService {
         _ request: QueryRequest,
         _ invocation: VarlinkInvocation
     ) async throws(VarlinkError) -> QueryInterface.RunReply {
-        let gathering = Task { () -> Result<QueryInterface.RunReply, VarlinkError> in
-            var all: [QueryResultMessage] = []
-            var failure: VarlinkError?
-            do throws(Errno) {
-                let unlisted = try await engine.query(request) { found in
-                    let messages = found.map { QueryResultMessage($0) }
-                    guard invocation.wantsMore else {
-                        all += messages
-                        if all.count > mostAtOnce { failure = .expectedMore }
-                        return failure == nil
-                    }
-                    do throws(VarlinkError) {
-                        let last = try await AccountService.sendBatches(
-                            messages,
-                            invocation,
-                            texts: { ["\($0.path)", "\($0.values)"] },
-                            { QueryInterface.RunReply(results: $0) }
-                        )
-                        if !last.isEmpty { try await invocation.send(QueryInterface.RunReply(results: last)) }
-                    } catch {
-                        failure = error
-                    }
+        var all: [QueryResultMessage] = []
+        var failure: VarlinkError?
+        let unlisted: Int
+        do throws(Errno) {
+            unlisted = try await engine.query(request) { found in
+                let messages = found.map { QueryResultMessage($0) }
+                guard invocation.wantsMore else {
+                    all += messages
+                    if all.count > mostAtOnce { failure = .expectedMore }
                     return failure == nil
                 }
-                if let failure { return .failure(failure) }
-                return .success(QueryInterface.RunReply(results: all, unlisted: unlisted))
-            } catch {
-                return .failure(error.failure(interface: QueryInterface.name))
+                do throws(VarlinkError) {
+                    let last = try await AccountService.sendBatches(
+                        messages,
+                        invocation,
+                        texts: { ["\($0.path)", "\($0.values)"] },
+                        { QueryInterface.RunReply(results: $0) }
+                    )
+                    if !last.isEmpty { try await invocation.send(QueryInterface.RunReply(results: last)) }
+                } catch {
+                    failure = error
+                }
+                return failure == nil
             }
+        } catch {
+            throw error.failure(interface: QueryInterface.name)
         }
-        // Nobody lists a cloud for somebody who has gone.
-        invocation.scope.whenEnded { gathering.cancel() }
-        do { return try await gathering.value.get() } catch { throw error }
+        if let failure { throw failure }
+        return QueryInterface.RunReply(results: all, unlisted: unlisted)
     }
 }
 
@@ -80,6 +77,7 @@ extension QueryInterface.RunRequest {
         }
         for name in sort ?? [] {
             guard let order = QuerySort(name) else { throw .invalidParameter("sort") }
+            guard !request.order.contains(where: { $0.key == order.key }) else { throw .invalidParameter("sort") }
             request.order.append(order)
         }
         request.attributes = try keys(attributes, "attributes")
@@ -90,7 +88,9 @@ extension QueryInterface.RunRequest {
 
     private func wanted() throws(VarlinkError) -> QueryPredicate {
         let problem: String
-        if predicate.hasPrefix("{") {
+        if predicate.utf8.count > QueryPredicate.longestText {
+            problem = "it has more than \(QueryPredicate.longestText) bytes"
+        } else if predicate.hasPrefix("{") {
             do throws(JSONError) {
                 return try QueryPredicate(json: try JSONValue(parsing: Array(predicate.utf8)))
             } catch {

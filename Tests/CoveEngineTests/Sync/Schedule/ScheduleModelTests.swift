@@ -6,7 +6,7 @@ import Testing
 @testable import CoveEngine
 
 /// The schedule against a source that does what it is told, later, or not: whatever order things were changed in, all gets there.
-@Suite(.timeLimit(.minutes(10))) struct ScheduleModelTests {
+@Suite(.timeLimit(.minutes(30))) struct ScheduleModelTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let seed =
         environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
