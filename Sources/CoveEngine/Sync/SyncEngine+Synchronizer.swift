@@ -35,8 +35,22 @@ extension SyncEngine: Synchronizer {
                 await disconnect(error)
             } else {
                 await requestPoll(listing: isStandIn)
+                if error == .noSuchItem || error == .versionNoLongerAvailable { await lookAround(id) }
             }
         }
+    }
+
+    /// Has the folder of an item listed again whose bytes are not where it should be: a change may have been told of in vain.
+    private func lookAround(_ id: ItemID) async {
+        let host = host
+        let folder = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
+                try database.entries(of: id).first.flatMap { entry throws(Errno) in
+                    try database.remoteReference(of: entry)?.path.parent
+                }
+            }
+        }
+        if let folder = folder ?? nil { enqueue([.directoryChanged(folder)], seen: .distantPast) }
     }
 
     /// Forgets why bytes of an item could not be fetched once they are here, or there are none any more.

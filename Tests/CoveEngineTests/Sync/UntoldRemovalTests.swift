@@ -1,0 +1,37 @@
+import CoveCore
+import CoveProviders
+import CoveTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CoveEngine
+
+/// What a source tells of no more, though its change feed never said that it has gone.
+@Suite struct UntoldRemovalTests {
+    @Test func `a file whose bytes are not there is looked for in its folder`() async throws {
+        try await blocking {
+            let (folder, state) = (try TemporaryDirectory("untold"), try TemporaryDirectory("untold-state"))
+            try SourceFolder(folder.path).save("f", Array("text".utf8))
+            let hasGone = Atomic<Bool>(false)
+            let provider = MeddledProvider(
+                FolderProvider(root: folder.path),
+                refuseFetch: { _ in hasGone.load(ordering: .acquiring) ? .noSuchItem : nil },
+                show: { _ in hasGone.load(ordering: .acquiring) ? [Listing(items: [], next: nil)] : nil }
+            )
+            let engine = try Engine(
+                configuration: EngineConfiguration.ofTest("dir://\(folder.path)", state: state.path),
+                provider: provider,
+                log: Log(path: nil, echoToStandardError: false)
+            )
+            engine.start(kernel: nil, announcer: nil)
+            let tree = EngineTree(engine)
+            #expect(try tree.list("") == ["f": .file])
+            _ = await engine.waitUntilSettled(nil, timeout: .seconds(30))
+            hasGone.store(true, ordering: .releasing)
+            #expect(throws: Errno.self) { try tree.read("f") }
+            try waitUntil("it is shown no more") { try tree.list("") == [:] }
+            await engine.stop()
+        }
+    }
+}
