@@ -80,6 +80,9 @@ class Daemon:
         with self.lock:
             if self.idle:
                 return self.idle.pop()
+        return self.new_connection()
+
+    def new_connection(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=None)
 
     def keep(self, connection):
@@ -91,7 +94,8 @@ class Daemon:
         login = base64.b64encode(f"cove:{self.password}".encode()).decode()
         headers = {"Authorization": f"Basic {login}", **dict(headers)}
         for attempt in (1, 2):
-            connection = self.connection()
+            # Where one has ended, others that were idle may have, too.
+            connection = self.connection() if attempt == 1 else self.new_connection()
             is_used = connection.sock is not None
             try:
                 connection.request(method, path, body, headers)

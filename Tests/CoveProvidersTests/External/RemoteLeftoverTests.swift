@@ -1,5 +1,6 @@
 import CoveCore
 import CoveProviders
+import CoveTestSupport
 import Testing
 
 /// What a device that died has left in a remote of rclone's.
@@ -31,5 +32,24 @@ import Testing
         #expect(try await devices.there.names("d").isEmpty)
         try await devices.there.delete(devices.there.reference("d"), base: .directory)
         #expect(try await devices.source.names().isEmpty)
+    }
+
+    /// rclone ends connections that are idle, and more than one of them at a time.
+    @Test func `a call is made although all connections that were kept have ended`() throws {
+        let script = """
+            import sys
+            sys.dont_write_bytecode = True
+            sys.path.insert(0, "Providers")
+            import cove_rclone_daemon
+            daemon = cove_rclone_daemon.Daemon()
+            assert daemon.call("rc/noop", a=1) == {"a": 1}
+            for _ in range(3):
+                connection = daemon.new_connection()
+                connection.connect()
+                connection.sock.shutdown(2)
+                daemon.keep(connection)
+            assert daemon.call("rc/noop", a=2) == {"a": 2}
+            """
+        try Command.run("python3", ["-c", script])
     }
 }
