@@ -75,13 +75,13 @@ class Changes:
 
     def create(self, parameters, call):
         directory, path = text(parameters["directory"]["path"]), self.target(parameters)
-        self.require_free(path)
         if parameters["kind"] == "directory":
             self.require_directory(directory)
             with self.names.alone(call, path):
                 self.require_free(path)
                 self.daemon.call("operations/mkdir", fs=self.remote, remote=path)
         elif parameters["kind"] == "file":
+            self.require_free(path)
             self.require_directory(directory)
             self.upload(path, parameters, call, lambda: self.require_free(path))
         else:
@@ -261,8 +261,8 @@ class Changes:
             return
         # rclone looks at the new name itself just before it moves, and says nothing when it then does not.
         if self.stat(path) is None:
-            # What failed may have been the answer alone.
-            if failure and self.stat(target) is None:
+            # What failed may have been the answer alone; not where rclone has found nothing to move.
+            if failure and (failure.kind == "noSuchItem" or self.stat(target) is None):
                 raise failure
             return
         taken = self.stat(target)

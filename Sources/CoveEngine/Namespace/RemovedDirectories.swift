@@ -2,34 +2,35 @@ internal import CoveCore
 
 /// Removed directories that the kernel still knows: a program may have one open or be in it, and asks what it is.
 struct RemovedDirectories: Sendable {
-    private struct Row: Sendable {
-        let attributes: ItemAttributes
-        /// True when the kernel removes it itself, and finds it by no path any more.
-        let isDead: Bool
-    }
+    /// Those that the kernel removes itself, and finds by no path any more.
+    private let dead = RareTable<ItemID, ItemAttributes>()
+    /// Those of which it hears afterwards.
+    private let untold = RareTable<ItemID, ItemAttributes>()
 
-    /// No more are kept: the kernel may have forgotten some before they were removed, and does not say so again.
-    private static let most = 10_000
-
-    private let known = RareTable<ItemID, Row>()
+    /// No more of these are kept: the kernel may have forgotten some before they were removed, and does not say so again.
+    private static let mostUntold = 10_000
 
     /// Keeps a directory until the kernel forgets it.
     func insert(_ row: ItemRow, at now: Timestamp, isDead: Bool) {
         var attributes = row.attributes
         attributes.linkCount = 0
         attributes.changeTime = now
-        let row = Row(attributes: attributes, isDead: isDead)
-        known.update { known in
-            if known.count >= Self.most, let other = known.first(where: { !$0.value.isDead }) { known[other.key] = nil }
-            known[attributes.id] = row
+        guard !isDead else { return dead.insert(attributes, for: row.id) }
+        let noted = attributes
+        untold.update { untold in
+            if untold.count >= Self.mostUntold, let other = untold.keys.first { untold[other] = nil }
+            untold[noted.id] = noted
         }
     }
 
     /// The kernel has no more use for the item.
-    func remove(_ id: ItemID) { known.remove(id) }
+    func remove(_ id: ItemID) {
+        dead.remove(id)
+        untold.remove(id)
+    }
 
-    func attributes(of id: ItemID) -> ItemAttributes? { known[id]?.attributes }
+    func attributes(of id: ItemID) -> ItemAttributes? { dead[id] ?? untold[id] }
 
     /// True for one that a program can only come to which was in it already.
-    func isDead(_ id: ItemID) -> Bool { known[id]?.isDead == true }
+    func isDead(_ id: ItemID) -> Bool { dead[id] != nil }
 }

@@ -23,6 +23,8 @@ extension Engine {
         var unlisted = 0
         var last = ItemID(0)
         guard let top = try await opened(gathering.crawled, mayList: mayList) else {
+            // Whoever names a folder is told that there is none.
+            if mayList, !request.folder.isRoot { throw .noSuchEntry }
             try await gathering.end(body)
             return mayList ? 0 : 1
         }

@@ -89,6 +89,9 @@ import Testing
             below.folder = RemotePath(unchecked: Array("Documents/work".utf8))
             let inside = try await paths(account, below).paths
             #expect(inside.sorted() == ["Documents/work/a.txt", "Documents/work/old/Report (2).PDF"])
+            below.folder = RemotePath(unchecked: Array("Documents/none".utf8))
+            let missing = below
+            await #expect(throws: Errno.noSuchEntry) { try await paths(account, missing) }
             var bySize = files
             bySize.order = [QuerySort(.size, isDescending: true)]
             let sorted = try await paths(account, bySize).paths

@@ -35,6 +35,7 @@ extension Mounted {
                         == .object(["FSSize": .integer(6), "FSName": .string("b.TXT")])
                 )
                 #expect(try account.statistics().downloadsStarted == 0)
+                #expect(throws: CommandFailure.self) { try account.shell("$COVE query TRUEPREDICATE $mnt/none") }
                 // What is made here is found at once, and says that it waits.
                 try account.shell("$COVE pause; echo new > new.txt")
                 #expect(try query("'IsUbiquitous == TRUE AND IsUploaded == FALSE' --listed-only") == "new.txt\n")

@@ -4,9 +4,6 @@ internal import Synchronization
 
 /// What `io.cove.Query` does.
 enum QueryService {
-    /// As many results of a caller that wants them in one reply.
-    private static let mostAtOnce = 10_000
-
     /// The interface for an engine.
     static func interface(engine: Engine) -> VarlinkInterface {
         typealias Query = QueryInterface
@@ -22,12 +19,16 @@ enum QueryService {
         )
     }
 
+    private static func texts(of result: QueryResultMessage) -> [String] { ["\(result.path)", "\(result.values)"] }
+
     private static func run(
         _ engine: Engine,
         _ request: QueryRequest,
         _ invocation: VarlinkInvocation
     ) async throws(VarlinkError) -> QueryInterface.RunReply {
         var all: [QueryResultMessage] = []
+        // What a caller that does not want more gets is one message.
+        var room = MessageRoom()
         var failure: VarlinkError?
         let unlisted: Int
         do throws(Errno) {
@@ -35,14 +36,14 @@ enum QueryService {
                 let messages = found.map { QueryResultMessage($0) }
                 guard invocation.wantsMore else {
                     all += messages
-                    if all.count > mostAtOnce { failure = .expectedMore }
+                    if !messages.allSatisfy({ room.take(texts(of: $0)) }) { failure = .expectedMore }
                     return failure == nil
                 }
                 do throws(VarlinkError) {
                     let last = try await AccountService.sendBatches(
                         messages,
                         invocation,
-                        texts: { ["\($0.path)", "\($0.values)"] },
+                        texts: texts(of:),
                         { QueryInterface.RunReply(results: $0) }
                     )
                     if !last.isEmpty { try await invocation.send(QueryInterface.RunReply(results: last)) }
