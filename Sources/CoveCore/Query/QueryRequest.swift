@@ -62,7 +62,7 @@ public struct QueryRequest: Sendable {
     public var predicate: QueryPredicate
     /// The parts of the account that are looked at; none for documents and data.
     public var scopes: Set<QueryScope>
-    /// The folder that they are below; the root for all.
+    /// The folder that they are below, or that is one of them; the root for all.
     public var folder: RemotePath
     /// Which values are told of each.
     public var attributes: [QueryKey]

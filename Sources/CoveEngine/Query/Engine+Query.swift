@@ -240,10 +240,11 @@ extension Engine {
 extension QueryRequest {
     fileprivate static let documents = FileName(unchecked: Array("Documents".utf8))
 
-    /// True for an item below the folder that is in one of the scopes.
+    /// True for the folder, and for an item below it, in one of the scopes.
     fileprivate func covers(_ path: RemotePath, _ scopes: Set<QueryScope>) -> Bool {
         guard folder.isRoot || path.isInside(folder) else { return false }
-        return scopes.contains(path.isInside(RemotePath([Self.documents])) ? .documents : .data)
+        // The folder itself is none of its documents.
+        return scopes.contains(path.parent.isInside(RemotePath([Self.documents])) ? .documents : .data)
     }
 }
 

@@ -24,7 +24,7 @@ extension CommandTable {
             Option(long: "keys", summary: "tell all keys, with the kind of their values"),
         ],
         details: """
-            Prints the path of each item for which PREDICATE holds, of the account or below the folder PATH, whether its bytes are
+            Prints the path of each item for which PREDICATE holds, of the account or of PATH and all below it, whether its bytes are
             here or not. Folders that nobody has opened are listed on the way. With --json each item is an object in a line of its
             own.
 

@@ -85,6 +85,10 @@ import Testing
                 let found = try await paths(account, request).paths
                 #expect(found.sorted() == expected, "\(scope)")
             }
+            var folders = try request("Kind == 'directory'")
+            folders.scopes = [.documents]
+            let inDocuments = try await paths(account, folders).paths
+            #expect(inDocuments.sorted() == ["Documents/work", "Documents/work/old"])
             var below = files
             below.folder = RemotePath(unchecked: Array("Documents/work".utf8))
             let inside = try await paths(account, below).paths
