@@ -162,7 +162,7 @@ extension Mounted {
                 // Its process dies of it, and hears it again.
                 #expect(try account.shell("cat g") == "others")
                 try waitUntil("it is told of g") { try told() == ["g", "g"] }
-                try account.shell("echo > $tmp/pipe; rm $tmp/here/go")
+                try account.shell("rm $tmp/here/go; echo > $tmp/pipe")
                 _ = try holder.wait(deadline: 30)
                 try waitUntil("it is told of f") { try told() == ["g", "g", "f"] }
                 // It has not answered: the next daemon tells it again, and once only.
