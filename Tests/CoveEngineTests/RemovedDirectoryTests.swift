@@ -69,4 +69,38 @@ import Testing
             await account.stop()
         }
     }
+
+    @Test func `has attributes in the next daemon, until the kernel has forgotten it`() throws {
+        let ledger = try HandleLedger()
+        let rows = [ItemID(7), ItemID(8)].map { id in
+            var row = ItemRow(kind: .directory, permissions: 0o1751, user: 70_000, group: .max, now: Timestamp(5))
+            row.id = id
+            row.accessTime = Timestamp(-3)
+            return row
+        }
+        let before = RemovedDirectories(ledger)
+        // More than a piece of the ledger holds, and each record is used again.
+        for number in 0..<2000 {
+            var other = ItemRow(kind: .directory, permissions: 0o700, user: 0, group: 0, now: .epoch)
+            other.id = ItemID(100 + UInt64(number))
+            before.insert(other, at: .epoch, isDead: number % 2 == 0)
+        }
+        for number in 0..<2000 { before.remove(ItemID(100 + UInt64(number))) }
+        for (row, isDead) in zip(rows, [true, false]) { before.insert(row, at: Timestamp(9), isDead: isDead) }
+        let next = try HandleLedger(inherited: dup(ledger.descriptor))
+        // An open item finds no record that is in use.
+        #expect(try #require(next.allocate()).removed == nil)
+        let after = RemovedDirectories(next)
+        for row in rows {
+            var expected = row.attributes
+            expected.linkCount = 0
+            expected.changeTime = Timestamp(9)
+            #expect(after.attributes(of: row.id) == expected)
+            #expect(after.isDead(row.id) == (row.id == ItemID(7)))
+        }
+        #expect(after.attributes(of: ItemID(100)) == nil)
+        for row in rows { after.remove(row.id) }
+        let last = RemovedDirectories(try HandleLedger(inherited: dup(ledger.descriptor)))
+        #expect(rows.allSatisfy { last.attributes(of: $0.id) == nil })
+    }
 }

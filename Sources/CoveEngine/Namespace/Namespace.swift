@@ -9,7 +9,7 @@ final class Namespace: EnginePart {
     let context: EngineContext
     let contents: Contents
     let tombstones = Tombstones()
-    let removedDirectories = RemovedDirectories()
+    let removedDirectories: RemovedDirectories
     /// Names that the provider is asked for.
     let lookups = PendingLookups()
     /// Names that stay on this device.
@@ -29,6 +29,7 @@ final class Namespace: EnginePart {
         self.context = context
         self.contents = contents
         localNames = NamePatterns(context.configuration.ignoredNames)
+        removedDirectories = RemovedDirectories(contents.ledger)
         touched = TouchedDirectories(areAll: contents.ledger.isInherited)
     }
 

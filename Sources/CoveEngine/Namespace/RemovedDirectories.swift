@@ -1,35 +1,58 @@
 internal import CoveCore
 
 /// Removed directories that the kernel still knows: a program may have one open or be in it, and asks what it is.
+///
+/// They outlive the daemon in the ledger of handles.
 struct RemovedDirectories: Sendable {
+    private struct Removed: Sendable {
+        let attributes: ItemAttributes
+        /// Nil where there was no memory for one.
+        let record: LedgerRecord?
+    }
+
     /// Those that the kernel removes itself, and finds by no path any more.
-    private let dead = RareTable<ItemID, ItemAttributes>()
+    private let dead = RareTable<ItemID, Removed>()
     /// Those of which it hears afterwards.
-    private let untold = RareTable<ItemID, ItemAttributes>()
+    private let untold = RareTable<ItemID, Removed>()
+    private let ledger: HandleLedger
 
     /// No more of these are kept: the kernel may have forgotten some before they were removed, and does not say so again.
     private static let mostUntold = 10_000
+
+    /// Takes over those that an earlier daemon of this mount has noted.
+    init(_ ledger: HandleLedger) {
+        self.ledger = ledger
+        for record in ledger.removedRecords() {
+            guard let (attributes, isDead) = record.removed else { continue }
+            (isDead ? dead : untold).insert(Removed(attributes: attributes, record: record), for: attributes.id)
+        }
+    }
 
     /// Keeps a directory until the kernel forgets it.
     func insert(_ row: ItemRow, at now: Timestamp, isDead: Bool) {
         var attributes = row.attributes
         attributes.linkCount = 0
         attributes.changeTime = now
-        guard !isDead else { return dead.insert(attributes, for: row.id) }
         let noted = attributes
-        untold.update { untold in
-            if untold.count >= Self.mostUntold, let other = untold.keys.first { untold[other] = nil }
-            untold[noted.id] = noted
+        (isDead ? dead : untold).update { table in
+            if !isDead, table.count >= Self.mostUntold, let other = table.first {
+                table[other.key] = nil
+                if let record = other.value.record { ledger.free(record) }
+            }
+            let record = table[noted.id]?.record ?? ledger.allocate()
+            record?.note(removed: noted, isDead: isDead)
+            table[noted.id] = Removed(attributes: noted, record: record)
         }
     }
 
     /// The kernel has no more use for the item.
     func remove(_ id: ItemID) {
-        dead.remove(id)
-        untold.remove(id)
+        for table in [dead, untold] {
+            if let record = table.remove(id)?.record { ledger.free(record) }
+        }
     }
 
-    func attributes(of id: ItemID) -> ItemAttributes? { dead[id] ?? untold[id] }
+    func attributes(of id: ItemID) -> ItemAttributes? { (dead[id] ?? untold[id])?.attributes }
 
     /// True for one that a program can only come to which was in it already.
     func isDead(_ id: ItemID) -> Bool { dead[id] != nil }

@@ -127,6 +127,31 @@ extension Mounted {
             }
         }
 
+        @Test func `directories that are open stay what they are when they have been removed`() async throws {
+            try await mounted(options: "poll=100ms") { source in
+                try source.makeDirectory("theirs")
+            } _: { account in
+                // Both are asked for afresh: the kernel has what it was told before.
+                let ask = "stat -L --cached=never -c '%h %a %U' /proc/self/fd/3 /proc/self/fd/4"
+                try account.shell("mkfifo $tmp/go")
+                let program = try account.start(
+                    """
+                    ls theirs; exec 3< theirs; mkdir -m 751 own; exec 4< own; rmdir own $src/theirs
+                    until [ "$(stat -L -c %h /proc/self/fd/3)" = 0 ]; do sleep 0.05; done
+                    \(ask); touch $tmp/ready; read x < $tmp/go; \(ask); ls /proc/self/fd/4/
+                    """
+                )
+                try waitUntil("both are removed") {
+                    program.hasEnded(within: 0) || (try? account.shell("test -e $tmp/ready")) != nil
+                }
+                for _ in 0..<2 { try account.killDaemon() }
+                try account.shell("echo > $tmp/go")
+                let result = try program.wait(deadline: 60)
+                let both = "0 755 root\n0 751 root\n"
+                #expect(result.output == both + both, "\(result.error)")
+            }
+        }
+
         @Test func `files that are open stay open, with a name or without`() async throws {
             try await mounted { source in
                 // More than an open brings: what is deleted while all of it is here keeps its bytes here.

@@ -5,6 +5,8 @@ internal import Synchronization
 
 /// Which items programs have open, in memory that outlives the daemon: its successor takes the handles over.
 ///
+/// Removed directories that a program may have open are here too, as nothing else tells of them.
+///
 /// A handle is counted before the kernel hears of it, and counted out after the kernel heard that it is closed, so that
 /// the count is never too low whenever the daemon dies. One that is too high, for a request that two daemons had, keeps an
 /// item from being evicted until the end of the mount; of an item without a name it ends with the kernel's FORGET.
@@ -53,7 +55,7 @@ public final class HandleLedger: Sendable {
         while offset < size {
             let chunk = LedgerRecord(try Self.map(descriptor, at: offset, Self.chunkBytes))
             known.chunks.append(chunk)
-            known.free += Self.records(of: chunk).filter { $0.handles == 0 }
+            known.free += Self.records(of: chunk).filter { $0.handles == 0 && $0.removed == nil }
             offset += Int64(Self.chunkBytes)
         }
         state = EngineMutex(.handleLedger, known)
@@ -82,7 +84,12 @@ public final class HandleLedger: Sendable {
         state.withLock { state in state.chunks.flatMap { Self.records(of: $0) }.filter { $0.handles > 0 } }
     }
 
-    /// Finds a record for an item that is being opened; nil without memory: then its handles are not handed on.
+    /// The records of removed directories.
+    func removedRecords() -> [LedgerRecord] {
+        state.withLock { state in state.chunks.flatMap { Self.records(of: $0) }.filter { $0.removed != nil } }
+    }
+
+    /// Finds a record for an item that is being opened or removed; nil without memory: then its handles are not handed on.
     func allocate() -> LedgerRecord? {
         state.withLock { state in
             if let record = state.free.popLast() { return record }
@@ -99,7 +106,7 @@ public final class HandleLedger: Sendable {
         }
     }
 
-    /// Takes back the record of an item whose last handle is gone.
+    /// Takes back the record of an item whose last handle is gone, or which the kernel has forgotten.
     func free(_ record: LedgerRecord) {
         record.clear()
         state.withLock { $0.free.append(record) }
@@ -124,8 +131,9 @@ public final class HandleLedger: Sendable {
 ///
 /// Sixteen words: item, handles, writers, last request that opened it; 1 while the next three hold: size, times of
 /// modification and change; the number of its backing file or 0, 1 for a writer whose mapping outlived its handle; 1 while
-/// the next three hold: size and times of the content file when last looked at; the rest is free. Unchecked: whoever holds
-/// the item's shard writes what is of handles, whoever holds its state the others.
+/// the next three hold: size and times of the content file when last looked at; the last two say that it is a removed
+/// directory (see `removed`). Unchecked: whoever holds the item's shard writes what is of handles, whoever holds its state
+/// the others, and the table of removed directories what is of those.
 struct LedgerRecord: @unchecked Sendable {
     static let words = 16
     let base: UnsafeMutablePointer<UInt64>
@@ -154,6 +162,44 @@ struct LedgerRecord: @unchecked Sendable {
         base[1] = 0
         base[4] = 0
         base[10] = 0
+        base[14] = 0
+    }
+
+    /// A removed directory that the kernel knows, and whether it removed it itself; nil for what is open.
+    ///
+    /// Words, counted from 0: the item, 0 handles; in 5 to 8 times of access, modification and change, and blocks; in 11 to
+    /// 13 permissions, size, owner and group; in 14 a 1, or 2 where the kernel removed it; in 15 the item again, which differs
+    /// where a daemon that does not know of this has used the record.
+    var removed: (attributes: ItemAttributes, isDead: Bool)? {
+        guard base[1] == 0, base[14] == 1 || base[14] == 2, base[15] == base[0] else { return nil }
+        let attributes = ItemAttributes(
+            id: item,
+            kind: .directory,
+            permissions: UInt16(truncatingIfNeeded: base[11]),
+            user: UInt32(truncatingIfNeeded: base[13] >> 32),
+            group: UInt32(truncatingIfNeeded: base[13]),
+            size: Int64(bitPattern: base[12]),
+            linkCount: 0,
+            device: 0,
+            blocks: Int64(bitPattern: base[8]),
+            accessTime: Timestamp(bitPattern: base[5]),
+            modificationTime: Timestamp(bitPattern: base[6]),
+            changeTime: Timestamp(bitPattern: base[7])
+        )
+        return (attributes, base[14] == 2)
+    }
+
+    func note(removed attributes: ItemAttributes, isDead: Bool) {
+        base[0] = attributes.id.rawValue
+        base[5] = attributes.accessTime.bitPattern
+        base[6] = attributes.modificationTime.bitPattern
+        base[7] = attributes.changeTime.bitPattern
+        base[8] = UInt64(bitPattern: attributes.blocks)
+        base[11] = UInt64(attributes.permissions)
+        base[12] = UInt64(bitPattern: attributes.size)
+        base[13] = UInt64(attributes.user) << 32 | UInt64(attributes.group)
+        base[15] = attributes.id.rawValue
+        cove_store_release(base + 14, isDead ? 2 : 1)
     }
 
     /// What programs were told and the catalog was not; nil when the catalog has it all.
