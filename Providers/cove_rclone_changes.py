@@ -83,7 +83,7 @@ class Changes:
         elif parameters["kind"] == "file":
             self.require_free(path)
             self.require_directory(directory)
-            self.upload(path, parameters, call, lambda: self.require_free(path))
+            return {"item": self.upload(path, parameters, call, lambda: self.require_free(path))}
         else:
             raise Failed("unsupported", "rclone keeps no symbolic links")
         return {"item": self.arrived(path)}
@@ -102,7 +102,7 @@ class Changes:
         if "size" in parameters:
             if found.get("contentVersion", "").startswith(UNSIZED):
                 raise Failed("unsupported", "it is a document of the cloud's own, which is changed there")
-            self.upload(path, parameters, call, lambda: self.require_base(parameters)[1])
+            return {"item": self.upload(path, parameters, call, lambda: self.require_base(parameters)[1])}
         elif found["kind"] == "file":
             with self.names.alone(call, path):
                 self.require_base(parameters)
@@ -131,7 +131,7 @@ class Changes:
         return found
 
     def upload(self, path, parameters, call, require):
-        """Takes the content to this disk, and has rclone put it where it belongs, all of it at once."""
+        """Takes the content to this disk, and has rclone put it where it belongs, all of it at once; the item it is there."""
         descriptor, file = tempfile.mkstemp(dir=self.spool)
         try:
             with os.fdopen(descriptor, "wb") as spool:
@@ -146,15 +146,33 @@ class Changes:
             # Another content of the same date and length has to have another version.
             if replaced and not self.hash and os.stat(file).st_size == replaced["size"]:
                 self.date_after(file, (replaced.get("metadata") or {}).get("modified"))
-            self.put(file, path, require, call)
+            entry = self.daemon.call("operations/stat", fs=self.spool, remote=os.path.basename(file), opt=self.options())
+            own = self.item(entry["item"])
             # Where the remote dates it, and by whole seconds, another one has to come first.
-            for _ in range(3):
-                if self.hash or not replaced or self.arrived(path)["contentVersion"] != replaced["contentVersion"]:
-                    break
-                time.sleep(1)
+            for pause in (0, 1, 1, 1):
+                time.sleep(pause)
                 self.put(file, path, require, call)
+                found = self.arrived(path)
+                if self.hash or not replaced or found.get("contentVersion") != replaced["contentVersion"]:
+                    break
+            return self.sent(own, found)
         finally:
             os.unlink(file)
+
+    def sent(self, own, found):
+        """The item that was sent: what was found at its path, unless that is another one, whose version is not of it."""
+        own = {**own, "id": found["id"], "name": found["name"]}
+        if found.get("contentVersion", "").startswith(UNSIZED):
+            return found
+        if found["kind"] != "file" or found["size"] != own["size"]:
+            return own
+        versions = [item["contentVersion"] for item in (found, own)]
+        if self.hash and all(version.startswith(f"{self.hash}:") for version in versions):
+            return found if versions[0] == versions[1] else own
+        dates = [item["metadata"].get("modified") for item in (found, own)]
+        if self.precision < NO_DATES and None not in dates and abs(dates[0] - dates[1]) > self.precision:
+            return own
+        return found
 
     def date_after(self, file, date):
         """Gives a file another date than the one that it replaces has."""

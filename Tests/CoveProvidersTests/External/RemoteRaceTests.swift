@@ -1,5 +1,6 @@
 import CoveCore
 import CoveProviders
+import CoveTestSupport
 import Testing
 
 /// Changes of one name at the same instant, in a remote of rclone's, which knows no conditions.
@@ -58,5 +59,61 @@ import Testing
             )
         }
         #expect(try await devices.source.names().isEmpty)
+    }
+
+    /// Between an upload and the look at what has become of it another device may have changed the file again.
+    @Test func `an upload is answered with the version of what was sent`() throws {
+        let script = """
+            import importlib.machinery, importlib.util, os, sys, tempfile
+            sys.dont_write_bytecode = True
+            sys.path.insert(0, "Providers")
+            loader = importlib.machinery.SourceFileLoader("remote", "Providers/cove-rclone")
+            module = importlib.util.module_from_spec(importlib.util.spec_from_loader("remote", loader))
+            loader.exec_module(module)
+
+            class Overtaken(module.Rclone):
+                other = None
+                def arrived(self, path):
+                    if self.other is not None:
+                        other, self.other = self.other, None
+                        os.unlink(files + "/" + path)
+                        if other == "a folder":
+                            os.mkdir(files + "/" + path)
+                        else:
+                            with open(files + "/" + path, "w") as file:
+                                file.write(other)
+                    return super().arrived(path)
+
+            class Call:
+                def __init__(self, text):
+                    self.text = text
+                def content(self):
+                    return [self.text.encode()]
+                def check(self):
+                    pass
+
+            for hash in None, "md5":
+                with tempfile.TemporaryDirectory() as folder:
+                    files = folder + "/files"
+                    os.mkdir(files)
+                    remote = Overtaken()
+                    remote.hello({"options": {"remote": ":local:" + files}, "state": folder}, None)
+                    remote.hash = hash
+                    last = None
+                    for number, other in enumerate([None, "their1", None, "1234", "theirs, longer", "", "a folder"]):
+                        remote.other = other
+                        own = {"size": 4, "metadata": {"modified": 10**18 + number * 10**9}}
+                        call = Call(f"our{number}")
+                        if last is None:
+                            answer = remote.create({"directory": {"path": ""}, "name": "f", "kind": "file", **own}, call)
+                        else:
+                            answer = remote.modify({"item": {"path": "f"}, "version": last, **own}, call)
+                        item, there = answer["item"], remote.stat("f")
+                        assert item["name"] == "f" and item["id"] == "/f" and item["kind"] == "file", item
+                        assert item["size"] == 4 and item["metadata"] == own["metadata"], item
+                        assert (item["contentVersion"] == there.get("contentVersion")) == (other is None), (hash, item, there)
+                        last = there.get("contentVersion")
+            """
+        try Command.run("python3", ["-c", script])
     }
 }
