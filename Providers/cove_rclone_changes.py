@@ -131,7 +131,7 @@ class Changes:
         return found
 
     def upload(self, path, parameters, call, require):
-        """Takes the content to this disk, and has rclone put it where it belongs, all of it at once; the item it is there."""
+        """Takes the content to this disk, and has rclone put it where it belongs, all of it at once; the item there."""
         descriptor, file = tempfile.mkstemp(dir=self.spool)
         try:
             with os.fdopen(descriptor, "wb") as spool:
@@ -155,24 +155,23 @@ class Changes:
                 found = self.arrived(path)
                 if self.hash or not replaced or found.get("contentVersion") != replaced["contentVersion"]:
                     break
-            return self.sent(own, found)
+            if not self.is_sent(own, found):
+                raise Failed("conflict" if replaced else "filenameCollision", item=found)
+            return found
         finally:
             os.unlink(file)
 
-    def sent(self, own, found):
-        """The item that was sent: what was found at its path, unless that is another one, whose version is not of it."""
-        own = {**own, "id": found["id"], "name": found["name"]}
-        if found.get("contentVersion", "").startswith(UNSIZED):
-            return found
-        if found["kind"] != "file" or found["size"] != own["size"]:
-            return own
-        versions = [item["contentVersion"] for item in (found, own)]
-        if self.hash and all(version.startswith(f"{self.hash}:") for version in versions):
-            return found if versions[0] == versions[1] else own
+    def is_sent(self, own, found):
+        """False where something else was found than was sent: it may have replaced that in the moment of its arrival."""
+        version, is_own = found.get("contentVersion", ""), found["kind"] == "file" and found["size"] == own["size"]
         dates = [item["metadata"].get("modified") for item in (found, own)]
-        if self.precision < NO_DATES and None not in dates and abs(dates[0] - dates[1]) > self.precision:
-            return own
-        return found
+        if version.startswith(UNSIZED):
+            return True
+        if self.hash and all(item.startswith(f"{self.hash}:") for item in (version, own["contentVersion"])):
+            return version == own["contentVersion"]
+        if self.precision < NO_DATES and None not in dates:
+            return is_own and abs(dates[0] - dates[1]) <= self.precision
+        return is_own
 
     def date_after(self, file, date):
         """Gives a file another date than the one that it replaces has."""
