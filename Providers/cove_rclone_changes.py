@@ -155,23 +155,11 @@ class Changes:
                 found = self.arrived(path)
                 if self.hash or not replaced or found.get("contentVersion") != replaced["contentVersion"]:
                     break
-            if not self.is_sent(own, found):
+            if not self.is_sent(file, own, path, found):
                 raise Failed("conflict" if replaced else "filenameCollision", item=found)
             return found
         finally:
             os.unlink(file)
-
-    def is_sent(self, own, found):
-        """False where something else was found than was sent: it may have replaced that in the moment of its arrival."""
-        version, is_own = found.get("contentVersion", ""), found["kind"] == "file" and found["size"] == own["size"]
-        dates = [item["metadata"].get("modified") for item in (found, own)]
-        if version.startswith(UNSIZED):
-            return True
-        if self.hash and all(item.startswith(f"{self.hash}:") for item in (version, own["contentVersion"])):
-            return version == own["contentVersion"]
-        if self.precision < NO_DATES and None not in dates:
-            return is_own and abs(dates[0] - dates[1]) <= self.precision
-        return is_own
 
     def date_after(self, file, date):
         """Gives a file another date than the one that it replaces has."""

@@ -103,4 +103,32 @@ import Testing
         let last = RemovedDirectories(try HandleLedger(inherited: dup(ledger.descriptor)))
         #expect(rows.allSatisfy { last.attributes(of: $0.id) == nil })
     }
+
+    @Test func `is none any more when it was not removed after all`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let namespace = account.engine.namespace
+            let removed = namespace.removedDirectories
+            try account.tree.makeDirectory("d")
+            let id = try account.tree.resolve("d")
+            _ = try account.tree.list("d")
+            let row = try #require(try namespace.catalog.read { database throws(Errno) in try database.item(id) })
+            #expect(throws: Errno.noSpace) {
+                try namespace.catalog.write { database throws(Errno) in
+                    #expect(try namespace.drop(row, database))
+                    throw Errno.noSpace
+                }
+            }
+            #expect(removed.attributes(of: id) == nil)
+            // A daemon died between the note and the commit.
+            namespace.noteRemoved(row, at: .epoch)
+            try namespace.takeOver()
+            #expect(removed.attributes(of: id) == nil)
+            try account.tree.removeDirectory("d")
+            try namespace.takeOver()
+            #expect(removed.attributes(of: id)?.linkCount == 0)
+            account.engine.forget(id)
+            await account.stop()
+        }
+    }
 }

@@ -82,6 +82,7 @@ public final class Engine: EnginePart {
             coordinator = Coordinator(context, contents, namespace, history)
             contents.ask(self)
             try contents.takeOver()
+            try namespace.takeOver()
             try context.keepSetAside()
             try namespace.heedLocalNames()
         } catch {

@@ -59,6 +59,7 @@ enum EngineLock: UInt8, LockRank {
     case rareTable
     case pendingState
     case pendingCancel
+    case liveRecord
     case handleLedger
     case stateDisk
     case reserve

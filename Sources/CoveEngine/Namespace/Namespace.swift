@@ -33,6 +33,11 @@ final class Namespace: EnginePart {
         touched = TouchedDirectories(areAll: contents.ledger.isInherited)
     }
 
+    /// Goes on where an earlier daemon of the same mount was killed.
+    func takeOver() throws(Errno) {
+        try catalog.read { database throws(Errno) in try removedDirectories.takeOver(database) }
+    }
+
     /// The directories that programs opened last, at most so many.
     func lastUsedDirectories(_ count: Int) -> [ItemID] { usedDirectories.latest(count) }
 

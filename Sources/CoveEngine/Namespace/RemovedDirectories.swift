@@ -2,7 +2,8 @@ internal import CoveCore
 
 /// Removed directories that the kernel still knows: a program may have one open or be in it, and asks what it is.
 ///
-/// They outlive the daemon in the ledger of handles.
+/// They outlive the daemon in the ledger of handles. Those of which the kernel's FORGET was lost with a daemon stay until the
+/// mount ends.
 struct RemovedDirectories: Sendable {
     private struct Removed: Sendable {
         let attributes: ItemAttributes
@@ -16,14 +17,17 @@ struct RemovedDirectories: Sendable {
     private let untold = RareTable<ItemID, Removed>()
     private let ledger: HandleLedger
 
-    /// No more of these are kept: the kernel may have forgotten some before they were removed, and does not say so again.
+    /// No more of these are kept, nor of any at a takeover: the kernel may have forgotten some before they were removed, and does not say so again.
     private static let mostUntold = 10_000
 
     /// Takes over those that an earlier daemon of this mount has noted.
     init(_ ledger: HandleLedger) {
         self.ledger = ledger
-        for record in ledger.removedRecords() {
-            guard let (attributes, isDead) = record.removed else { continue }
+        for (number, record) in ledger.removedRecords().enumerated() {
+            guard number < Self.mostUntold, let (attributes, isDead) = record.removed else {
+                ledger.free(record)
+                continue
+            }
             (isDead ? dead : untold).insert(Removed(attributes: attributes, record: record), for: attributes.id)
         }
     }
@@ -47,9 +51,14 @@ struct RemovedDirectories: Sendable {
 
     /// The kernel has no more use for the item.
     func remove(_ id: ItemID) {
-        for table in [dead, untold] {
-            if let record = table.remove(id)?.record { ledger.free(record) }
-        }
+        if let record = dead.remove(id)?.record { ledger.free(record) }
+        if let record = untold.remove(id)?.record { ledger.free(record) }
+    }
+
+    /// Forgets those that have a name still: a daemon died before it had removed them.
+    func takeOver(_ database: Database) throws(Errno) {
+        for id in Set(dead.contents().keys).union(untold.contents().keys)
+        where try database.entry(ofDirectory: id) != nil { remove(id) }
     }
 
     func attributes(of id: ItemID) -> ItemAttributes? { (dead[id] ?? untold[id])?.attributes }

@@ -157,17 +157,11 @@ import Testing
     }
 
     private func memory(_ fault: String, in folder: TemporaryDirectory) throws -> any Provider {
-        let providers = FileManager.default.currentDirectoryPath + "/Providers"
         let methods = fault.split(separator: "\n", omittingEmptySubsequences: false).map { "    \($0)" }
         return try ServedSource.python(
             """
-            import importlib.machinery, importlib.util, sys
-            sys.dont_write_bytecode = True
-            sys.path.insert(0, "\(providers)")
+            \(providerModule("cove-memory"))
             from cove_provider import Failed, serve, text
-            loader = importlib.machinery.SourceFileLoader("memory", "\(providers)/cove-memory")
-            module = importlib.util.module_from_spec(importlib.util.spec_from_loader("memory", loader))
-            loader.exec_module(module)
             class Faulty(module.Memory):
                 pass
             \(methods.joined(separator: "\n"))

@@ -128,12 +128,7 @@ extension Mounted {
         @Test func `where rclone goes by names, none of several items of one name is changed`() async throws {
             try await blocking {
                 let script = """
-                    import importlib.machinery, importlib.util, sys
-                    sys.dont_write_bytecode = True
-                    sys.path.insert(0, "Providers")
-                    loader = importlib.machinery.SourceFileLoader("rclone", "Providers/cove-rclone")
-                    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("rclone", loader))
-                    loader.exec_module(module)
+                    \(providerModule("cove-rclone"))
                     calls = []
                     class Daemon:
                         def call(self, name, **parameters):

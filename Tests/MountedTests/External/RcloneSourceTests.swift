@@ -32,12 +32,8 @@ extension Mounted {
                 let seed = Int.random(in: 0..<1_000_000)
                 print("seed \(seed)")
                 let script = """
-                    import importlib.machinery, importlib.util, random, sys, threading, time
-                    sys.dont_write_bytecode = True
-                    sys.path.insert(0, "Providers")
-                    loader = importlib.machinery.SourceFileLoader("rclone", "Providers/cove-rclone")
-                    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("rclone", loader))
-                    loader.exec_module(module)
+                    \(providerModule("cove-rclone"))
+                    import random, threading, time
                     now, calls, wrong = [0], {"stat": 0, "list": 0}, []
                     def stat(path):
                         calls["stat"] += 1

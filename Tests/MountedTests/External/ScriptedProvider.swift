@@ -35,17 +35,12 @@ enum ScriptedProvider {
     }
 
     private static func script(_ methods: String, here: String) -> String {
-        let providers = FileManager.default.currentDirectoryPath + "/Providers"
         let lines = methods.split(separator: "\n", omittingEmptySubsequences: false).map { "    \($0)" }
         return """
             #!/usr/bin/python3
-            import hashlib, importlib.machinery, importlib.util, json, os, sys, time
-            sys.dont_write_bytecode = True
-            sys.path.insert(0, "\(providers)")
+            \(providerModule("cove-memory"))
+            import hashlib, json, os, time
             from cove_provider import Failed, distinct_names, serve, text
-            loader = importlib.machinery.SourceFileLoader("memory", "\(providers)/cove-memory")
-            module = importlib.util.module_from_spec(importlib.util.spec_from_loader("memory", loader))
-            loader.exec_module(module)
             here = "\(here)"
             def once(name):
                 try:

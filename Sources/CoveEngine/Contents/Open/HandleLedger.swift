@@ -55,7 +55,11 @@ public final class HandleLedger: Sendable {
         while offset < size {
             let chunk = LedgerRecord(try Self.map(descriptor, at: offset, Self.chunkBytes))
             known.chunks.append(chunk)
-            known.free += Self.records(of: chunk).filter { $0.handles == 0 && $0.removed == nil }
+            for record in Self.records(of: chunk) where record.handles == 0 && record.removed == nil {
+                // A daemon may have died while it gave one back.
+                record.clear()
+                known.free.append(record)
+            }
             offset += Int64(Self.chunkBytes)
         }
         state = EngineMutex(.handleLedger, known)
@@ -132,8 +136,8 @@ public final class HandleLedger: Sendable {
 /// Sixteen words: item, handles, writers, last request that opened it; 1 while the next three hold: size, times of
 /// modification and change; the number of its backing file or 0, 1 for a writer whose mapping outlived its handle; 1 while
 /// the next three hold: size and times of the content file when last looked at; the last two say that it is a removed
-/// directory (see `removed`). Unchecked: whoever holds the item's shard writes what is of handles, whoever holds its state
-/// the others, and the table of removed directories what is of those.
+/// directory (see `removed`). Unchecked: whoever holds the item's shard writes what is of handles, whoever holds its
+/// `record` the others, and the table of removed directories what is of those.
 struct LedgerRecord: @unchecked Sendable {
     static let words = 16
     let base: UnsafeMutablePointer<UInt64>

@@ -45,8 +45,8 @@ final class LiveItem: Sendable {
 
     let id: ItemID
     let state: EngineMutex<State>
-    /// The address of its record in the ledger while it is open, 0 otherwise.
-    let record = Atomic<UInt>(0)
+    /// Its record in the ledger while it is open: nobody writes to one that has been given back.
+    let record = EngineMutex<LedgerRecord?>(.liveRecord, nil)
 
     /// An item that was just made has a row that no other thread can read yet.
     init(id: ItemID, made row: ItemRow? = nil) {
@@ -60,13 +60,11 @@ final class LiveItem: Sendable {
 
     /// Puts what is not saved where it outlives the daemon; under the item's lock.
     func noteUnsaved(_ state: borrowing State) {
-        guard let base = UnsafeMutablePointer<UInt64>(bitPattern: record.load(ordering: .relaxed)) else { return }
-        // After what it was found to be: a death between the two only makes the next daemon look again.
-        defer { LedgerRecord(base).note(seen: state.seen) }
-        if state.hasUnsavedContent, let row = state.row {
-            LedgerRecord(base).note(row)
-        } else {
-            LedgerRecord(base).noteSaved()
+        let (row, seen) = (state.hasUnsavedContent ? state.row : nil, state.seen)
+        record.withLock { record in
+            if let row { record?.note(row) } else { record?.noteSaved() }
+            // After what it was found to be: a death between the two only makes the next daemon look again.
+            record?.note(seen: seen)
         }
     }
 

@@ -67,7 +67,7 @@ final class LiveTable: Sendable {
                     slot.mode = .normal
                 }
                 slot.record = record
-                slot.item.record.store(UInt(bitPattern: record.base), ordering: .relaxed)
+                slot.item.record.withLock { $0 = record }
                 shard.slots[record.item] = slot
                 return slot.item
             }
@@ -107,7 +107,8 @@ final class LiveTable: Sendable {
             if let row, let former = shard.slots[id] {
                 // A daemon that died counted it before a commit that never was: nobody has that item open.
                 slot = Slot(item: LiveItem(id: id, made: row), uses: former.uses, record: former.record)
-                slot.item.record.store(former.item.record.load(ordering: .relaxed), ordering: .relaxed)
+                former.item.record.withLock { $0 = nil }
+                slot.item.record.withLock { [record = slot.record] in $0 = record }
                 openCount.subtract(former.handles, ordering: .relaxed)
             }
             if request != 0, slot.handles > 0, slot.lastOpen == request { return slot.item }
@@ -116,7 +117,7 @@ final class LiveTable: Sendable {
             slot.lastOpen = request
             if slot.record == nil, let record = ledger.allocate() {
                 slot.record = record
-                slot.item.record.store(UInt(bitPattern: record.base), ordering: .relaxed)
+                slot.item.record.withLock { $0 = record }
             }
             Self.write(slot)
             shard.slots[id] = slot
@@ -148,7 +149,7 @@ final class LiveTable: Sendable {
         let backing = slot.mode?.backing
         slot.mode = nil
         slot.lingers = false
-        slot.item.record.store(0, ordering: .relaxed)
+        slot.item.record.withLock { $0 = nil }
         if let record = slot.record { ledger.free(record) }
         slot.record = nil
         slot.writers = 0

@@ -114,6 +114,7 @@ extension Namespace {
         if row.kind == .directory, mayBeKnown(row.id), removedDirectories.attributes(of: row.id) == nil {
             // The kernel is told of it afterwards: who has it open may ask what it is until then and later.
             removedDirectories.insert(row, at: clock.now(), isDead: false)
+            database.whenRolledBack { [removedDirectories] in removedDirectories.remove(row.id) }
         }
         database.whenRolledBack { [contents] in contents.live.endDrop(row.id) }
         database.whenCommitted { [self] in contents.noteDropped(row.resident) }
