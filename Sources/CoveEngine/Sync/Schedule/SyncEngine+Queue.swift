@@ -129,12 +129,19 @@ extension SyncEngine {
             return lastBrake.holds
         }
         let catalog = host.catalog
-        let count = (try? catalog.read { database throws(Errno) in try database.pendingDeletions() }) ?? 0
-        if count == 0 { acceptsLocalDeletions = false }
+        let count: Int
         var holds = false
-        if count > SyncEngine.deletionBrake, !acceptsLocalDeletions {
-            let isMinority = try? catalog.read { database throws(Errno) in try database.hasUploaded(atLeast: count) }
-            holds = isMinority == false
+        do throws(Errno) {
+            count = try catalog.read { database throws(Errno) in try database.pendingDeletions() }
+            if count == 0 { acceptsLocalDeletions = false }
+            if count > SyncEngine.deletionBrake, !acceptsLocalDeletions {
+                holds = try !catalog.read { database throws(Errno) in try database.hasUploaded(atLeast: count) }
+            }
+        } catch {
+            // What can't be counted may be many.
+            host.log.error("the deletions that wait can't be counted: \(error)")
+            alarm(at: now + .seconds(1), now: now)
+            return true
         }
         shared.withLock { $0.heldDeletions = holds ? count : 0 }
         lastBrake = (now, changes, holds)
