@@ -19,10 +19,16 @@ public final class ModelTest<Account: AccountUnderTest> {
     /// How often each kind of step ran.
     public private(set) var counts: [String: Int] = [:]
 
+    /// Is called after each step, with its number.
+    public var afterStep: ((Int) async throws -> Void)?
+
     /// What did not hold, with the seed and the last steps.
     public struct Failure: Error, CustomStringConvertible {
         /// What, when, and how to repeat it.
         public let description: String
+
+        /// What did not hold.
+        public init(_ description: String) { self.description = description }
     }
 
     /// Starts with an empty account.
@@ -39,6 +45,7 @@ public final class ModelTest<Account: AccountUnderTest> {
             counter = step
             try await self.step()
             try compareNames()
+            try await afterStep?(step)
             if random.oneIn(25) { try await settleAndCompare() }
         }
         try await settleAndCompare()
@@ -330,7 +337,7 @@ public final class ModelTest<Account: AccountUnderTest> {
     }
 
     func failure(_ what: String) -> Failure {
-        Failure(description: "seed \(seed): \(what)\n  " + trail.joined(separator: "\n  "))
+        Failure( "seed \(seed): \(what)\n  " + trail.joined(separator: "\n  "))
     }
 }
 

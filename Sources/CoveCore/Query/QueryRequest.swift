@@ -90,7 +90,9 @@ public struct QueryRequest: Sendable {
 }
 
 /// An item that a query has found.
-public struct QueryResult: Sendable {
+public struct QueryResult: Sendable, Equatable {
+    /// Names the result among those of the account, as long as it is one; another name of the same item is another result.
+    public var id: Int64
     /// Where it is, below the mount point.
     public var path: RemotePath
     /// Names the item.
@@ -101,10 +103,39 @@ public struct QueryResult: Sendable {
     public var values: [QueryKey: QueryValue]
 
     /// Makes a result.
-    public init(path: RemotePath, item: ItemID, document: DocumentID, values: [QueryKey: QueryValue]) {
+    public init(id: Int64, path: RemotePath, item: ItemID, document: DocumentID, values: [QueryKey: QueryValue]) {
+        self.id = id
         self.path = path
         self.item = item
         self.document = document
         self.values = values
     }
+}
+
+/// What a query that goes on tells.
+public enum QueryEvent: Sendable {
+    /// Results that are new, while the query gathers.
+    case found([QueryResult])
+    /// All is gathered; so many folders were not looked into, and are tried again.
+    case gathered(unlisted: Int)
+    /// What has become of the results.
+    case changed(QueryChanges)
+}
+
+/// What has become of the results of a query that goes on.
+public struct QueryChanges: Sendable {
+    /// Results that are new.
+    public var added: [QueryResult] = []
+    /// Results of which a value, or the place, is another one now.
+    public var changed: [QueryResult] = []
+    /// What is none any more, by `QueryResult.id`.
+    public var removed: [Int64] = []
+    /// True where the next changes happened at the same time as these.
+    public var isPart = false
+
+    /// No changes.
+    public init() {}
+
+    /// True where nothing has changed.
+    public var isEmpty: Bool { added.isEmpty && changed.isEmpty && removed.isEmpty }
 }

@@ -1,5 +1,5 @@
 /// A value of an item, or one that it is compared with.
-public enum QueryValue: Sendable, Equatable {
+public enum QueryValue: Sendable, Hashable {
     case string(String)
     case strings([String])
     case number(Double)

@@ -31,6 +31,8 @@ final class Catalog: Sendable {
     private let commits = Atomic<Int>(0)
     /// Hears of what was committed, on the writer's connection, in the order of the commits.
     let follower = EngineMutex<CatalogFollower?>(.catalogFollower, nil)
+    /// Who follows what changes, committed or not.
+    let touches = Touches()
     /// How many transactions were committed.
     var commitCount: Int { commits.load(ordering: .relaxed) }
     private let afterSync = EngineMutex<[@Sendable () -> Void]>(.catalogAfterSync, [])
@@ -44,6 +46,7 @@ final class Catalog: Sendable {
         do throws(Errno) {
             let database = try Catalog.connect(path, disk, log)
             outcome = try Schema.migrate(database)
+            database.watch(for: touches)
             writer = EngineMutex(.catalogWriter, database)
             let other = try Catalog.connect(path, disk, log)
             other.setPatience(milliseconds: Catalog.restartPatience)
@@ -96,6 +99,7 @@ final class Catalog: Sendable {
                 let value = try body(database)
                 try database.run("COMMIT")
                 follower.withLock({ $0 })?.take(database.changes, database)
+                database.tellTouched()
                 database.endTransaction(failed: false)
                 return value
             } catch {
@@ -127,6 +131,9 @@ final class Catalog: Sendable {
         if let found { return found }
         return try read(body)
     }
+
+    /// Waits for what is being committed now.
+    func barrier() { writer.withLock { _ in } }
 
     /// Makes every commit so far durable; others go on to commit meanwhile.
     func syncLog() throws(Errno) {

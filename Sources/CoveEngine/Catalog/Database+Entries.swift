@@ -132,10 +132,13 @@ extension Database {
             """,
             columns(of: entry)
         )
-        return lastInsertID
+        let id = lastInsertID
+        try touchConflicts(of: id)
+        return id
     }
 
     func update(_ entry: EntryRow) throws(Errno) {
+        try touchConflicts(of: entry.id)
         try run(
             """
             UPDATE entries SET parent = ?, name = ?, item = ?, document = ?, flags = ?, remote_id = ?,
@@ -145,9 +148,11 @@ extension Database {
             """,
             columns(of: entry) + [.int(entry.id)]
         )
+        try touchConflicts(of: entry.id)
     }
 
     func deleteEntry(_ id: Int64) throws(Errno) {
+        try touchConflicts(of: id)
         try run("DELETE FROM entries WHERE id = ?", .int(id))
         try run("DELETE FROM journal WHERE entry = ?", .int(id))
     }

@@ -14,7 +14,7 @@ final class Database: @unchecked Sendable {
         case null
     }
 
-    private let handle: OpaquePointer
+    let handle: OpaquePointer
     private var statements: [UnsafeRawPointer: Statement] = [:]
     private let disk: StateDisk
     private let log: Log
@@ -28,6 +28,9 @@ final class Database: @unchecked Sendable {
     var changes: [CatalogChange] = []
     /// What it did to versions.
     var versionNotes: [VersionNote] = []
+    /// What it has touched, while somebody follows that.
+    var touched = Touched()
+    var touches: Touches?
 
     /// Opens a connection; the file is created when missing.
     init(path: String, disk: StateDisk, log: Log) throws(Errno) {
@@ -59,6 +62,7 @@ final class Database: @unchecked Sendable {
         request = nil
         changes.removeAll(keepingCapacity: true)
         versionNotes.removeAll(keepingCapacity: true)
+        if !touched.isEmpty { touched = Touched() }
         for step in steps { step() }
     }
 

@@ -97,11 +97,12 @@ extension EngineContext {
     /// How much of what somebody else said is passed on, in bytes.
     private static let longestDetail = 1000
 
-    /// Tells those who follow of a step in the life of an item, as reads of the catalog and of /proc show it.
+    /// Tells those who follow of a step in the life of an item, and queries that it may be another now, as reads of the catalog and of /proc show it.
     ///
     /// Not to be called inside a transaction, nor with a lock that stands behind `catalogReaders` in `EngineLock`.
     @inline(__always)
     func note(_ step: TraceEvent.Step, _ id: ItemID, _ caller: Caller? = nil, _ detail: String? = nil) {
+        catalog.touches.add(id)
         guard trace.isFollowed else { return }
         tell(step, id, caller, detail)
     }

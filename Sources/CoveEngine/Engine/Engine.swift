@@ -126,6 +126,7 @@ public final class Engine: EnginePart {
             source = nil
         }
         context.trace.end()
+        catalog.touches.end()
         if let syncEngine { await syncEngine.stop() }
         // They refer to each other until here.
         syncSlot.withLock { $0 = nil }
@@ -148,6 +149,7 @@ public final class Engine: EnginePart {
     /// Saves what is unsaved for the daemon that takes the mount over; what is on its way to the provider starts again.
     public func handOver() {
         context.trace.end()
+        catalog.touches.end()
         coordinator.handOver()
         contents.saveAll()
     }
@@ -192,6 +194,7 @@ public final class Engine: EnginePart {
             contents.makeRoomOnDisk()
         }
         syncEngine?.watchProgress(now)
+        catalog.touches.tick()
         namespace.expire(before: now)
         coordinator.expireRemoteClaims()
         coordinator.expireTruncations(before: now)

@@ -49,6 +49,7 @@ enum EngineLock: UInt8, LockRank {
     case releases
     case cache
     case evicted
+    case touches
     case trace
     case timer
     case sleepWatch

@@ -40,11 +40,14 @@ final class QueryItem {
         }
     }
 
+    /// True while its bytes come in or go out, as far as any of its values has told that.
+    var isMoving: Bool { known.map { $0.isDownloading || $0.isUploading } ?? false }
+
     /// It with these of its values.
     func result(_ attributes: [QueryKey]) -> QueryResult {
         var values: [QueryKey: QueryValue] = [:]
         for key in attributes { values[key] = value(key) }
-        return QueryResult(path: path, item: entry.item, document: entry.document, values: values)
+        return QueryResult(id: entry.id, path: path, item: entry.item, document: entry.document, values: values)
     }
 
     /// One of its values; nil for one that it has not.

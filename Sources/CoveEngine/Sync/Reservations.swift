@@ -141,6 +141,7 @@ extension SyncEngine {
 
     private func endReservation(_ document: DocumentID) {
         shared.withLock { $0.reservations.end(document) }
+        host.catalog.touches.add(document)
         schedule.ended(document)
         endedReservations += 1
         let waiters = reservationWaiters

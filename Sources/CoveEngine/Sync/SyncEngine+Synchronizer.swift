@@ -30,6 +30,7 @@ extension SyncEngine: Synchronizer {
             if state.failures.count > 1000 { state.failures.removeAll() }
             state.failures[id] = ("\(error)", ranges)
         }
+        host.catalog.touches.add(id)
         Task {
             if error.parksAccount {
                 await disconnect(error)
@@ -61,5 +62,6 @@ extension SyncEngine: Synchronizer {
             let isHere = failure.ranges.allSatisfy { state.ranges.contains($0.clamped(to: bytes)) }
             if row.residency == .whole || isHere { shared.failures[id] = nil }
         }
+        host.catalog.touches.add(id)
     }
 }

@@ -107,6 +107,7 @@ extension Contents {
 
     /// Tells those who follow that the provider is asked for bytes.
     private func noteProvide(_ id: ItemID, _ range: Range<Int64>) async {
+        catalog.touches.add(id)
         guard context.trace.isFollowed else { return }
         try? await onContentQueue { [self] () throws(Errno) in
             context.note(.provide, id, nil, range.inWords)

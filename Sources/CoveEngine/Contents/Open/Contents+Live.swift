@@ -202,6 +202,7 @@ extension Contents {
         state.isSettled = false
         item.noteUnsaved(state)
         state.lastWrite = clock.monotonic()
+        catalog.touches.add(item.id)
     }
 
     /// Deletes the rows of an item that no entry, handle, trash row or version needs, and its content file after them.

@@ -11,6 +11,7 @@ extension Namespace {
         try catalog.write { database throws(Errno) in
             if clearing { try database.clearPolicies(below: id) } else { try database.endWanted(below: id) }
             try database.endWanted(id)
+            database.touchTree(id)
             if id == .root { return try database.setRootPolicy(policy) }
             let entries = try database.entries(of: id)
             if entries.isEmpty { throw .stale }

@@ -1,0 +1,167 @@
+internal import CoveCore
+internal import Synchronization
+
+/// What a query does once all is gathered.
+extension QueryRun {
+    /// Below so many places that changed, all is looked at again instead.
+    private static let mostBelow = 50_000
+
+    /// Tells what becomes of the results, at most once in an interval, until the engine ends or nobody wants more.
+    func goOn(interval: TimeSpan, isComplete: Bool, _ body: Body) async throws(Errno) {
+        guard let follower else { return }
+        let crawler = request.listedOnly ? nil : LiveCrawler(engine, below: crawled, misses: !isComplete)
+        defer { if let crawler { Task { await crawler.stop() } } }
+        var told = MonotonicTime.distantPast
+        hasUnlisted = false
+        follower.wantsTicks.store(crawler?.misses == true || !moving.isEmpty, ordering: .relaxed)
+        for await _ in follower.signals {
+            let rest = interval - (engine.clock.monotonic() - told)
+            // A cancelled task finds no more signals.
+            if told > .distantPast, rest > .zero { try? await Task.sleep(for: rest) }
+            var touched = engine.catalog.touches.take(follower)
+            if !touched.isLost { touched.entries.formUnion(moving) }
+            if !touched.isEmpty {
+                var hasTold = false
+                let goesOn = try await update(touched) { event in
+                    hasTold = true
+                    return await body(event)
+                }
+                guard goesOn else { return }
+                if hasTold { told = engine.clock.monotonic() }
+            }
+            if let crawler, hasUnlisted || !touched.trees.isEmpty || crawler.misses { await crawler.wake() }
+            hasUnlisted = false
+            follower.wantsTicks.store(crawler?.misses == true || !moving.isEmpty, ordering: .relaxed)
+        }
+        try Self.checkCancelled()
+    }
+
+    /// Looks again at what was touched, and tells what has become of it; false when nobody wants more.
+    func update(_ touched: Touched, _ body: Body) async throws(Errno) -> Bool {
+        var teller = Teller()
+        guard !touched.isLost, let entries = try await entries(of: touched) else {
+            guard try await lookAgain(&teller, body) else { return false }
+            return await teller.end(body)
+        }
+        var start = 0
+        while start < entries.count {
+            let page = Array(entries[start..<min(start + Self.page, entries.count)])
+            start += page.count
+            var gone = Set(page)
+            var changes = QueryChanges()
+            for found in try await self.page(QueryCursor(page), isOrdered: false).found {
+                gone.remove(found.entry)
+                compare(found, &changes)
+            }
+            for entry in page where gone.contains(entry) { forget(entry, &changes) }
+            guard await teller.tell(changes, body) else { return false }
+            try Self.checkCancelled()
+        }
+        return await teller.end(body)
+    }
+
+    /// Looks at everything: more has changed than was kept.
+    private func lookAgain(_ teller: inout Teller, _ body: Body) async throws(Errno) -> Bool {
+        let (engine, access) = (engine, access)
+        var unseen = Set(known.keys)
+        var cursor: QueryCursor? = try await engine.onQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                // What comes later is told of.
+                let end = try database.first("SELECT max(id) FROM entries") { $0.int(0) } ?? 0
+                return try QueryCursor(access, after: 0, upTo: end, database)
+            }
+        }
+        while let current = cursor {
+            let page = try await page(current, isOrdered: false)
+            cursor = page.next
+            var changes = QueryChanges()
+            for found in page.found {
+                unseen.remove(found.entry)
+                compare(found, &changes)
+            }
+            guard await teller.tell(changes, body) else { return false }
+            try Self.checkCancelled()
+        }
+        var changes = QueryChanges()
+        for entry in unseen.sorted() { forget(entry, &changes) }
+        return await teller.tell(changes, body)
+    }
+
+    /// Notes what is told of a result; true where it is other than what was told before.
+    func learn(_ found: Found) -> Bool {
+        guard let result = found.result else { return false }
+        if found.isMoving { moving.insert(found.entry) } else { moving.remove(found.entry) }
+        var hasher = Hasher()
+        hasher.combine(result.path)
+        hasher.combine(result.item)
+        hasher.combine(result.document)
+        for (key, value) in result.values.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            hasher.combine(key)
+            hasher.combine(value)
+        }
+        let number = hasher.finalize()
+        return known.updateValue(number, forKey: found.entry) != number
+    }
+
+    /// Notes what is told of a result, and whether that is new.
+    func compare(_ found: Found, _ changes: inout QueryChanges) {
+        guard let result = found.result else { return }
+        let isNew = known[found.entry] == nil
+        guard learn(found) else { return }
+        if isNew { changes.added.append(result) } else { changes.changed.append(result) }
+    }
+
+    private func forget(_ entry: Int64, _ changes: inout QueryChanges) {
+        moving.remove(entry)
+        if known.removeValue(forKey: entry) != nil { changes.removed.append(entry) }
+    }
+
+    /// The entries that are to be looked at again, in order; nil for all.
+    private func entries(of touched: Touched) async throws(Errno) -> [Int64]? {
+        try await engine.onQueue { [engine] () throws(Errno) -> [Int64]? in
+            try engine.catalog.read { database throws(Errno) -> [Int64]? in
+                var entries = touched.entries
+                for item in touched.items {
+                    entries.formUnion(try database.all("SELECT id FROM entries WHERE item = ?", .item(item)) { $0.int(0) })
+                }
+                for document in touched.documents {
+                    let found = try database.all("SELECT id FROM entries WHERE document = ?", .document(document)) {
+                        $0.int(0)
+                    }
+                    entries.formUnion(found)
+                }
+                var seen = touched.trees
+                var waiting = Array(touched.trees)
+                var count = 0
+                while let tree = waiting.popLast() {
+                    let below = try database.all("SELECT id, item FROM entries WHERE parent = ?", .item(tree)) {
+                        (entry: $0.int(0), item: $0.item(1))
+                    }
+                    count += below.count
+                    guard count <= Self.mostBelow else { return nil }
+                    entries.formUnion(below.lazy.map(\.entry))
+                    waiting += below.lazy.map(\.item).filter { seen.insert($0).inserted }
+                }
+                return entries.sorted()
+            }
+        }
+    }
+}
+
+/// Tells changes that happened at a time, of which only the last are not followed by more.
+private struct Teller {
+    private var waiting = QueryChanges()
+
+    mutating func tell(_ changes: QueryChanges, _ body: QueryRun.Body) async -> Bool {
+        guard !changes.isEmpty else { return true }
+        var before = waiting
+        waiting = changes
+        guard !before.isEmpty else { return true }
+        before.isPart = true
+        return await body(.changed(before))
+    }
+
+    mutating func end(_ body: QueryRun.Body) async -> Bool {
+        waiting.isEmpty ? true : await body(.changed(waiting))
+    }
+}

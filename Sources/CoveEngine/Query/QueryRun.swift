@@ -1,0 +1,210 @@
+internal import CoveCore
+
+/// One query on its way; used by one task.
+final class QueryRun {
+    /// As many entries are looked at in one go.
+    static let page = 500
+
+    /// Whether the body that is told of results wants more.
+    typealias Body = (QueryEvent) async -> Bool
+
+    /// An entry of which the predicate holds.
+    struct Found: Sendable {
+        let entry: Int64
+        /// The values that order it.
+        let order: [QueryValue?]
+        /// Nil until the order is known.
+        var result: QueryResult?
+        /// True while bytes come in or go out.
+        let isMoving: Bool
+    }
+
+    let request: QueryRequest
+    let engine: Engine
+    let access: QueryAccess
+    private let scopes: Set<QueryScope>
+    /// Nil for one that ends when all is gathered.
+    let follower: Touches.Follower?
+    /// Nothing up to this entry has to be looked at again.
+    private var last: Int64 = 0
+    /// What has to wait for its order.
+    private var kept: [Found] = []
+    /// The results that were told, where the query goes on, with a number for all that was told of each.
+    var known: [Int64: Int] = [:]
+    /// Results whose bytes come in or go out.
+    var moving: Set<Int64> = []
+    /// True where a folder that was never listed has come to be known.
+    var hasUnlisted = false
+
+    init(_ request: QueryRequest, _ engine: Engine, _ follower: Touches.Follower? = nil) {
+        self.request = request
+        self.engine = engine
+        self.follower = follower
+        access = QueryAccess(request.predicate)
+        scopes = request.scopes.isEmpty ? [.documents, .data] : request.scopes
+    }
+
+    /// True where nothing can be found.
+    private var isEmpty: Bool { scopes == [.external] }
+
+    /// The folder below which all is that can be found.
+    var crawled: RemotePath {
+        guard request.folder.isRoot, !scopes.contains(.data) else { return request.folder }
+        return RemotePath([QueryRequest.documents])
+    }
+
+    /// Finds all there is; how many folders were not looked into, nil where the body wants no more.
+    func gather(_ body: Body) async throws(Errno) -> Int? {
+        guard !isEmpty else { return 0 }
+        guard try await look(body) else { return nil }
+        if !request.listedOnly { await engine.connected.pass() }
+        var mayList = !request.listedOnly && engine.syncEngine?.isConnected == true
+        var unlisted = 0
+        var last = ItemID(0)
+        guard let top = try await engine.opened(crawled, mayList: mayList) else {
+            // Whoever names a folder is told that there is none.
+            if mayList, !request.folder.isRoot { throw .noSuchEntry }
+            return try await end(body) ? (mayList ? 0 : 1) : nil
+        }
+        while true {
+            let folders = try await engine.unlistedDirectories(below: top, after: last)
+            if mayList {
+                let failed = await engine.list(folders.found)
+                unlisted += failed.count
+                mayList = !Engine.isOutOfReach(failed.values)
+            } else {
+                unlisted += folders.found.count
+            }
+            try Self.checkCancelled()
+            guard let next = folders.last else { break }
+            last = next
+            // What the source tells of here has come later than all that was looked at.
+            if !request.listedOnly, try await !look(body) { return nil }
+        }
+        return try await end(body) ? unlisted : nil
+    }
+
+    /// Looks at all that has come since the last look, and at what has changed since; false when nobody wants more.
+    private func look(_ body: Body, isLast: Bool = false) async throws(Errno) -> Bool {
+        let (engine, access, first, follower) = (engine, access, last, follower)
+        // What waits for its order is told when all is known; until then nothing of it has changed for anybody.
+        let isTold = request.order.isEmpty
+        // In this order nothing is missed: an entry up to the horizon that changes from now on is told of, and one behind it is
+        // found by the next look. An item is older than its entries.
+        var touched = Touched()
+        if let follower, isTold { touched = engine.catalog.touches.take(follower) }
+        let (end, start) = try await engine.onQueue { () throws(Errno) in
+            try engine.catalog.read { database throws(Errno) in
+                if let follower, isLast { engine.catalog.touches.bound(follower, by: Touches.Horizon()) }
+                let end = try database.first("SELECT max(id) FROM entries") { $0.int(0) } ?? 0
+                let item = try database.first("SELECT max(id) FROM items") { $0.item(0) } ?? ItemID(0)
+                if let follower, !isLast {
+                    engine.catalog.touches.bound(follower, by: Touches.Horizon(entry: end, item: item))
+                }
+                return (end, try QueryCursor(access, after: first, upTo: end, database))
+            }
+        }
+        last = end
+        var cursor: QueryCursor? = start
+        while let current = cursor {
+            let page = try await page(current, isOrdered: !isTold)
+            cursor = page.next
+            kept += page.found.filter { $0.result == nil }
+            guard try await tell(page.found, body) else { return false }
+        }
+        guard !touched.isEmpty else { return true }
+        return try await update(touched, body)
+    }
+
+    /// The last look, and what had to wait for its order.
+    private func end(_ body: Body) async throws(Errno) -> Bool {
+        if follower != nil, try await !look(body, isLast: true) { return false }
+        let order = request.order
+        kept.sort { order.precedes($0.order, $1.order) }
+        var cursor: QueryCursor? = kept.isEmpty ? nil : QueryCursor(kept.map(\.entry))
+        kept = []
+        while let current = cursor {
+            let page = try await page(current, isOrdered: false)
+            cursor = page.next
+            guard try await tell(page.found, body) else { return false }
+        }
+        return true
+    }
+
+    /// Tells of results that are new.
+    private func tell(_ found: [Found], _ body: Body) async throws(Errno) -> Bool {
+        var results = found.compactMap(\.result)
+        if follower != nil {
+            // What has changed may have been told already.
+            let new = found.filter { known[$0.entry] == nil }
+            var changes = QueryChanges()
+            for found in found where known[found.entry] != nil { compare(found, &changes) }
+            for found in new { _ = learn(found) }
+            results = new.compactMap(\.result)
+            if !changes.isEmpty, !(await body(.changed(changes))) { return false }
+        }
+        if !results.isEmpty, !(await body(.found(results))) { return false }
+        try Self.checkCancelled()
+        return true
+    }
+
+    /// What is found in a page: the values that order it, or all that was asked for.
+    func page(
+        _ cursor: QueryCursor,
+        isOrdered: Bool
+    ) async throws(Errno) -> (found: [Found], next: QueryCursor?) {
+        let (engine, request, scopes, isFollowed) = (engine, request, scopes, follower != nil)
+        let page = try await engine.onQueue { () throws(Errno) in
+            var rows: [(entry: EntryRow, item: ItemRow, path: RemotePath?)] = []
+            let next = try engine.catalog.read { database throws(Errno) -> QueryCursor? in
+                let next = try cursor.read(database, limit: Self.page) { rows.append(($0, $1, nil)) }
+                var folders: [ItemID: RemotePath?] = [:]
+                for index in rows.indices {
+                    let parent = rows[index].entry.parent
+                    let folder: RemotePath?
+                    if let known = folders[parent] {
+                        folder = known
+                    } else {
+                        folder = try database.path(ofDirectory: parent)
+                        folders[parent] = folder
+                    }
+                    rows[index].path = folder?.appending(FileName(unchecked: rows[index].entry.name))
+                }
+                return next
+            }
+            var found: [Found] = []
+            var hasUnlisted = false
+            // What a client keeps in order it has to be told of.
+            let attributes = request.attributes + (isFollowed ? request.order.map(\.key) : [])
+            for case (let entry, let row, let path?) in rows where request.covers(path, scopes) {
+                if row.kind == .directory, row.residency != .whole { hasUnlisted = true }
+                let item = QueryItem(entry, row, at: path, engine)
+                guard request.predicate.holds({ item.value($0) }) else { continue }
+                if isOrdered {
+                    let order = request.order.map { item.value($0.key) }
+                    found.append(Found(entry: entry.id, order: order, isMoving: item.isMoving))
+                } else {
+                    let result = item.result(attributes)
+                    found.append(Found(entry: entry.id, order: [], result: result, isMoving: item.isMoving))
+                }
+            }
+            return (found: found, next: next, hasUnlisted: hasUnlisted)
+        }
+        if page.hasUnlisted { hasUnlisted = true }
+        return (page.found, page.next)
+    }
+
+    /// Throws `EINTR` where nobody waits for the query any more.
+    static func checkCancelled() throws(Errno) { if Task.isCancelled { throw .interrupted } }
+}
+
+extension QueryRequest {
+    static let documents = FileName(unchecked: Array("Documents".utf8))
+
+    /// True for the folder, and for an item below it, in one of the scopes.
+    fileprivate func covers(_ path: RemotePath, _ scopes: Set<QueryScope>) -> Bool {
+        guard folder.isRoot || path.isInside(folder) else { return false }
+        // The folder itself is none of its documents.
+        return scopes.contains(path.parent.isInside(RemotePath([Self.documents])) ? .documents : .data)
+    }
+}

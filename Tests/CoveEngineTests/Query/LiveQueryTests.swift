@@ -1,0 +1,193 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CoveEngine
+
+/// What a query tells that goes on after it has gathered.
+@Suite struct LiveQueryTests {
+    private func request(_ text: String, _ attributes: [QueryKey] = [.size]) throws -> QueryRequest {
+        QueryRequest(try QueryPredicate(parsing: text), attributes: attributes)
+    }
+
+    @Test func `44: gathering ends once, also with nothing, and updates come after it`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let watch = LiveWatch(account.engine, try request("FSName == 'a.txt'"))
+            #expect(try watch.wait { $0.told == ["gathered"] } == nil)
+            try account.tree.write("a.txt", [1])
+            #expect(try watch.wait { $0.results.values.first?.values[.size] == .number(1) } == nil)
+            try account.tree.unlink("a.txt")
+            #expect(try watch.wait { $0.results.isEmpty } == nil)
+            let told = watch.now.told
+            #expect(told.first == "gathered" && told.filter { $0 == "gathered" }.count == 1)
+            #expect(told.filter { $0 == "+a.txt" }.count == 1 && told.last == "-a.txt")
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
+    @Test func `47: what is done here is told without a connection`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try account.tree.makeDirectory("d")
+            try account.tree.write("d/one.txt", [1])
+            try await account.settle()
+            #expect(try account.tree.list("").count == 1)
+            try await account.setOffline(true)
+            let watch = LiveWatch(account.engine, try request("FSName ENDSWITH '.txt'"))
+            #expect(try watch.wait(for: ["d/one.txt"], gathered: true) == nil)
+            try account.tree.write("two.txt", [1, 2])
+            #expect(try watch.wait(for: ["d/one.txt", "two.txt"]) == nil)
+            try account.tree.rename("two.txt", "d/three.txt")
+            #expect(try watch.wait(for: ["d/one.txt", "d/three.txt"]) == nil)
+            // A folder takes along what is in it.
+            try account.tree.rename("d", "e")
+            #expect(try watch.wait(for: ["e/one.txt", "e/three.txt"]) == nil)
+            try account.tree.rename("e/one.txt", "e/one.bak")
+            #expect(try watch.wait(for: ["e/three.txt"]) == nil)
+            let handle = try account.tree.open("e/three.txt")
+            try account.tree.append(handle, [3, 4])
+            // Before it is closed.
+            #expect(try watch.wait { $0.results.values.first?.values[.size] == .number(4) } == nil)
+            try account.tree.close(handle)
+            try account.tree.unlink("e/three.txt")
+            #expect(try watch.wait { $0.results.isEmpty } == nil)
+            #expect(!watch.now.told.contains("-d/one.txt") && !watch.now.told.contains("-two.txt"))
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
+    @Test func `49: what is made here and sent stays one item`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let watch = LiveWatch(account.engine, try request("FSName == 'a.txt'", [.isUploaded]))
+            #expect(try watch.wait { $0.told.contains("gathered") } == nil)
+            try account.tree.write("a.txt", [1])
+            try await account.settle()
+            #expect(try watch.wait { $0.results.values.first?.values[.isUploaded] == .truth(true) } == nil)
+            let told = watch.now.told
+            #expect(told.filter { $0.hasPrefix("+") }.count == 1 && !told.contains { $0.hasPrefix("-") }, "\(told)")
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
+    @Test func `52 and 53: a document of another device is found, fetched and fetched again`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            let watch = LiveWatch(account.engine, try request("FSName == 'a.bin'", [.downloadingStatus, .size]))
+            #expect(try watch.wait { $0.told.contains("gathered") } == nil)
+            try source.makeDirectory("new")
+            try source.save("new/a.bin", Array(repeating: 1, count: 5000))
+            try await account.settle()
+            // The folder is listed for the query.
+            #expect(
+                try watch.wait {
+                    $0.results.values.first?.values == [.downloadingStatus: .string("NotDownloaded"), .size: .number(5000)]
+                } == nil
+            )
+            #expect(try account.tree.read("new/a.bin").count == 5000)
+            #expect(
+                try watch.wait { $0.results.values.first?.values[.downloadingStatus] == .string("Current") } == nil
+            )
+            try source.save("new/a.bin", Array(repeating: 2, count: 7000))
+            try await account.settle()
+            #expect(try watch.wait { $0.results.values.first?.values[.size] == .number(7000) } == nil)
+            #expect(try account.tree.read("new/a.bin").count == 7000)
+            #expect(
+                try watch.wait { $0.results.values.first?.values[.downloadingStatus] == .string("Current") } == nil
+            )
+            #expect(!watch.now.told.contains { $0.hasPrefix("-") })
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
+    @Test func `46: many changes in an interval come as one update`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let watch = LiveWatch(account.engine, try request("FSName BEGINSWITH 'f'"), interval: .seconds(2))
+            #expect(try watch.wait { $0.told.contains("gathered") } == nil)
+            let began = System.monotonic()
+            for number in 0..<100 { try account.tree.write("f\(number)", [1]) }
+            #expect(try watch.wait { $0.results.count == 100 } == nil)
+            let intervals = Int((System.monotonic() - began).nanoseconds / 2_000_000_000) + 1
+            #expect(watch.now.updates <= intervals + 1, "\(watch.now.updates) updates in \(intervals) intervals")
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
+    @Test func `more changes than are kept are found by another look`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try account.tree.write("stays.txt", [1])
+            try account.tree.write("goes.txt", [1])
+            let watch = LiveWatch(account.engine, try request("FSName ENDSWITH '.txt'"))
+            #expect(try watch.wait(for: ["goes.txt", "stays.txt"], gathered: true) == nil)
+            account.engine.catalog.touches.add(Touched(isLost: true))
+            try account.tree.unlink("goes.txt")
+            try account.tree.write("comes.txt", [1])
+            #expect(try watch.wait(for: ["comes.txt", "stays.txt"]) == nil)
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
+    @Test func `a query ends with the engine, and there are not too many`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let watches = try (0..<64).map { _ in LiveWatch(account.engine, try request("TRUEPREDICATE")) }
+            for watch in watches { #expect(try watch.wait { $0.told.contains("gathered") } == nil) }
+            let tooMany = LiveWatch(account.engine, try request("TRUEPREDICATE"))
+            #expect(try tooMany.wait { if case .failure(.busy)? = $0.ended { true } else { false } } == nil)
+            // The place of one that ends is free again.
+            await watches[0].stop()
+            let next = LiveWatch(account.engine, try request("TRUEPREDICATE"))
+            #expect(try next.wait { $0.told.contains("gathered") } == nil)
+            await account.stop()
+            #expect(try next.wait { if case .success? = $0.ended { true } else { false } } == nil)
+        }
+    }
+
+    /// Random use by programs, another device, deaths and lost connections, after each of which what live queries have told
+    /// is what the same queries find when they are asked.
+    @Test(arguments: 0..<(Int(ProcessInfo.processInfo.environment["COVE_MODEL_PARTS"] ?? "") ?? 4))
+    func `live queries agree with new ones`(_ part: Int) async throws {
+        let environment = ProcessInfo.processInfo.environment
+        let seed = environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
+        let steps = environment["COVE_MODEL_STEPS"].flatMap(Int.init) ?? 400
+        print("live queries part \(part): seed \(seed &+ UInt64(part)), \(steps) steps")
+        try await blocking {
+            let account = try EngineAccount { $0.settleTime = part % 2 == 0 ? .zero : .seconds(2) }
+            let requests = try [
+                request("TRUEPREDICATE", QueryKey.allCases), request("FSSize > 2000 AND Kind == 'file'"),
+                request("Path CONTAINS 'd'", [.path]), request("IsUploaded == FALSE", [.isUploading]),
+                request("DownloadingStatus == 'NotDownloaded'", [.percentDownloaded]),
+                request("HasUnresolvedConflicts == TRUE", [.name]),
+            ]
+            let model = ModelTest(account, seed: seed &+ UInt64(part))
+            var engine = account.engine
+            var watches: [LiveWatch] = []
+            model.afterStep = { step in
+                if engine !== account.engine || watches.isEmpty {
+                    engine = account.engine
+                    watches = requests.map { LiveWatch(engine, $0) }
+                }
+                guard step % 3 == 0 else { return }
+                for watch in watches {
+                    if let difference = try await watch.difference(from: engine) {
+                        throw ModelTest<EngineAccount>.Failure("live query at step \(step): \(difference)")
+                    }
+                }
+            }
+            try await model.run(steps: steps)
+            await account.stop()
+        }
+    }
+}
