@@ -27,7 +27,7 @@ extension Engine {
         interval: TimeSpan,
         _ body: (QueryEvent) async -> Bool
     ) async throws(Errno) {
-        guard let follower = catalog.touches.follow() else { throw .busy }
+        guard let follower = try catalog.touches.follow() else { return }
         defer { follower.leave() }
         try await onQueue { [catalog] () throws(Errno) in catalog.barrier() }
         let run = QueryRun(request, self, follower)

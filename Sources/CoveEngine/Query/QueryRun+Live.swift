@@ -122,7 +122,9 @@ extension QueryRun {
             try engine.catalog.read { database throws(Errno) -> [Int64]? in
                 var entries = touched.entries
                 for item in touched.items {
-                    entries.formUnion(try database.all("SELECT id FROM entries WHERE item = ?", .item(item)) { $0.int(0) })
+                    entries.formUnion(
+                        try database.all("SELECT id FROM entries WHERE item = ?", .item(item)) { $0.int(0) }
+                    )
                 }
                 for document in touched.documents {
                     let found = try database.all("SELECT id FROM entries WHERE document = ?", .document(document)) {

@@ -78,14 +78,15 @@ final class Touches: Sendable {
     @inline(__always)
     var isFollowed: Bool { hasFollowers.load(ordering: .acquiring) }
 
-    /// From now on; nil where too many follow, or the engine ends.
+    /// From now on; nil where the engine ends, `EBUSY` where too many follow.
     ///
     /// What is being committed while this is called is not told of; a look at the catalog after `Catalog.barrier()` shows it.
-    func follow() -> Follower? {
+    func follow() throws(Errno) -> Follower? {
         let follower = Follower()
-        return state.withLock { state in
+        return try state.withLock { state throws(Errno) in
             state.places.removeAll { $0.follower.hasGone.load(ordering: .acquiring) }
-            guard !state.hasEnded, state.places.count < Self.mostFollowers else { return nil }
+            guard !state.hasEnded else { return nil }
+            guard state.places.count < Self.mostFollowers else { throw .busy }
             state.places.append(Place(follower: follower))
             hasFollowers.store(true, ordering: .releasing)
             return follower

@@ -4,6 +4,8 @@ internal import Glibc
 /// A connection to one account's daemon, with its failures in words for people.
 struct AccountConnection {
     private let client: VarlinkClient
+    private let address: DaemonAddress
+    private let state: String?
     /// What messages call the account.
     let name: String
 
@@ -52,6 +54,8 @@ struct AccountConnection {
     /// Connects to a daemon; while the state directory's account has a keeper, its next daemon is waited for.
     init(_ address: DaemonAddress, state: String? = nil, name: String) throws(Failure) {
         self.name = name
+        self.address = address
+        self.state = state
         let socket = address.socket
         do throws(VarlinkClient.Failure) {
             client = try Self.connect(address, state)
@@ -67,6 +71,17 @@ struct AccountConnection {
             )
         } catch {
             throw Failure(name, "\(socket): \(error.description)", "see `cove doctor`")
+        }
+    }
+
+    /// Connects to the daemon that follows this one, for which so many seconds are waited.
+    func again(within patience: Int64) throws(Failure) -> AccountConnection {
+        let deadline = System.monotonic() + .seconds(patience)
+        while true {
+            _ = poll(nil, 0, 50)
+            do throws(Failure) { return try AccountConnection(address, state: state, name: name) } catch {
+                guard System.monotonic() < deadline else { throw error }
+            }
         }
     }
 

@@ -18,8 +18,18 @@ extension CommandTable {
                 argument: "KEYS",
                 summary: "order by keys with commas between them; -KEY has the largest first"
             ),
-            Option(long: "attributes", argument: "KEYS", summary: "with --json, tell these values of each item"),
+            Option(
+                long: "attributes",
+                argument: "KEYS",
+                summary: "with --json, tell these values of each item; with --follow, their changes"
+            ),
             Option(long: "count", summary: "tell only how many there are"),
+            Option(long: "follow", summary: "go on, and tell what comes, changes and goes"),
+            Option(
+                long: "interval",
+                argument: "SECONDS",
+                summary: "with --follow, tell changes no more often than this; 0.05 if not given"
+            ),
             Option(long: "listed-only", summary: "do not look into folders that nobody has opened yet"),
             Option(long: "keys", summary: "tell all keys, with the kind of their values"),
         ],
@@ -27,6 +37,11 @@ extension CommandTable {
             Prints the path of each item for which PREDICATE holds, of the account or of PATH and all below it, whether its bytes are
             here or not. Folders that nobody has opened are listed on the way. With --json each item is an object in a line of its
             own.
+
+            With --follow it goes on until you end it: "+ PATH" is a result that was found or is new, "~ PATH" one whose place, size
+            or date is another now, or one of the --attributes, "- PATH" is none any more. With --json each is an object with its event: added, changed
+            (with the place it had before as from) or removed; one with gathered comes when all was found. What a program does
+            in the mounted tree is told at once, what other devices do when this one hears of it.
 
             A predicate compares keys with values: ==, !=, <, <=, >, >=, LIKE (with * and ?), BEGINSWITH, ENDSWITH, CONTAINS,
             IN {"a", "b"} and BETWEEN {1, 2}. [c] behind a word or sign says that case does not matter, [d] the same of accents.
@@ -47,19 +62,15 @@ extension CommandTable {
         }
         let (connection, request) = try openQuery(text, arguments)
         _ = chdir("/")
+        if arguments.has("follow") { return try follow(connection, request, arguments) }
         let (wantsJSON, wantsCount) = (arguments.has("json"), arguments.has("count"))
         let terminal = Terminal.standardOutput
         var count = 0
-        /// Where it is in the mounted tree, so that other programs find it.
-        func shown(_ result: QueryResultMessage) -> String {
-            if result.path.path != nil, case .string(let path)? = result.values[.path] { return path }
-            return result.path.shown
-        }
         func show(_ results: [QueryResultMessage]) {
             count += results.count
             guard !wantsCount else { return }
             for result in results {
-                let text = wantsJSON ? try? JSONValue(encoding: result).description : terminal.safe(shown(result))
+                let text = wantsJSON ? try? JSONValue(encoding: result).description : terminal.safe(result.shown)
                 // Nobody reads any more, as behind head(1).
                 if let text, !terminal.write(text + "\n") { exit(0) }
             }
@@ -98,6 +109,9 @@ extension CommandTable {
             throw .usage("--scope", "\(scope) is no scope", "give documents, data or external")
         }
         request.sort = list("sort")
+        if request.sort != nil, arguments.has("follow") {
+            throw .usage("--sort", "can't be given with --follow", "changes are told as they come")
+        }
         request.attributes =
             list("attributes") ?? (arguments.has("json") ? QueryKey.allCases.map(\.rawValue) : [QueryKey.path.rawValue])
         for key in (request.sort ?? []).map({ $0.hasPrefix("-") ? String($0.dropFirst()) : $0 })
@@ -105,7 +119,12 @@ extension CommandTable {
         where QueryKey(named: key) == nil {
             throw .usage(nil, "\(key) is no key", "`cove query --keys` tells those there are")
         }
-        if !arguments.has("json") { request.attributes?.append(QueryKey.path.rawValue) }
+        if !arguments.has("json") {
+            request.attributes?.append(QueryKey.path.rawValue)
+            if arguments.has("follow") {
+                request.attributes? += [QueryKey.size, .contentChangeDate].map(\.rawValue)
+            }
+        }
         request.listedOnly = arguments.has("listed-only")
         guard arguments.operands.count > 1 else { return (try AccountConnection.open(arguments), request) }
         let location = try Failure.locating(arguments.operands[1])
@@ -121,5 +140,121 @@ extension CommandTable {
             for key in keys { Terminal.standardOutput.write("\(ItemText.padded(key.name, 24))\(key.kind)\n") }
         }
         return 0
+    }
+}
+
+/// Following a query.
+extension CommandTable {
+    private static func follow(
+        _ first: AccountConnection,
+        _ query: QueryInterface.RunRequest,
+        _ arguments: Arguments
+    ) throws(Failure) -> Int32 {
+        var request = QueryInterface.FollowRequest(query)
+        if let text = arguments.value("interval") {
+            guard let seconds = Double(text), seconds >= 0, seconds <= 3600 else {
+                throw .usage("--interval", "\(text) is no number of seconds", "give one from 0 to 3600")
+            }
+            request.interval = seconds
+        }
+        let (wantsJSON, wantsCount) = (arguments.has("json"), arguments.has("count"))
+        let terminal = Terminal.standardOutput
+        var results = QueryResults()
+        var (told, hasGathered) = (-1, false)
+        func write(_ text: String) {
+            // Nobody reads any more, as behind head(1).
+            if !terminal.write(text + "\n") { exit(0) }
+        }
+        func tell(_ event: FollowedResult.Event, _ result: QueryResultMessage, from former: QueryResultMessage? = nil) {
+            if wantsJSON {
+                let shown = FollowedResult(event, result, from: former)
+                if let value = try? JSONValue(encoding: shown) { write(value.description) }
+            } else {
+                write("\(event.sign) \(terminal.safe(result.shown))")
+            }
+        }
+        func take(_ reply: QueryInterface.FollowReply) {
+            let changes = results.take(reply)
+            if !wantsCount {
+                for result in changes.removed { tell(.removed, result) }
+                for result in changes.added { tell(.added, result) }
+                for (former, result) in changes.changed { tell(.changed, result, from: former) }
+            }
+            let isFirst = reply.gathered == true && !hasGathered
+            if reply.gathered == true { hasGathered = true }
+            if wantsCount, hasGathered, reply.isPart != true, results.all.count != told {
+                told = results.all.count
+                write(wantsJSON ? JSONValue.object(["count": .integer(Int64(told))]).description : "\(told)")
+            }
+            guard isFirst else { return }
+            let unlisted = reply.unlisted ?? 0
+            if wantsJSON, !wantsCount {
+                write(
+                    JSONValue.object(["event": .string("gathered"), "unlisted": .integer(Int64(unlisted))]).description
+                )
+            }
+            let why = query.listedOnly == true ? "were never opened" : "are tried again"
+            let rest = unlisted > 0 ? "; \(unlisted) folders could not be looked into and \(why)" : ""
+            Terminal.standardError.write("cove query: \(results.all.count) found\(rest); end it with Ctrl-C\n")
+        }
+        var connection = first
+        while true {
+            var failure: Failure?
+            do throws(Failure) {
+                take(try connection.stream("\(QueryInterface.name).Follow", request, take))
+            } catch {
+                guard error.isDaemonGone else { throw error }
+                failure = error
+            }
+            // The next daemon of the mount goes on, if there is one; the mount's end is the query's.
+            do throws(Failure) { connection = try connection.again(within: 5) } catch {
+                if failure != nil { throw error }
+                return 0
+            }
+            results.beginAgain()
+        }
+    }
+}
+
+/// A result as `cove query --follow --json` tells it.
+private struct FollowedResult: Encodable {
+    enum Event: String {
+        case added, changed, removed
+
+        var sign: String {
+            switch self {
+            case .added: "+"
+            case .changed: "~"
+            case .removed: "-"
+            }
+        }
+    }
+
+    let event: Event
+    let result: QueryResultMessage
+    let former: PathParameter?
+
+    private enum CodingKeys: String, CodingKey { case event, from, from_base64 }
+
+    init(_ event: Event, _ result: QueryResultMessage, from former: QueryResultMessage?) {
+        self.event = event
+        self.result = result
+        self.former = former.flatMap { $0.path == result.path ? nil : $0.path }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try result.encode(to: encoder)
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(event.rawValue, forKey: .event)
+        try container.encodeIfPresent(former?.path, forKey: .from)
+        try container.encodeIfPresent(former?.pathBase64, forKey: .from_base64)
+    }
+}
+
+extension QueryResultMessage {
+    /// Where it is in the mounted tree, so that other programs find it.
+    fileprivate var shown: String {
+        if path.path != nil, case .string(let path)? = values[.path] { return path }
+        return path.shown
     }
 }

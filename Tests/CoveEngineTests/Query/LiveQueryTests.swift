@@ -88,7 +88,9 @@ import Testing
             // The folder is listed for the query.
             #expect(
                 try watch.wait {
-                    $0.results.values.first?.values == [.downloadingStatus: .string("NotDownloaded"), .size: .number(5000)]
+                    $0.results.values.first?.values == [
+                        .downloadingStatus: .string("NotDownloaded"), .size: .number(5000),
+                    ]
                 } == nil
             )
             #expect(try account.tree.read("new/a.bin").count == 5000)

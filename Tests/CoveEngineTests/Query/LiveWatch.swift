@@ -126,7 +126,9 @@ final class LiveWatch: Sendable {
             }
             let wrong = Set(now.results.keys).union(expected.keys).filter { now.results[$0] != expected[$0] }
             return "\(request.predicate): "
-                + wrong.sorted().prefix(5).map { Self.difference(now.results[$0], expected[$0]) }.joined(separator: "; ")
+                + wrong.sorted().prefix(5).map { Self.difference(now.results[$0], expected[$0]) }.joined(
+                    separator: "; "
+                )
         }
     }
 

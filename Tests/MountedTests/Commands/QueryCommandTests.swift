@@ -46,6 +46,61 @@ extension Mounted {
             }
         }
 
+        @Test func `goes on, over daemons, until the mount ends`() async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                try account.shell("mkdir $src/d; echo one > $src/d/a.txt")
+                try account.start()
+                let text = try account.start("exec $COVE query 'FSName ENDSWITH \".txt\"' --follow")
+                let json = try account.start(
+                    "exec $COVE query 'FSName ENDSWITH \".txt\"' --follow --json --attributes FSSize"
+                )
+                let count = try account.start("exec $COVE query 'FSName ENDSWITH \".txt\"' --follow --count")
+                for query in [text, json, count] {
+                    try waitUntil("all is gathered") { query.error.contains("1 found; end it with Ctrl-C") }
+                }
+                let mount = account.mount
+                func lines() -> [String] {
+                    text.output.split(separator: "\n").map { $0.replacingOccurrences(of: mount + "/", with: "") }
+                }
+                #expect(lines() == ["+ d/a.txt"])
+                try account.shell("$COVE pause; echo two > b.txt")
+                try waitUntil("a new file is told") { lines().contains("+ b.txt") }
+                try account.shell("mv d e")
+                try waitUntil("a moved folder is told") { lines().contains("~ e/a.txt") }
+                try account.killDaemon()
+                try account.shell("$COVE resume; $COVE sync --wait; rm b.txt; echo three > c.txt")
+                try waitUntil("what goes and comes is told") {
+                    lines().contains("- b.txt") && lines().contains("+ c.txt")
+                }
+                #expect(lines().filter { $0.hasPrefix("+") } == ["+ d/a.txt", "+ b.txt", "+ c.txt"])
+                #expect(lines().filter { $0.hasPrefix("-") } == ["- b.txt"])
+                try account.shell("echo four > $src/e/z.txt; $COVE upgrade; $COVE sync --wait")
+                try waitUntil("what another device has is told") { lines().contains("+ e/z.txt") }
+                try waitUntil("the others have it too") {
+                    json.output.contains("e/z.txt") && count.output.hasSuffix("3\n")
+                }
+                let events = try json.output.split(separator: "\n").map { try JSONValue(parsing: Array($0.utf8)) }
+                #expect(events.contains { $0["event"] == .string("gathered") && $0["unlisted"] == .integer(0) })
+                let moved = events.first { $0["from"] == .string("d/a.txt") }
+                #expect(moved?["path"] == .string("e/a.txt") && moved?["event"] == .string("changed"))
+                #expect(moved?["values"] == .object(["FSSize": .integer(4)]))
+                let head = try account.start("$COVE query TRUEPREDICATE --follow --interval 0 | head -n 1")
+                // It sees that nobody reads any more when it has something to tell.
+                try waitUntil("it ends") {
+                    try account.shell("echo >> c.txt")
+                    return head.hasEnded(within: 0.2)
+                }
+                #expect(try head.wait(deadline: 30).output.split(separator: "\n").count == 1)
+                for wrong in ["--sort FSName", "--interval -1", "--interval many"] {
+                    let result = try account.start("$COVE query TRUEPREDICATE --follow \(wrong)").wait(deadline: 30)
+                    #expect(result.status == 2, "\(wrong): \(result)")
+                }
+                try account.end()
+                for query in [text, json, count] { #expect(try query.wait(deadline: 60).status == 0, "\(query.error)") }
+            }
+        }
+
         @Test func `says what is wrong with a predicate, and where`() async throws {
             try await blocking {
                 let account = try MountedAccount()

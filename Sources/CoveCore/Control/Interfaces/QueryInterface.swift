@@ -37,8 +37,10 @@ public enum QueryInterface {
           ItemID: ?int
         )
 
-        # One item; path is below the mount point, path_base64 stands for one that is not UTF-8.
+        # One item; path is below the mount point, path_base64 stands for one that is not UTF-8. id names the result among those
+        # of the account as long as it is one: another name of the same item is another result.
         type Result (
+          id: int,
           path: ?string,
           path_base64: ?string,
           itemID: int,
@@ -59,6 +61,22 @@ public enum QueryInterface {
           sort: ?[]string,
           listedOnly: ?bool
         ) -> (results: []Result, unlisted: ?int)
+
+        # The same, and then what becomes of the results, until the caller closes the connection or the daemon ends; needs more.
+        # First come replies with results that are found, then one with gathered, and after it changes: results that are new,
+        # changed ones, and the ids of those that are none any more. With isPart the next reply has more of the same moment.
+        # interval: seconds between updates at least, 0 to 3600; 0.05 where it is missing. sort adds its keys to the attributes:
+        # keeping them in order is the caller's.
+        method Follow(
+          predicate: string,
+          path: ?string,
+          path_base64: ?string,
+          scopes: ?[]string,
+          attributes: ?[]string,
+          sort: ?[]string,
+          listedOnly: ?bool,
+          interval: ?float
+        ) -> (results: []Result, changed: ?[]Result, removed: ?[]int, isPart: ?bool, gathered: ?bool, unlisted: ?int)
 
         # What happened; what to do. errno is set where a system call would have failed so.
         error Failed (message: string, errno: ?int, path: ?string, path_base64: ?string)
@@ -126,8 +144,60 @@ public enum QueryInterface {
     }
 }
 
+extension QueryInterface {
+    /// What `Follow` takes.
+    public struct FollowRequest: Codable, Sendable {
+        /// What is asked.
+        public var query: RunRequest
+        /// Seconds between updates, at least.
+        public var interval: Double?
+
+        private enum CodingKeys: String, CodingKey { case interval }
+
+        /// Makes a request.
+        public init(_ query: RunRequest, interval: Double? = nil) {
+            self.query = query
+            self.interval = interval
+        }
+
+        /// Reads a request.
+        public init(from decoder: any Decoder) throws {
+            query = try RunRequest(from: decoder)
+            interval = try decoder.container(keyedBy: CodingKeys.self).decodeIfPresent(Double.self, forKey: .interval)
+        }
+
+        /// Writes a request.
+        public func encode(to encoder: any Encoder) throws {
+            try query.encode(to: encoder)
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encodeIfPresent(interval, forKey: .interval)
+        }
+    }
+
+    /// What `Follow` replies, again and again.
+    public struct FollowReply: Codable, Sendable {
+        /// Results that are new.
+        public var results: [QueryResultMessage]
+        /// Results that have changed.
+        public var changed: [QueryResultMessage]?
+        /// What is none any more, by its id.
+        public var removed: [Int]?
+        /// True where the next reply has more of the same moment.
+        public var isPart: Bool?
+        /// True once, when all is gathered.
+        public var gathered: Bool?
+        /// How many folders were not looked into when all was gathered.
+        public var unlisted: Int?
+
+        /// Makes a reply.
+        public init(results: [QueryResultMessage] = []) { self.results = results }
+    }
+}
+
 /// One result as it travels.
 public struct QueryResultMessage: Codable, Sendable, Equatable {
+    /// Names the result.
+    public var id: Int
     /// Where it is, below the mount point.
     public var path: PathParameter
     /// Names the item.
@@ -137,10 +207,11 @@ public struct QueryResultMessage: Codable, Sendable, Equatable {
     /// What was asked for.
     public var values: QueryValues
 
-    private enum CodingKeys: String, CodingKey { case itemID, documentID, values }
+    private enum CodingKeys: String, CodingKey { case id, itemID, documentID, values }
 
     /// Writes a result.
     public init(_ result: QueryResult) {
+        id = Int(result.id)
         path = PathParameter(result.path)
         itemID = Int(clamping: result.item.rawValue)
         documentID = "\(result.document)"
@@ -151,6 +222,7 @@ public struct QueryResultMessage: Codable, Sendable, Equatable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         path = try PathParameter(from: decoder)
+        id = try container.decode(Int.self, forKey: .id)
         itemID = try container.decode(Int.self, forKey: .itemID)
         documentID = try container.decode(String.self, forKey: .documentID)
         values = try container.decode(QueryValues.self, forKey: .values)
@@ -160,6 +232,7 @@ public struct QueryResultMessage: Codable, Sendable, Equatable {
     public func encode(to encoder: any Encoder) throws {
         try path.encode(to: encoder)
         var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(id, forKey: .id)
         try container.encode(itemID, forKey: .itemID)
         try container.encode(documentID, forKey: .documentID)
         try container.encode(values, forKey: .values)

@@ -75,9 +75,10 @@ public final class VarlinkClient {
         _ parameters: some Encodable = VarlinkNothing(),
         as type: Reply.Type = Reply.self,
         timeout: TimeSpan? = nil,
+        interruption: Interruption? = nil,
         _ body: (Reply) -> Void
     ) throws(Failure) -> Reply {
-        try call(method, parameters, as: type, more: true, timeout: timeout, interruption: nil, body)
+        try call(method, parameters, as: type, more: true, timeout: timeout, interruption: interruption, body)
     }
 
     /// Waits until the service closes the connection.

@@ -14,7 +14,13 @@ enum QueryService {
                 "Run": VarlinkMethod(lasts: true) {
                     (request: Query.RunRequest, invocation) async throws(VarlinkError) in
                     try await run(engine, try request.request(), invocation)
-                }
+                },
+                "Follow": VarlinkMethod(lasts: true) {
+                    (request: Query.FollowRequest, invocation) async throws(VarlinkError) in
+                    let interval = request.interval ?? 0.05
+                    guard interval >= 0, interval <= 3600 else { throw .invalidParameter("interval") }
+                    return try await follow(engine, try request.query.request(), .seconds(interval), invocation)
+                },
             ]
         )
     }
@@ -57,6 +63,96 @@ enum QueryService {
         }
         if let failure { throw failure }
         return QueryInterface.RunReply(results: all, unlisted: unlisted)
+    }
+}
+
+/// Telling what becomes of results.
+extension QueryService {
+    private static func follow(
+        _ engine: Engine,
+        _ request: QueryRequest,
+        _ interval: TimeSpan,
+        _ invocation: VarlinkInvocation
+    ) async throws(VarlinkError) -> QueryInterface.FollowReply {
+        guard invocation.wantsMore else { throw .expectedMore }
+        let following = Task { () -> VarlinkError? in
+            var failure: VarlinkError?
+            do throws(Errno) {
+                try await engine.follow(request, interval: interval) { event in
+                    do throws(VarlinkError) {
+                        for reply in replies(to: event) { try await invocation.send(reply) }
+                    } catch {
+                        failure = error
+                    }
+                    return failure == nil
+                }
+            } catch .busy {
+                let words = "too many queries go on already; end some of them"
+                return .failed(words, errno: .busy, interface: QueryInterface.name)
+            } catch {
+                return error.failure(interface: QueryInterface.name)
+            }
+            return failure
+        }
+        // Nothing may happen that would show that nobody listens.
+        invocation.scope.whenEnded { following.cancel() }
+        if let error = await following.value { throw error }
+        return QueryInterface.FollowReply()
+    }
+
+    /// What tells of an event, in messages that are not too long.
+    private static func replies(to event: QueryEvent) -> [QueryInterface.FollowReply] {
+        var replies: [QueryInterface.FollowReply] = []
+        func add(_ results: [QueryResult], _ list: WritableKeyPath<QueryInterface.FollowReply, [QueryResultMessage]>) {
+            for messages in batches(results.map { QueryResultMessage($0) }) {
+                var reply = QueryInterface.FollowReply()
+                reply[keyPath: list] = messages
+                replies.append(reply)
+            }
+        }
+        switch event {
+        case .found(let results): add(results, \.results)
+        case .gathered(let unlisted):
+            var reply = QueryInterface.FollowReply()
+            (reply.gathered, reply.unlisted) = (true, unlisted)
+            replies.append(reply)
+        case .changed(let changes):
+            add(changes.added, \.results)
+            add(changes.changed, \.changedResults)
+            for start in stride(from: 0, to: changes.removed.count, by: AccountService.batch) {
+                var reply = QueryInterface.FollowReply()
+                let end = min(start + AccountService.batch, changes.removed.count)
+                reply.removed = changes.removed[start..<end].map { Int($0) }
+                replies.append(reply)
+            }
+            for index in replies.indices where index < replies.count - 1 || changes.isPart {
+                replies[index].isPart = true
+            }
+        }
+        return replies
+    }
+
+    private static func batches(_ results: [QueryResultMessage]) -> [[QueryResultMessage]] {
+        var batches: [[QueryResultMessage]] = []
+        var (batch, room): ([QueryResultMessage], MessageRoom) = ([], MessageRoom())
+        for result in results {
+            let texts = texts(of: result)
+            if batch.count == AccountService.batch || !room.take(texts) {
+                if !batch.isEmpty { batches.append(batch) }
+                (batch, room) = ([], MessageRoom())
+                _ = room.take(texts)
+            }
+            batch.append(result)
+        }
+        if !batch.isEmpty { batches.append(batch) }
+        return batches
+    }
+}
+
+extension QueryInterface.FollowReply {
+    fileprivate var changedResults: [QueryResultMessage] {
+        get { changed ?? [] }
+        set { changed = newValue }
     }
 }
 
