@@ -337,7 +337,7 @@ public final class ModelTest<Account: AccountUnderTest> {
     }
 
     func failure(_ what: String) -> Failure {
-        Failure( "seed \(seed): \(what)\n  " + trail.joined(separator: "\n  "))
+        Failure("seed \(seed): \(what)\n  " + trail.joined(separator: "\n  "))
     }
 }
 

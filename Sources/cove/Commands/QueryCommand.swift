@@ -234,7 +234,10 @@ private struct FollowedResult: Encodable {
     let result: QueryResultMessage
     let former: PathParameter?
 
-    private enum CodingKeys: String, CodingKey { case event, from, from_base64 }
+    private enum CodingKeys: String, CodingKey {
+        case event, from
+        case fromBase64 = "from_base64"
+    }
 
     init(_ event: Event, _ result: QueryResultMessage, from former: QueryResultMessage?) {
         self.event = event
@@ -247,7 +250,7 @@ private struct FollowedResult: Encodable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(event.rawValue, forKey: .event)
         try container.encodeIfPresent(former?.path, forKey: .from)
-        try container.encodeIfPresent(former?.pathBase64, forKey: .from_base64)
+        try container.encodeIfPresent(former?.pathBase64, forKey: .fromBase64)
     }
 }
 
