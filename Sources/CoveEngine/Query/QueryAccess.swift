@@ -8,8 +8,8 @@ enum QueryAccess: Equatable {
     case prefix([UInt8])
     /// What waits to be sent.
     case waiting
-    /// All entries; of those without these bytes in their names it does not hold.
-    case all(containing: [UInt8]?)
+    /// All entries.
+    case all
 
     /// With more names than these all entries are looked at.
     private static let mostNames = 1000
@@ -23,7 +23,7 @@ enum QueryAccess: Equatable {
         } else if let prefix = Self.prefix(predicate) {
             self = .prefix(prefix)
         } else {
-            self = .all(containing: Self.literal(predicate))
+            self = .all
         }
     }
 
@@ -95,20 +95,5 @@ enum QueryAccess: Equatable {
             }
         }
         return nil
-    }
-
-    private static func literal(_ predicate: QueryPredicate) -> [UInt8]? {
-        var longest: [UInt8]?
-        for part in parts(predicate) {
-            let texts: [String] =
-                switch relationOfName(part) {
-                case .contains(let text), .endsWith(let text): [text]
-                case .like(let pattern) where !pattern.contains("\\"):
-                    pattern.split { "*?".contains($0) }.map { String($0) }
-                default: []
-                }
-            for text in texts.compactMap({ bytes($0) }) where text.count > longest?.count ?? 0 { longest = text }
-        }
-        return longest
     }
 }

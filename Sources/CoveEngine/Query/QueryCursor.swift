@@ -5,8 +5,8 @@ struct QueryCursor {
     private enum Way {
         /// Entries that an index has told, and how many of them have been read.
         case entries([Int64], read: Int)
-        /// All entries behind one, perhaps without those that have not these bytes in their names.
-        case all(after: Int64, containing: [UInt8])
+        /// All entries behind one, without those that a filter does not hold of.
+        case all(after: Int64, QueryFilter?)
     }
 
     /// So many entries are looked at in one go, however few of them are wanted.
@@ -23,16 +23,22 @@ struct QueryCursor {
     }
 
     /// The way to all entries, behind one and up to another, that an access may come to.
-    init(_ access: QueryAccess, after last: Int64, upTo end: Int64, _ database: Database) throws(Errno) {
+    init(
+        _ access: QueryAccess,
+        _ filter: QueryFilter?,
+        after last: Int64,
+        upTo end: Int64,
+        _ database: Database
+    ) throws(Errno) {
         self.end = end
         // What has come since the first look is little.
         guard last == 0 else {
-            way = .all(after: last, containing: [])
+            way = .all(after: last, filter)
             return
         }
         switch access {
-        case .all(let literal):
-            way = .all(after: last, containing: literal ?? [])
+        case .all:
+            way = .all(after: last, filter)
         case .names(let names):
             var found: [Int64] = []
             for name in names {
@@ -81,28 +87,25 @@ struct QueryCursor {
             }
             next.way = .entries(entries, read: page.endIndex)
             return page.endIndex < entries.count ? next : nil
-        case .all(let last, let literal):
+        case .all(let last, let filter):
             let behind = min(end, last.addingReportingOverflow(Self.window).partialValue)
             var (count, reached) = (0, behind)
-            try database.each(
+            // The order of the tables is that of the entries' numbers, so that a page is a part of the way.
+            try database.visit(
                 """
                 SELECT e.*, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime,
                     i.state, i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
-                FROM entries e JOIN items i ON i.id = e.item
-                WHERE e.id > ?1 AND e.id <= ?2 AND (length(?3) = 0 OR instr(e.name, ?3) > 0) ORDER BY e.id LIMIT ?4
+                FROM entries e CROSS JOIN items i ON i.id = e.item
+                WHERE e.id > ? AND e.id <= ? AND (\(filter?.sql ?? "1")) ORDER BY e.id LIMIT ?
                 """,
-                .int(last),
-                .int(behind),
-                .blob(literal),
-                .int(Int64(limit))
+                [.int(last), .int(behind)] + (filter?.values ?? []) + [.int(Int64(limit))]
             ) { row in
                 let entry = EntryRow(row)
                 body(entry, ItemRow(row, from: 13))
                 count += 1
                 if count == limit { reached = entry.id }
-                return true
             }
-            next.way = .all(after: reached, containing: literal)
+            next.way = .all(after: reached, filter)
             return reached < end ? next : nil
         }
     }

@@ -62,13 +62,15 @@ extension QueryRun {
 
     /// Looks at everything: more has changed than was kept.
     private func lookAgain(_ teller: inout Teller, _ body: Body) async throws(Errno) -> Bool {
-        let (engine, access) = (engine, access)
+        let (engine, access, filter) = (engine, access, filter)
+        // Folders that were never listed may not be looked at.
+        hasUnlisted = true
         var unseen = Set(known.keys)
         var cursor: QueryCursor? = try await engine.onQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
                 // What comes later is told of.
                 let end = try database.first("SELECT max(id) FROM entries") { $0.int(0) } ?? 0
-                return try QueryCursor(access, after: 0, upTo: end, database)
+                return try QueryCursor(access, filter, after: 0, upTo: end, database)
             }
         }
         while let current = cursor {

@@ -44,6 +44,9 @@ final class QueryRun {
         scopes = request.scopes.isEmpty ? [.documents, .data] : request.scopes
     }
 
+    /// What SQLite leaves out of what is looked at now: what changes from now on is looked at by its number.
+    var filter: QueryFilter? { QueryFilter(request.predicate, live: engine.contents.live.all().map(\.id)) }
+
     /// True where nothing can be found.
     private var isEmpty: Bool { scopes == [.external] }
 
@@ -93,6 +96,7 @@ final class QueryRun {
         // found by the next look. An item is older than its entries.
         var touched = Touched()
         if let follower, isTold { touched = engine.catalog.touches.take(follower) }
+        let filter = filter
         let (end, start) = try await engine.onQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
                 if let follower, isLast { engine.catalog.touches.bound(follower, by: Touches.Horizon()) }
@@ -101,7 +105,7 @@ final class QueryRun {
                 if let follower, !isLast {
                     engine.catalog.touches.bound(follower, by: Touches.Horizon(entry: end, item: item))
                 }
-                return (end, try QueryCursor(access, after: first, upTo: end, database))
+                return (end, try QueryCursor(access, filter, after: first, upTo: end, database))
             }
         }
         last = end
