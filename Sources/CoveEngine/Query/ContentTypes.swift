@@ -17,6 +17,8 @@ struct ContentTypes: Sendable {
     private var names: [String: Glob] = [:]
     private var endings: [String: Glob] = [:]
     private var patterns: [(pattern: [CChar], glob: Glob)] = []
+    /// The bytes that endings begin with: nearly all with a dot, so that few places of a name have to be looked at.
+    private var starts: Set<UInt8> = []
     private var parents: [String: [String]] = [:]
 
     /// Reads the tables of the folders, the first of which counts most; what is missing or can't be read is left out.
@@ -64,6 +66,7 @@ struct ContentTypes: Sendable {
             if names[glob]?.gives(wayTo: found) ?? true { names[glob] = found }
         } else if glob.hasPrefix("*"), !rest.contains(where: { "*?[".contains($0) }) {
             if endings[rest]?.gives(wayTo: found) ?? true { endings[rest] = found }
+            if let first = rest.utf8.first { starts.insert(first) }
         } else {
             patterns.append((Array(glob.utf8CString), found))
         }
@@ -71,23 +74,33 @@ struct ContentTypes: Sendable {
 
     /// The type of a file by its name; `application/octet-stream` where the name tells nothing.
     func type(ofFile name: String) -> String {
-        let forms = [name, name.lowercased()]
+        let lower = name.lowercased()
+        let forms = lower == name ? [name] : [name, lower]
         for form in forms { if let found = names[form] { return found.type } }
         // The longest ending counts: of `a.tar.gz` that is `.tar.gz`.
         for form in forms {
-            var index = form.startIndex
-            while index < form.endIndex {
-                if let found = endings[String(form[index...])] { return found.type }
-                index = form.index(after: index)
+            for index in form.utf8.indices where starts.contains(form.utf8[index]) {
+                if let found = endings[String(decoding: form.utf8[index...], as: UTF8.self)] { return found.type }
             }
         }
         for form in forms {
             let bytes = Array(form.utf8CString)
-            for (pattern, glob) in patterns {
+            for (pattern, glob) in patterns where Self.mayMatch(pattern, bytes) {
                 if pattern.withUnsafeBufferPointer({ fnmatch($0.baseAddress, bytes, 0) }) == 0 { return glob.type }
             }
         }
         return "application/octet-stream"
+    }
+
+    /// False where the first byte that is no wildcard rules a match out.
+    private static func mayMatch(_ pattern: [CChar], _ name: [CChar]) -> Bool {
+        let signs = "*?[\\".utf8.map { CChar(bitPattern: $0) }
+        guard let first = pattern.first else { return true }
+        if !signs.contains(first) { return name.first == first }
+        guard first == CChar(bitPattern: UInt8(ascii: "*")), pattern.count > 2, !signs.contains(pattern[1]) else {
+            return true
+        }
+        return name.contains(pattern[1])
     }
 
     /// A type and all that it is one of, the nearest first.

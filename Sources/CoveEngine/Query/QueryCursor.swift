@@ -41,25 +41,31 @@ struct QueryCursor {
             way = .all(after: last, filter)
         case .names(let names):
             var found: [Int64] = []
-            for name in names {
-                try database.each("SELECT id FROM entries WHERE name = ?", .blob(name)) { row in
-                    found.append(row.int(0))
-                    return true
-                }
-            }
+            for name in names { found += try Self.entries("e.name = ?", [.blob(name)], filter, database) }
             way = .entries(found, read: 0)
         case .prefix(let prefix):
             // The first name that does not begin so any more: one with a higher last byte, which ASCII always leaves room for.
             let behind = prefix.dropLast() + [(prefix.last ?? 0x7F) + 1]
-            let found = try database.all(
-                "SELECT id FROM entries WHERE name >= ? AND name < ?",
-                .blob(prefix),
-                .blob(Array(behind))
-            ) { $0.int(0) }
-            way = .entries(found, read: 0)
+            let range: [Database.Value] = [.blob(prefix), .blob(Array(behind))]
+            way = .entries(try Self.entries("e.name >= ? AND e.name < ?", range, filter, database), read: 0)
         case .waiting:
-            way = .entries(try database.all("SELECT entry FROM journal") { $0.int(0) }, read: 0)
+            way = .entries(try Self.entries("e.id IN (SELECT entry FROM journal)", [], filter, database), read: 0)
         }
+    }
+
+    /// The entries that an index tells, without those that a filter does not hold of.
+    private static func entries(
+        _ condition: StaticString,
+        _ values: [Database.Value],
+        _ filter: QueryFilter?,
+        _ database: Database
+    ) throws(Errno) -> [Int64] {
+        var found: [Int64] = []
+        let sql = """
+            SELECT e.id FROM entries e CROSS JOIN items i ON i.id = e.item WHERE \(condition) AND (\(filter?.sql ?? "1"))
+            """
+        try database.visit(sql, values + (filter?.values ?? [])) { found.append($0.int(0)) }
+        return found
     }
 
     /// Reads so many entries at most, with their items; returns where to go on, nil at the end.

@@ -15,7 +15,9 @@ struct QueryFilter {
     /// More parts than these are looked at one by one.
     private static let mostParts = 50
 
-    /// Nil where SQLite can tell nothing. `live`: items of which memory may know more than their rows.
+    /// Nil where SQLite can tell nothing.
+    ///
+    /// `live`: items of which memory may know more than their rows.
     init?(_ predicate: QueryPredicate, live: [ItemID]) {
         switch predicate {
         case .constant(let holds): self.init(holds ? "1" : "0", isExact: true)
