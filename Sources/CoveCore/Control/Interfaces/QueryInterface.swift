@@ -207,6 +207,9 @@ public struct QueryResultMessage: Codable, Sendable, Equatable {
     /// What was asked for.
     public var values: QueryValues
 
+    /// What is of any length in it.
+    public var texts: [String] { [path.path ?? path.pathBase64 ?? ""] + values.allTexts }
+
     private enum CodingKeys: String, CodingKey { case id, itemID, documentID, values }
 
     /// Writes a result.

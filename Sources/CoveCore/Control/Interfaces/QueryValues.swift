@@ -46,6 +46,9 @@ public struct QueryValues: Codable, Sendable, Equatable {
         }
     }
 
+    /// The strings among them.
+    var allTexts: [String] { Array(texts.values) + lists.values.joined() }
+
     /// All values there are, in the order of the keys.
     public var all: [(key: QueryKey, value: QueryValue)] {
         QueryKey.allCases.compactMap { key in self[key].map { (key, $0) } }

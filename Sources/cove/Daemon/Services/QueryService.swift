@@ -25,8 +25,6 @@ enum QueryService {
         )
     }
 
-    private static func texts(of result: QueryResultMessage) -> [String] { ["\(result.path)", "\(result.values)"] }
-
     private static func run(
         _ engine: Engine,
         _ request: QueryRequest,
@@ -42,14 +40,14 @@ enum QueryService {
                 let messages = found.map { QueryResultMessage($0) }
                 guard invocation.wantsMore else {
                     all += messages
-                    if !messages.allSatisfy({ room.take(texts(of: $0)) }) { failure = .expectedMore }
+                    if !messages.allSatisfy({ room.take($0.texts) }) { failure = .expectedMore }
                     return failure == nil
                 }
                 do throws(VarlinkError) {
                     let last = try await AccountService.sendBatches(
                         messages,
                         invocation,
-                        texts: texts(of:),
+                        texts: \.texts,
                         { QueryInterface.RunReply(results: $0) }
                     )
                     if !last.isEmpty { try await invocation.send(QueryInterface.RunReply(results: last)) }
@@ -136,11 +134,10 @@ extension QueryService {
         var batches: [[QueryResultMessage]] = []
         var (batch, room): ([QueryResultMessage], MessageRoom) = ([], MessageRoom())
         for result in results {
-            let texts = texts(of: result)
-            if batch.count == AccountService.batch || !room.take(texts) {
+            if batch.count == AccountService.batch || !room.take(result.texts) {
                 if !batch.isEmpty { batches.append(batch) }
                 (batch, room) = ([], MessageRoom())
-                _ = room.take(texts)
+                _ = room.take(result.texts)
             }
             batch.append(result)
         }
