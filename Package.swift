@@ -91,6 +91,12 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(
+            name: "FindOrCreate",
+            dependencies: ["CoveKit"],
+            path: "Sources/Samples/FindOrCreate",
+            swiftSettings: settings
+        ),
+        .executableTarget(
             name: "ResolveConflict",
             dependencies: ["CoveKit"],
             path: "Sources/Samples/ResolveConflict",
@@ -117,7 +123,8 @@ let package = Package(
         .testTarget(
             name: "CoveKitTests",
             dependencies: [
-                "CoveKit", "CoveKitDriver", "ResolveConflict", "TextDocument", "CoveCore", "CoveTestSupport",
+                "CoveKit", "CoveKitDriver", "FindOrCreate", "ResolveConflict", "TextDocument", "CoveCore",
+                "CoveTestSupport",
             ],
             swiftSettings: settings
         ),
@@ -166,7 +173,8 @@ let package = Package(
         .testTarget(
             name: "MountedTests",
             dependencies: [
-                "CoveCore", "CoveKitDriver", "ResolveConflict", "TextDocument", "CoveTestSupport", "CLinux",
+                "CoveCore", "CoveKitDriver", "FindOrCreate", "ResolveConflict", "TextDocument", "CoveTestSupport",
+                "CLinux",
             ],
             exclude: ["Clouds/clock.c", "Survival/death.c"],
             swiftSettings: settings

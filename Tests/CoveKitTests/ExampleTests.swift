@@ -42,6 +42,21 @@ private func joined(_ urls: [URL]) async throws -> String {
     }
 }
 
+func watchForPictures(in folder: URL) async {
+    let query = MetadataQuery(in: folder)
+    query.predicate = MetadataKey.contentType.begins(with: "image/") && MetadataKey.fsSize > 100_000
+    query.sortDescriptors = [.init(MetadataKey.fsContentChangeDate, ascending: false)]
+    for await event in query.events {  // starts it
+        switch event {
+        case .didFinishGathering:
+            print("\(query.resultCount) pictures, the newest at \(query.result(at: 0)?.url.path ?? "-")")
+        case .didUpdate(let update): print("\(update.added.count) more, \(update.removed.count) fewer")
+        case .didFail(let error): print("it ended: \(error)")
+        default: break
+        }
+    }
+}
+
 final class Notepad: FilePresenter {
     private struct State {
         var url: URL?
@@ -125,8 +140,9 @@ struct ExampleTests {
             URL(fileURLWithPath: #filePath).appendingPathComponent("../../../Sources/\(path)").standardizedFileURL
         }
         let here = try text(URL(fileURLWithPath: #filePath))
-        let known = words(here) + words(try text(source("Samples/ResolveConflict/Program.swift")))
-        for (page, count) in ["Documents": 1, "Coordinators": 2, "Presenters": 1, "Conflicts": 1] {
+        let samples = try ["ResolveConflict", "FindOrCreate"].map { try text(source("Samples/\($0)/Program.swift")) }
+        let known = words(here) + samples.map { words($0) }.joined()
+        for (page, count) in ["Documents": 1, "Coordinators": 2, "Presenters": 1, "Conflicts": 1, "Queries": 2] {
             let examples = try swiftExamples(of: source("CoveKit/CoveKit.docc/\(page).md"))
             #expect(examples.count == count, "\(page)")
             for example in examples { #expect(known.contains(words(example)), "\(example)") }

@@ -4,7 +4,7 @@
 # What a peer shows, once it is started: ${root[PEER]}.
 declare -A root=() peer_process=()
 
-has_mount() { case "$1" in native | warm | curl) return 1 ;; esac; }
+has_mount() { case "$1" in native | warm | curl | plocate) return 1 ;; esac; }
 
 # start_peer PEER SOURCE: Cove and rclone keep everything else below $work.
 start_peer() {
@@ -13,7 +13,7 @@ start_peer() {
     ! has_mount "$peer" || mkdir -p "$mount"
     case "$peer" in
     native | warm) root[$peer]=$source ;;
-    curl) ;;
+    curl | plocate) ;;
     cove) "$cove" mount "${cove_source:-dir://$source}" "$mount" --state "$work/cove/state" ${cove_option:+"$cove_option"} ;;
     builtin) "$cove" mount "$builtin_source" "$mount" --state "$work/builtin/state" ;;
     alone) "$cove" mount "dir://$source" "$mount" --state "$work/alone/state" ;;
@@ -43,7 +43,7 @@ start_peer() {
 stop_peer() {
     local peer=$1 mount=$work/$1/mount
     case "$peer" in
-    native | warm | curl) ;;
+    native | warm | curl | plocate) ;;
     cove | builtin | alone | small) "$cove" unmount "$mount" ;;
     *)
         umount "$mount" 2>/dev/null || fusermount3 -u "$mount"

@@ -14,6 +14,8 @@ final class StormDevice: @unchecked Sendable {
     private let folder: TemporaryDirectory
     /// Used by one task at a time.
     private var random: SeededGenerator
+    /// Queries that go on all the time.
+    private var watches: [LiveWatch] = []
     private var counter = 0
 
     init(_ name: String, _ source: String, _ ledger: StormLedger, _ random: SeededGenerator) throws {
@@ -33,8 +35,26 @@ final class StormDevice: @unchecked Sendable {
 
     var statePath: String { folder.path }
 
-    func start() { engine.start(kernel: nil, announcer: nil) }
-    func stop() async { await engine.stop() }
+    func start() throws {
+        engine.start(kernel: nil, announcer: nil)
+        watches = try [("TRUEPREDICATE", QueryKey.allCases), ("FSName CONTAINS '1' AND FSSize > 5", [.path])].map {
+            LiveWatch(engine, QueryRequest(try QueryPredicate(parsing: $0), attributes: $1))
+        }
+    }
+
+    func stop() async {
+        for watch in watches { await watch.stop() }
+        await engine.stop()
+    }
+
+    /// What queries have told that go on is what they find when they are asked now.
+    func compareQueries() async throws {
+        for watch in watches {
+            if let difference = try await watch.difference(from: engine) {
+                throw CommandFailure("\(name): a query that goes on has told otherwise: \(difference)")
+            }
+        }
+    }
 
     /// Works for a while; what another device does may make any step fail.
     func run(for time: TimeSpan) async throws {
@@ -56,6 +76,7 @@ final class StormDevice: @unchecked Sendable {
                     for _ in 0..<Int.random(in: 1...6, using: &random) {
                         try? [create, edit, rebuild, moveFile, delete].randomElement(using: &random)?()
                     }
+                    try await compareQueries()
                     await engine.resume()
                 }
             } catch is Errno {}

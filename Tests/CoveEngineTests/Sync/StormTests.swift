@@ -43,7 +43,7 @@ import Testing
             let devices = try (0..<3).map {
                 try StormDevice("device\($0)", address, ledger, SeededGenerator(seed: seed &+ UInt64($0)))
             }
-            for device in devices { device.start() }
+            for device in devices { try device.start() }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for device in devices { group.addTask { try await device.run(for: .seconds(seconds)) } }
                 try await group.waitForAll()
@@ -147,6 +147,7 @@ struct Storm {
         if !lost.isEmpty { throw CommandFailure("\(lost.count) lost: \(lost.prefix(20).joined(separator: "; "))") }
         let hidden = try hidden()
         if !hidden.isEmpty { throw CommandFailure("left hidden at the source: \(hidden.prefix(20))") }
+        for device in devices { try await device.compareQueries() }
     }
 
     /// What differs between the source and the devices; nil when they are the same.

@@ -1,0 +1,135 @@
+internal import CoveCore
+internal import Foundation
+
+/// What a ``MetadataQuery`` asks for: a condition on the values of an item.
+///
+/// It is written as `MetadataKey.fsName == "test.txt" && .fsSize > 100`, or as text in the language of `NSPredicate`.
+public struct MetadataPredicate: Sendable, Equatable {
+    /// How texts are compared.
+    public struct Options: OptionSet, Sendable, Hashable {
+        /// The bits.
+        public let rawValue: UInt
+        /// Takes bits.
+        public init(rawValue: UInt) { self.rawValue = rawValue }
+        /// Case does not matter.
+        public static let caseInsensitive = Options(rawValue: 1)
+        /// Accents do not matter.
+        public static let diacriticInsensitive = Options(rawValue: 2)
+
+        fileprivate var text: TextOptions {
+            var options: TextOptions = []
+            if contains(.caseInsensitive) { options.insert(.caseInsensitive) }
+            if contains(.diacriticInsensitive) { options.insert(.diacriticInsensitive) }
+            return options
+        }
+    }
+
+    let query: QueryPredicate
+
+    init(_ query: QueryPredicate) { self.query = query }
+
+    /// Reads a text such as `FSName LIKE[c] "*.pdf" AND FSSize > 1000`; `%K` stands for a key and `%@` for a value.
+    ///
+    /// Throws ``CoveError`` with the place and what was expected there; keys are strings.
+    public init(format: String, _ arguments: any MetadataValueConvertible...) throws(CoveError) {
+        do throws(QueryPredicateError) {
+            query = try QueryPredicate(parsing: format, arguments: arguments.map(\.metadataValue.query))
+        } catch {
+            throw CoveError(.invalidArgument, "the predicate can't be read: \(error)", cause: error)
+        }
+    }
+
+    /// Holds of everything, or of nothing.
+    public init(value: Bool) { query = .constant(value) }
+
+    /// Holds where both do.
+    public static func && (first: Self, second: Self) -> Self { Self(.all([first.query, second.query])) }
+    /// Holds where one of them does.
+    public static func || (first: Self, second: Self) -> Self { Self(.any([first.query, second.query])) }
+    /// Holds where the other does not.
+    public static prefix func ! (other: Self) -> Self { Self(.not(other.query)) }
+
+    fileprivate init<Value>(
+        _ key: MetadataKey<Value>,
+        _ relation: QueryPredicate.Relation,
+        _ options: Options = []
+    ) {
+        // Keys are made here alone.
+        guard let key = QueryKey(named: key.name) else {
+            query = .constant(false)
+            return
+        }
+        query = .comparison(QueryPredicate.Comparison(key, relation, options: options.text))
+    }
+}
+
+extension MetadataKey {
+    /// The value is this one.
+    public static func == (key: Self, value: Value) -> MetadataPredicate {
+        MetadataPredicate(key, .equal(value.metadataValue.query))
+    }
+    /// The value is another one, or missing.
+    public static func != (key: Self, value: Value) -> MetadataPredicate {
+        MetadataPredicate(key, .notEqual(value.metadataValue.query))
+    }
+    /// There is none.
+    public var isMissing: MetadataPredicate { MetadataPredicate(self, .equal(nil)) }
+    /// The value is one of these.
+    public func isIn(_ values: [Value], options: MetadataPredicate.Options = []) -> MetadataPredicate {
+        MetadataPredicate(self, .isIn(values.map(\.metadataValue.query)), options)
+    }
+}
+
+extension MetadataKey where Value: Comparable {
+    /// The value is less than this one.
+    public static func < (key: Self, value: Value) -> MetadataPredicate {
+        MetadataPredicate(key, .less(value.metadataValue.query))
+    }
+    /// The value is at most this one.
+    public static func <= (key: Self, value: Value) -> MetadataPredicate {
+        MetadataPredicate(key, .lessOrEqual(value.metadataValue.query))
+    }
+    /// The value is greater than this one.
+    public static func > (key: Self, value: Value) -> MetadataPredicate {
+        MetadataPredicate(key, .greater(value.metadataValue.query))
+    }
+    /// The value is at least this one.
+    public static func >= (key: Self, value: Value) -> MetadataPredicate {
+        MetadataPredicate(key, .greaterOrEqual(value.metadataValue.query))
+    }
+    /// The value is one of these, both ends included.
+    public func isBetween(_ values: ClosedRange<Value>) -> MetadataPredicate {
+        MetadataPredicate(
+            self,
+            .between(values.lowerBound.metadataValue.query, values.upperBound.metadataValue.query)
+        )
+    }
+}
+
+extension MetadataKey where Value == String {
+    /// The value is this text, as the options compare it.
+    public func isEqual(to text: String, options: MetadataPredicate.Options) -> MetadataPredicate {
+        MetadataPredicate(self, .equal(.string(text)), options)
+    }
+    /// The text is in the value.
+    public func contains(_ text: String, options: MetadataPredicate.Options = []) -> MetadataPredicate {
+        MetadataPredicate(self, .contains(text), options)
+    }
+    /// The value begins with the text.
+    public func begins(with text: String, options: MetadataPredicate.Options = []) -> MetadataPredicate {
+        MetadataPredicate(self, .beginsWith(text), options)
+    }
+    /// The value ends with the text.
+    public func ends(with text: String, options: MetadataPredicate.Options = []) -> MetadataPredicate {
+        MetadataPredicate(self, .endsWith(text), options)
+    }
+    /// The value is like a pattern, in which `*` is any text and `?` one character.
+    public func isLike(_ pattern: String, options: MetadataPredicate.Options = []) -> MetadataPredicate {
+        MetadataPredicate(self, .like(pattern), options)
+    }
+}
+
+extension MetadataKey where Value == [String] {
+    /// The text is one of the list.
+    public func contains(_ text: String) -> MetadataPredicate { MetadataPredicate(self, .equal(.string(text))) }
+}
