@@ -32,14 +32,9 @@ extension Database {
     /// The other side of a conflict shows that it has one, or has none any more, when a side comes or goes, or has another name or document.
     func touchConflicts(of entry: Int64) throws(Errno) {
         guard touches?.isFollowed == true else { return }
-        let sides = try all(
-            """
-            SELECT c.copy, c.document FROM entries e JOIN conflicts c ON c.copy = e.document OR c.document = e.document
-                WHERE e.id = ?
-            """,
-            .int(entry)
-        ) { [$0.document(0), $0.document(1)] }
-        touched.documents.formUnion(sides.joined())
+        let document = try first("SELECT document FROM entries WHERE id = ?", .int(entry)) { $0.document(0) }
+        guard let document else { return }
+        for conflict in try conflicts(of: document) { touched.documents.formUnion([conflict.copy, conflict.document]) }
     }
 
     /// What has just been committed is told.

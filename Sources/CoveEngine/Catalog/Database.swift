@@ -122,7 +122,13 @@ final class Database: @unchecked Sendable {
     /// Visits all rows of a query that is made once.
     func visit(_ sql: String, _ values: [Value] = [], _ body: (Row) -> Void) throws(Errno) {
         var handle: OpaquePointer?
-        try check(sqlite3_prepare_v2(self.handle, sql, -1, &handle, nil), sql)
+        let code = sqlite3_prepare_v2(self.handle, sql, -1, &handle, nil)
+        // A statement that SQLite can't take says nothing of the disk.
+        if code == SQLITE_ERROR {
+            log.error("catalog: \(String(cString: sqlite3_errmsg(self.handle))) in: \(sql.prefix(120))")
+            throw .invalidArgument
+        }
+        try check(code, sql)
         guard let handle else { throw .invalidArgument }
         let statement = Statement(handle)
         statement.bind(values)

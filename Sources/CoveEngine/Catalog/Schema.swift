@@ -208,6 +208,7 @@ enum Schema {
         CREATE INDEX entries_name ON entries(name);
         CREATE INDEX items_unlisted ON items(id) WHERE kind = 1 AND state = 1;
         """,
+        "CREATE INDEX conflicts_document ON conflicts(document);",
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

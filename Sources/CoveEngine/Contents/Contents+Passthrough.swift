@@ -143,6 +143,7 @@ extension Contents {
         let age = clock.now() - stamp.changeTime
         state.lastWrite = clock.monotonic() - max(.zero, age)
         live.find(id)?.noteUnsaved(state)
+        catalog.touches.add(id)
     }
 
     /// Before the last handle is counted out that could write unseen: commits what was written; false for others.

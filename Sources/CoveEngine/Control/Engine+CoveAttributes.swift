@@ -23,14 +23,16 @@ extension Engine {
         try requireWritable()
         switch CoveAttribute.key(name) {
         case "pinned":
-            // It takes room on the disk of the account's owner, and of a directory for all that is in it.
-            let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
-            guard caller.user == 0 || caller.user == row.user || caller.user == configuration.user else {
-                throw .notPermitted
-            }
+            try requireOwner(of: id, caller)
             let text = String(decoding: value, as: UTF8.self)
             guard text == "0" || text == "1" else { throw .invalidArgument }
             try namespace.setPinned(id, text == "1")
+        case "content-policy":
+            try requireOwner(of: id, caller)
+            guard let policy = ContentPolicy(rawValue: String(decoding: value, as: UTF8.self)) else {
+                throw .invalidArgument
+            }
+            try namespace.setPolicy(id, policy, clearing: false)
         case "package":
             let text = String(decoding: value, as: UTF8.self)
             guard text == "0" || text == "1" else { throw .invalidArgument }
@@ -49,6 +51,14 @@ extension Engine {
             }
             wakeSync()
         default: throw .notPermitted
+        }
+    }
+
+    /// What is kept takes room on the disk of the account's owner, and of a directory for all that is in it.
+    private func requireOwner(of id: ItemID, _ caller: Caller) throws(Errno) {
+        let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
+        guard caller.user == 0 || caller.user == row.user || caller.user == configuration.user else {
+            throw .notPermitted
         }
     }
 
@@ -75,14 +85,16 @@ extension Engine {
         case "is-downloading": text = status.isDownloading ? "1" : "0"
         case "percent-downloaded":
             text = String(Int(saturating: status.percentDownloaded))
-        case "is-uploaded": text = status.remoteID != nil && !status.isDirty ? "1" : "0"
+        case "is-uploaded": text = status.isUploaded ? "1" : "0"
         case "is-uploading": text = status.isUploading ? "1" : "0"
+        case "percent-uploaded": text = String(Int(saturating: status.percentUploaded))
         case "has-conflicts": text = status.hasConflict ? "1" : "0"
         case "is-ubiquitous": text = status.state == "local" ? "0" : "1"
         case "is-external": text = "0"
         case "docid": text = status.documentID
-        case "pinned": text = status.isPinned ? "1" : "0"
-        case "policy": text = status.policy ?? ""
+        case "pinned", "download-requested": text = status.isPinned ? "1" : "0"
+        case "container-display-name": text = configuration.account
+        case "policy", "content-policy": text = status.policy ?? ""
         case "content-version":
             guard let version = status.contentVersion else { throw .noData }
             text = version

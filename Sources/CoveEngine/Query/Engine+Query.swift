@@ -32,6 +32,6 @@ extension Engine {
         try await onQueue { [catalog] () throws(Errno) in catalog.barrier() }
         let run = QueryRun(request, self, follower)
         guard let unlisted = try await run.gather(body), await body(.gathered(unlisted: unlisted)) else { return }
-        try await run.goOn(interval: interval, isComplete: unlisted == 0, body)
+        try await run.goOn(interval: interval, body)
     }
 }

@@ -36,9 +36,9 @@ extension Engine {
         }
     }
 
-    /// The folder at a path, for which those above it are listed where they never were; nil where there is none, or it can't be
-    /// known.
-    func opened(_ path: RemotePath, mayList: Bool) async throws(Errno) -> ItemID? {
+    /// The folder at a path, for which those above it are listed where they never were; nil where there is none, as far as that
+    /// can be known.
+    func opened(_ path: RemotePath, mayList: Bool) async throws(Errno) -> (folder: ItemID?, isKnown: Bool) {
         var folder = ItemID.root
         for name in path.names {
             let (parent, catalog) = (folder, catalog)
@@ -52,10 +52,10 @@ extension Engine {
                 _ = await list([parent])
                 (found, isListed) = try await onQueue(look)
             }
-            guard let found else { return nil }
+            guard let found else { return (nil, isListed) }
             folder = found
         }
-        return folder
+        return (folder, true)
     }
 
     /// Folders that were never listed, of those behind an item; `last` is nil when there are no more behind them.
@@ -93,28 +93,29 @@ extension Engine {
 
 /// Lists the folders that come to be known while a query goes on, beside it: what is in them comes to it as other changes do.
 actor LiveCrawler {
-    /// What could not be listed is tried again after so long.
-    private static let patience = TimeSpan.seconds(30)
+    /// What could not be listed is tried again after so long, and where there is no connection all is.
+    private static let (patience, shortPatience) = (TimeSpan.seconds(30), TimeSpan.seconds(3))
 
     private let engine: Engine
     private let folder: RemotePath
     private var task: Task<Void, Never>?
     private var isAsked = false
     private var failed: [ItemID: MonotonicTime] = [:]
+    private var nextTry = MonotonicTime.distantPast
     private let isMissing = Atomic<Bool>(false)
 
     /// True while there are folders that could not be listed.
     nonisolated var misses: Bool { isMissing.load(ordering: .relaxed) }
 
-    /// For all below a folder; some are missing at the start, or none.
-    init(_ engine: Engine, below folder: RemotePath, misses: Bool) {
+    /// For all below a folder.
+    init(_ engine: Engine, below folder: RemotePath) {
         self.engine = engine
         self.folder = folder
-        isMissing.store(misses, ordering: .relaxed)
     }
 
-    /// There are folders to be listed, or it may be time to try again.
-    func wake() {
+    /// There is news of folders, or it may be time to try again.
+    func wake(isNews: Bool) {
+        guard isNews || engine.clock.monotonic() >= nextTry else { return }
         isAsked = true
         guard task == nil else { return }
         task = Task {
@@ -131,12 +132,19 @@ actor LiveCrawler {
 
     private func crawl() async {
         let isConnected = { [engine] in engine.syncEngine?.isConnected == true }
-        let known = try? await engine.opened(folder, mayList: isConnected())
-        guard let top = known else { return }
+        var misses = !isConnected()
+        defer {
+            let patience = isConnected() ? Self.patience : Self.shortPatience
+            nextTry = misses ? engine.clock.monotonic() + patience : .distantPast
+            isMissing.store(misses, ordering: .relaxed)
+        }
+        // Where it can't be known, the way to it is tried again; where it is not there, its coming is news.
+        let way = try? await engine.opened(folder, mayList: isConnected())
+        if way?.isKnown != true { misses = true }
+        guard let top = way?.folder else { return }
         let now = engine.clock.monotonic()
         failed = failed.filter { now - $0.value < Self.patience }
         var last = ItemID(0)
-        var misses = false
         while !Task.isCancelled, let next = try? await engine.unlistedDirectories(below: top, after: last) {
             let wanted = next.found.filter { failed[$0] == nil }
             if wanted.count < next.found.count { misses = true }
@@ -154,6 +162,5 @@ actor LiveCrawler {
             guard let behind = next.last else { break }
             last = behind
         }
-        isMissing.store(misses, ordering: .relaxed)
     }
 }

@@ -40,31 +40,37 @@ struct QueryCursor {
         case .all:
             way = .all(after: last, filter)
         case .names(let names):
-            var found: [Int64] = []
-            for name in names { found += try Self.entries("e.name = ?", [.blob(name)], filter, database) }
-            way = .entries(found, read: 0)
+            // In one statement, which sees one moment.
+            let list = Array(repeating: "?", count: names.count).joined(separator: ",")
+            let condition = "e.name IN (\(list))"
+            way = .entries(try Self.entries(condition, names.map { .blob($0) }, upTo: end, filter, database), read: 0)
         case .prefix(let prefix):
             // The first name that does not begin so any more: one with a higher last byte, which ASCII always leaves room for.
             let behind = prefix.dropLast() + [(prefix.last ?? 0x7F) + 1]
             let range: [Database.Value] = [.blob(prefix), .blob(Array(behind))]
-            way = .entries(try Self.entries("e.name >= ? AND e.name < ?", range, filter, database), read: 0)
+            way = .entries(try Self.entries("e.name >= ? AND e.name < ?", range, upTo: end, filter, database), read: 0)
         case .waiting:
-            way = .entries(try Self.entries("e.id IN (SELECT entry FROM journal)", [], filter, database), read: 0)
+            let waiting = "e.id IN (SELECT entry FROM journal)"
+            way = .entries(try Self.entries(waiting, [], upTo: end, filter, database), read: 0)
         }
     }
 
     /// The entries that an index tells, without those that a filter does not hold of.
     private static func entries(
-        _ condition: StaticString,
+        _ condition: String,
         _ values: [Database.Value],
+        upTo end: Int64,
         _ filter: QueryFilter?,
         _ database: Database
     ) throws(Errno) -> [Int64] {
         var found: [Int64] = []
-        let sql = """
-            SELECT e.id FROM entries e CROSS JOIN items i ON i.id = e.item WHERE \(condition) AND (\(filter?.sql ?? "1"))
+        try database.visit(
             """
-        try database.visit(sql, values + (filter?.values ?? [])) { found.append($0.int(0)) }
+            SELECT e.id FROM entries e CROSS JOIN items i ON i.id = e.item
+            WHERE \(condition) AND e.id <= ? AND (\(filter?.sql ?? "1"))
+            """,
+            values + [.int(end)] + (filter?.values ?? [])
+        ) { found.append($0.int(0)) }
         return found
     }
 

@@ -12,30 +12,45 @@ struct QueryFilter {
 
     /// Names as text, and whether they have characters that are no ASCII: those may be equal to others in many ways.
     private static let hasOthers = "length(e.name) <> length(CAST(e.name AS TEXT))"
-    /// More parts than these are looked at one by one.
-    private static let mostParts = 50
+    /// SQLite takes expressions up to a depth: what is larger or nested deeper is left to the predicate.
+    private static let (deepest, mostParts, mostComparisons) = (8, 50, 200)
 
     /// Nil where SQLite can tell nothing.
     ///
     /// `live`: items of which memory may know more than their rows.
     init?(_ predicate: QueryPredicate, live: [ItemID]) {
+        var room = Self.mostComparisons
+        self.init(predicate, live, depth: 0, &room)
+    }
+
+    private init?(_ predicate: QueryPredicate, _ live: [ItemID], depth: Int, _ room: inout Int) {
+        guard depth < Self.deepest else { return nil }
         switch predicate {
         case .constant(let holds): self.init(holds ? "1" : "0", isExact: true)
         case .all(let parts):
-            let filters = parts.prefix(Self.mostParts).compactMap { QueryFilter($0, live: live) }
+            var filters: [QueryFilter] = []
+            for part in parts.prefix(Self.mostParts) {
+                if let filter = QueryFilter(part, live, depth: depth + 1, &room) { filters.append(filter) }
+            }
             guard let all = QueryFilter(filters, joinedBy: " AND ") else { return nil }
             self = all
             isExact = filters.count == parts.count && filters.allSatisfy(\.isExact)
         case .any(let parts):
-            let filters = parts.prefix(Self.mostParts).compactMap { QueryFilter($0, live: live) }
-            guard filters.count == parts.count, let any = QueryFilter(filters, joinedBy: " OR ") else { return nil }
+            guard parts.count <= Self.mostParts else { return nil }
+            var filters: [QueryFilter] = []
+            for part in parts {
+                guard let filter = QueryFilter(part, live, depth: depth + 1, &room) else { return nil }
+                filters.append(filter)
+            }
+            guard let any = QueryFilter(filters, joinedBy: " OR ") else { return nil }
             self = any
             isExact = filters.allSatisfy(\.isExact)
         case .not(let part):
-            guard let filter = QueryFilter(part, live: live), filter.isExact else { return nil }
+            guard let filter = QueryFilter(part, live, depth: depth + 1, &room), filter.isExact else { return nil }
             self.init("NOT (\(filter.sql))", filter.values, isExact: true)
         case .comparison(let comparison):
-            guard let filter = Self.filter(comparison, live) else { return nil }
+            guard room > 0, let filter = Self.filter(comparison, live) else { return nil }
+            room -= 1
             self = filter
         }
     }

@@ -74,7 +74,6 @@ final class QueryItem {
     }
 
     private static func value(_ key: QueryKey, of status: ItemStatus) -> QueryValue? {
-        let isUploaded = status.remoteID != nil && !status.isDirty
         switch key {
         case .hasUnresolvedConflicts: return .truth(status.hasConflict)
         case .downloadingStatus: return .string(status.downloadingStatus)
@@ -82,9 +81,9 @@ final class QueryItem {
         case .percentDownloaded: return .number(status.percentDownloaded)
         case .downloadingError: return status.isDirty ? nil : status.error.map { .string($0) }
         case .downloadRequested: return .truth(status.isPinned)
-        case .isUploaded: return .truth(isUploaded)
+        case .isUploaded: return .truth(status.isUploaded)
         case .isUploading: return .truth(status.isUploading)
-        case .percentUploaded: return .number(isUploaded ? 100 : status.isUploading ? status.percent : 0)
+        case .percentUploaded: return .number(status.percentUploaded)
         case .uploadingError: return status.isDirty ? status.error.map { .string($0) } : nil
         default: return nil
         }
@@ -110,6 +109,12 @@ extension ItemStatus {
     /// `NotDownloaded` until all its bytes are here; a newer version is shown when it is known, so that `Downloaded` is no
     /// state that lasts.
     var downloadingStatus: String { state == "dataless" || state == "partial" ? "NotDownloaded" : "Current" }
+
+    /// True where the source has what is here.
+    var isUploaded: Bool { remoteID != nil && !isDirty }
+
+    /// How much of it was sent, 0 to 100.
+    var percentUploaded: Double { isUploaded ? 100 : isUploading ? percent : 0 }
 
     /// How many of its bytes are here, 0 to 100.
     var percentDownloaded: Double {

@@ -7,31 +7,32 @@ extension QueryRun {
     private static let mostBelow = 50_000
 
     /// Tells what becomes of the results, at most once in an interval, until the engine ends or nobody wants more.
-    func goOn(interval: TimeSpan, isComplete: Bool, _ body: Body) async throws(Errno) {
+    func goOn(interval: TimeSpan, _ body: Body) async throws(Errno) {
         guard let follower else { return }
-        let crawler = request.listedOnly ? nil : LiveCrawler(engine, below: crawled, misses: !isComplete)
+        goesOn = true
+        let crawler = request.listedOnly ? nil : LiveCrawler(engine, below: crawled)
         defer { if let crawler { Task { await crawler.stop() } } }
-        var told = MonotonicTime.distantPast
-        hasUnlisted = false
-        follower.wantsTicks.store(crawler?.misses == true || !moving.isEmpty, ordering: .relaxed)
-        for await _ in follower.signals {
-            let rest = interval - (engine.clock.monotonic() - told)
-            // A cancelled task finds no more signals.
-            if told > .distantPast, rest > .zero { try? await Task.sleep(for: rest) }
-            var touched = engine.catalog.touches.take(follower)
-            if !touched.isLost { touched.entries.formUnion(moving) }
-            if !touched.isEmpty {
-                var hasTold = false
-                let goesOn = try await update(touched) { event in
-                    hasTold = true
-                    return await body(event)
-                }
-                guard goesOn else { return }
-                if hasTold { told = engine.clock.monotonic() }
-            }
-            if let crawler, hasUnlisted || !touched.trees.isEmpty || crawler.misses { await crawler.wake() }
+        // Something may have come to be known since the last folder was listed.
+        hasUnlisted = true
+        var (looked, moved) = (MonotonicTime.distantPast, MonotonicTime.distantPast)
+        while true {
+            if let crawler, hasUnlisted || crawler.misses { await crawler.wake(isNews: hasUnlisted) }
             hasUnlisted = false
             follower.wantsTicks.store(crawler?.misses == true || !moving.isEmpty, ordering: .relaxed)
+            guard await follower.next() else { break }
+            let rest = interval - (engine.clock.monotonic() - looked)
+            // A cancelled task finds no more signals.
+            if looked > .distantPast, rest > .zero { try? await Task.sleep(for: rest) }
+            var touched = engine.catalog.touches.take(follower)
+            let now = engine.clock.monotonic()
+            // No call tells how far they are.
+            if !touched.isLost, now - moved > .milliseconds(900) {
+                touched.entries.formUnion(moving)
+                moved = now
+            }
+            guard !touched.isEmpty else { continue }
+            guard try await update(touched, body) else { return }
+            looked = engine.clock.monotonic()
         }
         try Self.checkCancelled()
     }
@@ -48,6 +49,7 @@ extension QueryRun {
             let page = Array(entries[start..<min(start + Self.page, entries.count)])
             start += page.count
             var gone = Set(page)
+            moving.subtract(page)
             var changes = QueryChanges()
             for found in try await self.page(QueryCursor(page), isOrdered: false).found {
                 gone.remove(found.entry)
@@ -62,15 +64,16 @@ extension QueryRun {
 
     /// Looks at everything: more has changed than was kept.
     private func lookAgain(_ teller: inout Teller, _ body: Body) async throws(Errno) -> Bool {
-        let (engine, access, filter) = (engine, access, filter)
+        let (engine, request, access, horizon) = (engine, request, access, horizon)
         // Folders that were never listed may not be looked at.
         hasUnlisted = true
         var unseen = Set(known.keys)
         var cursor: QueryCursor? = try await engine.onQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
                 // What comes later is told of.
-                let end = try database.first("SELECT max(id) FROM entries") { $0.int(0) } ?? 0
-                return try QueryCursor(access, filter, after: 0, upTo: end, database)
+                let last = try database.first("SELECT max(id) FROM entries") { $0.int(0) } ?? 0
+                let filter = Self.filter(request, engine)
+                return try QueryCursor(access, filter, after: 0, upTo: min(last, horizon), database)
             }
         }
         while let current = cursor {
@@ -92,7 +95,6 @@ extension QueryRun {
     /// Notes what is told of a result; true where it is other than what was told before.
     func learn(_ found: Found) -> Bool {
         guard let result = found.result else { return false }
-        if found.isMoving { moving.insert(found.entry) } else { moving.remove(found.entry) }
         var hasher = Hasher()
         hasher.combine(result.path)
         hasher.combine(result.item)
@@ -114,15 +116,21 @@ extension QueryRun {
     }
 
     private func forget(_ entry: Int64, _ changes: inout QueryChanges) {
-        moving.remove(entry)
         if known.removeValue(forKey: entry) != nil { changes.removed.append(entry) }
     }
 
     /// The entries that are to be looked at again, in order; nil for all.
     private func entries(of touched: Touched) async throws(Errno) -> [Int64]? {
-        try await engine.onQueue { [engine] () throws(Errno) -> [Int64]? in
-            try engine.catalog.read { database throws(Errno) -> [Int64]? in
+        let horizon = horizon
+        let found = try await engine.onQueue { [engine] () throws(Errno) -> (entries: [Int64]?, hasFolder: Bool) in
+            try engine.catalog.read { database throws(Errno) -> (entries: [Int64]?, hasFolder: Bool) in
                 var entries = touched.entries
+                // A folder that was moved may have some below it that were never listed.
+                var hasFolder = false
+                for tree in touched.trees where !hasFolder {
+                    let row = try database.item(tree)
+                    hasFolder = row?.kind == .directory && row?.linkCount ?? 0 > 0
+                }
                 for item in touched.items {
                     entries.formUnion(
                         try database.all("SELECT id FROM entries WHERE item = ?", .item(item)) { $0.int(0) }
@@ -142,13 +150,15 @@ extension QueryRun {
                         (entry: $0.int(0), item: $0.item(1))
                     }
                     count += below.count
-                    guard count <= Self.mostBelow else { return nil }
+                    guard count <= Self.mostBelow else { return (nil, hasFolder) }
                     entries.formUnion(below.lazy.map(\.entry))
                     waiting += below.lazy.map(\.item).filter { seen.insert($0).inserted }
                 }
-                return entries.sorted()
+                return (entries.filter { $0 <= horizon }.sorted(), hasFolder)
             }
         }
+        if found.hasFolder { hasUnlisted = true }
+        return found.entries
     }
 }
 

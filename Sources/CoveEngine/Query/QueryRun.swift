@@ -15,8 +15,6 @@ final class QueryRun {
         let order: [QueryValue?]
         /// Nil until the order is known.
         var result: QueryResult?
-        /// True while bytes come in or go out.
-        let isMoving: Bool
     }
 
     let request: QueryRequest
@@ -27,14 +25,18 @@ final class QueryRun {
     let follower: Touches.Follower?
     /// Nothing up to this entry has to be looked at again.
     private var last: Int64 = 0
+    /// No item was younger at the last look.
+    private var lastItem = ItemID(0)
     /// What has to wait for its order.
     private var kept: [Found] = []
     /// The results that were told, where the query goes on, with a number for all that was told of each.
     var known: [Int64: Int] = [:]
-    /// Results whose bytes come in or go out.
+    /// What was looked at and has bytes that come in or go out, so that its values change without any call.
     var moving: Set<Int64> = []
     /// True where a folder that was never listed has come to be known.
     var hasUnlisted = false
+    /// True once all is gathered.
+    var goesOn = false
 
     init(_ request: QueryRequest, _ engine: Engine, _ follower: Touches.Follower? = nil) {
         self.request = request
@@ -45,7 +47,12 @@ final class QueryRun {
     }
 
     /// What SQLite leaves out of what is looked at now: what changes from now on is looked at by its number.
-    var filter: QueryFilter? { QueryFilter(request.predicate, live: engine.contents.live.all().map(\.id)) }
+    static func filter(_ request: QueryRequest, _ engine: Engine) -> QueryFilter? {
+        QueryFilter(request.predicate, live: engine.contents.live.all().map(\.id))
+    }
+
+    /// No entry behind this one is looked at again: while the query gathers, the next look comes to it.
+    var horizon: Int64 { goesOn ? .max : last }
 
     /// True where nothing can be found.
     private var isEmpty: Bool { scopes == [.external] }
@@ -64,10 +71,11 @@ final class QueryRun {
         var mayList = !request.listedOnly && engine.syncEngine?.isConnected == true
         var unlisted = 0
         var last = ItemID(0)
-        guard let top = try await engine.opened(crawled, mayList: mayList) else {
+        let way = try await engine.opened(crawled, mayList: mayList)
+        guard let top = way.folder else {
             // Whoever names a folder is told that there is none.
-            if mayList, !request.folder.isRoot { throw .noSuchEntry }
-            return try await end(body) ? (mayList ? 0 : 1) : nil
+            if way.isKnown, !request.folder.isRoot { throw .noSuchEntry }
+            return try await end(body) ? (way.isKnown ? 0 : 1) : nil
         }
         while true {
             let folders = try await engine.unlistedDirectories(below: top, after: last)
@@ -82,33 +90,35 @@ final class QueryRun {
             guard let next = folders.last else { break }
             last = next
             // What the source tells of here has come later than all that was looked at.
-            if !request.listedOnly, try await !look(body) { return nil }
+            if mayList, !folders.found.isEmpty, try await !look(body) { return nil }
         }
         return try await end(body) ? unlisted : nil
     }
 
     /// Looks at all that has come since the last look, and at what has changed since; false when nobody wants more.
     private func look(_ body: Body, isLast: Bool = false) async throws(Errno) -> Bool {
-        let (engine, access, first, follower) = (engine, access, last, follower)
+        let (engine, request, access, first, lastItem, follower) = (engine, request, access, last, lastItem, follower)
         // What waits for its order is told when all is known; until then nothing of it has changed for anybody.
         let isTold = request.order.isEmpty
         // In this order nothing is missed: an entry up to the horizon that changes from now on is told of, and one behind it is
         // found by the next look. An item is older than its entries.
         var touched = Touched()
         if let follower, isTold { touched = engine.catalog.touches.take(follower) }
-        let filter = filter
-        let (end, start) = try await engine.onQueue { () throws(Errno) in
+        let (end, item, start) = try await engine.onQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
                 if let follower, isLast { engine.catalog.touches.bound(follower, by: Touches.Horizon()) }
-                let end = try database.first("SELECT max(id) FROM entries") { $0.int(0) } ?? 0
-                let item = try database.first("SELECT max(id) FROM items") { $0.item(0) } ?? ItemID(0)
+                // What was deleted takes its number along.
+                let end = max(first, try database.first("SELECT max(id) FROM entries") { $0.int(0) } ?? 0)
+                let item = max(lastItem, try database.first("SELECT max(id) FROM items") { $0.item(0) } ?? ItemID(0))
                 if let follower, !isLast {
                     engine.catalog.touches.bound(follower, by: Touches.Horizon(entry: end, item: item))
                 }
-                return (end, try QueryCursor(access, filter, after: first, upTo: end, database))
+                // After that: what memory knows better from now on is told of.
+                let filter = Self.filter(request, engine)
+                return (end, item, try QueryCursor(access, filter, after: first, upTo: end, database))
             }
         }
-        last = end
+        (last, self.lastItem) = (end, item)
         var cursor: QueryCursor? = start
         while let current = cursor {
             let page = try await page(current, isOrdered: !isTold)
@@ -157,7 +167,7 @@ final class QueryRun {
         _ cursor: QueryCursor,
         isOrdered: Bool
     ) async throws(Errno) -> (found: [Found], next: QueryCursor?) {
-        let (engine, request, scopes, isFollowed) = (engine, request, scopes, follower != nil)
+        let (engine, request, scopes, crawled, isFollowed) = (engine, request, scopes, crawled, follower != nil)
         let page = try await engine.onQueue { () throws(Errno) in
             var rows: [(entry: EntryRow, item: ItemRow, path: RemotePath?)] = []
             let next = try engine.catalog.read { database throws(Errno) -> QueryCursor? in
@@ -178,23 +188,28 @@ final class QueryRun {
             }
             var found: [Found] = []
             var hasUnlisted = false
+            var moving: Set<Int64> = []
+            // What is on the way to what is looked for counts, too.
+            for case (_, let row, let path?) in rows where row.kind == .directory && row.residency != .whole {
+                if path == crawled || path.isInside(crawled) || crawled.isInside(path) { hasUnlisted = true }
+            }
             // What a client keeps in order it has to be told of.
             let attributes = request.attributes + (isFollowed ? request.order.map(\.key) : [])
             for case (let entry, let row, let path?) in rows where request.covers(path, scopes) {
-                if row.kind == .directory, row.residency != .whole { hasUnlisted = true }
                 let item = QueryItem(entry, row, at: path, engine)
-                guard request.predicate.holds({ item.value($0) }) else { continue }
-                if isOrdered {
-                    let order = request.order.map { item.value($0.key) }
-                    found.append(Found(entry: entry.id, order: order, isMoving: item.isMoving))
-                } else {
-                    let result = item.result(attributes)
-                    found.append(Found(entry: entry.id, order: [], result: result, isMoving: item.isMoving))
+                if request.predicate.holds({ item.value($0) }) {
+                    if isOrdered {
+                        found.append(Found(entry: entry.id, order: request.order.map { item.value($0.key) }))
+                    } else {
+                        found.append(Found(entry: entry.id, order: [], result: item.result(attributes)))
+                    }
                 }
+                if isFollowed, item.isMoving { moving.insert(entry.id) }
             }
-            return (found: found, next: next, hasUnlisted: hasUnlisted)
+            return (found: found, next: next, hasUnlisted: hasUnlisted, moving: moving)
         }
         if page.hasUnlisted { hasUnlisted = true }
+        moving.formUnion(page.moving)
         return (page.found, page.next)
     }
 

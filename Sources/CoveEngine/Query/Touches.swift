@@ -44,8 +44,7 @@ final class Touches: Sendable {
 
     /// One query that goes on.
     final class Follower: Sendable {
-        /// Says that there is something to take; ends with the engine.
-        let signals: AsyncStream<Void>
+        private let signals: AsyncStream<Void>
         fileprivate let continuation: AsyncStream<Void>.Continuation
         /// Set where a task is cancelled, which waits for no lock: who holds one may be about to wake that task.
         fileprivate let hasGone = Atomic<Bool>(false)
@@ -54,6 +53,12 @@ final class Touches: Sendable {
 
         fileprivate init() {
             (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        }
+
+        /// Waits until there may be something to take; false at the end of the engine or of the task.
+        func next() async -> Bool {
+            var iterator = signals.makeAsyncIterator()
+            return await iterator.next() != nil
         }
 
         /// Wants no more.

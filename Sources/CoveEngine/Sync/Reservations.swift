@@ -129,6 +129,7 @@ extension SyncEngine {
         guard shared.withLock({ $0.reservations.begin(document) }) else { return false }
         activePushes += 1
         activeWeight += 1
+        host.catalog.touches.add(document)
         return true
     }
 
@@ -136,12 +137,12 @@ extension SyncEngine {
         activePushes -= 1
         activeWeight -= 1
         endReservation(document)
+        host.catalog.touches.add(document)
         wake()
     }
 
     private func endReservation(_ document: DocumentID) {
         shared.withLock { $0.reservations.end(document) }
-        host.catalog.touches.add(document)
         schedule.ended(document)
         endedReservations += 1
         let waiters = reservationWaiters

@@ -26,11 +26,16 @@ extension SyncEngine: Synchronizer {
         _ error: ProviderError,
         isStandIn: Bool
     ) {
-        shared.withLock { state in
-            if state.failures.count > 1000 { state.failures.removeAll() }
+        let touched = shared.withLock { state in
+            var touched: Set<ItemID> = [id]
+            if state.failures.count > 1000 {
+                touched.formUnion(state.failures.keys)
+                state.failures.removeAll()
+            }
             state.failures[id] = ("\(error)", ranges)
+            return touched
         }
-        host.catalog.touches.add(id)
+        host.catalog.touches.add(Touched(items: touched))
         Task {
             if error.parksAccount {
                 await disconnect(error)

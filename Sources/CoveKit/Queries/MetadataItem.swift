@@ -18,7 +18,8 @@ public struct MetadataItem: Sendable, Identifiable, Equatable {
         documentIdentifier = message.documentID
         values = message.values
         let path = (try? message.path.remotePath()) ?? nil
-        url = folder.sibling(at: path ?? .root).url
+        // Nobody is asked what kind it is: that would be a call for each item.
+        url = URL(fileURLWithPath: folder.sibling(at: path ?? .root).path, isDirectory: false)
     }
 
     /// One of its values; nil where it has none, or the query did not ask for it.

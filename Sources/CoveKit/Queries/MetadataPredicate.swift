@@ -43,11 +43,31 @@ public struct MetadataPredicate: Sendable, Equatable {
     public init(value: Bool) { query = .constant(value) }
 
     /// Holds where both do.
-    public static func && (first: Self, second: Self) -> Self { Self(.all([first.query, second.query])) }
+    public static func && (first: Self, second: Self) -> Self {
+        func parts(_ query: QueryPredicate) -> [QueryPredicate] {
+            if case .all(let parts) = query { parts } else { [query] }
+        }
+        return Self(.all(parts(first.query) + parts(second.query)))
+    }
     /// Holds where one of them does.
-    public static func || (first: Self, second: Self) -> Self { Self(.any([first.query, second.query])) }
+    public static func || (first: Self, second: Self) -> Self {
+        func parts(_ query: QueryPredicate) -> [QueryPredicate] {
+            if case .any(let parts) = query { parts } else { [query] }
+        }
+        return Self(.any(parts(first.query) + parts(second.query)))
+    }
     /// Holds where the other does not.
-    public static prefix func ! (other: Self) -> Self { Self(.not(other.query)) }
+    public static prefix func ! (other: Self) -> Self {
+        if case .not(let query) = other.query { Self(query) } else { Self(.not(other.query)) }
+    }
+
+    /// As it travels.
+    var text: String {
+        switch query {
+        case .constant(let holds): holds ? "TRUEPREDICATE" : "FALSEPREDICATE"
+        default: query.json.description
+        }
+    }
 
     fileprivate init<Value>(
         _ key: MetadataKey<Value>,
@@ -61,48 +81,66 @@ public struct MetadataPredicate: Sendable, Equatable {
         }
         query = .comparison(QueryPredicate.Comparison(key, relation, options: options.text))
     }
+
+    /// A comparison with a value, which is never a number that JSON has not: nothing is the same as no number.
+    fileprivate init<Value: MetadataScalar>(
+        _ key: MetadataKey<Value>,
+        _ value: Value,
+        _ relation: (QueryValue) -> QueryPredicate.Relation
+    ) {
+        func finite(_ number: Double) -> Double {
+            min(max(number, -Double.greatestFiniteMagnitude), Double.greatestFiniteMagnitude)
+        }
+        switch value.metadataValue.query {
+        case .number(let number) where number.isNaN, .date(let number) where number.isNaN:
+            if case .notEqual = relation(.number(0)) { self.init(value: true) } else { self.init(value: false) }
+        case .number(let number): self.init(key, relation(.number(finite(number))))
+        case .date(let number): self.init(key, relation(.date(finite(number))))
+        case let other: self.init(key, relation(other))
+        }
+    }
 }
 
 extension MetadataKey {
+    /// There is none.
+    public var isMissing: MetadataPredicate { MetadataPredicate(self, .equal(nil)) }
+}
+
+extension MetadataKey where Value: MetadataScalar {
     /// The value is this one.
     public static func == (key: Self, value: Value) -> MetadataPredicate {
-        MetadataPredicate(key, .equal(value.metadataValue.query))
+        MetadataPredicate(key, value) { .equal($0) }
     }
     /// The value is another one, or missing.
     public static func != (key: Self, value: Value) -> MetadataPredicate {
-        MetadataPredicate(key, .notEqual(value.metadataValue.query))
+        MetadataPredicate(key, value) { .notEqual($0) }
     }
-    /// There is none.
-    public var isMissing: MetadataPredicate { MetadataPredicate(self, .equal(nil)) }
     /// The value is one of these.
-    public func isIn(_ values: [Value], options: MetadataPredicate.Options = []) -> MetadataPredicate {
-        MetadataPredicate(self, .isIn(values.map(\.metadataValue.query)), options)
+    public func isIn(_ values: [Value]) -> MetadataPredicate {
+        MetadataPredicate(.any(values.map { (self == $0).query }))
     }
 }
 
-extension MetadataKey where Value: Comparable {
+extension MetadataKey where Value: MetadataScalar & Comparable {
     /// The value is less than this one.
     public static func < (key: Self, value: Value) -> MetadataPredicate {
-        MetadataPredicate(key, .less(value.metadataValue.query))
+        MetadataPredicate(key, value) { .less($0) }
     }
     /// The value is at most this one.
     public static func <= (key: Self, value: Value) -> MetadataPredicate {
-        MetadataPredicate(key, .lessOrEqual(value.metadataValue.query))
+        MetadataPredicate(key, value) { .lessOrEqual($0) }
     }
     /// The value is greater than this one.
     public static func > (key: Self, value: Value) -> MetadataPredicate {
-        MetadataPredicate(key, .greater(value.metadataValue.query))
+        MetadataPredicate(key, value) { .greater($0) }
     }
     /// The value is at least this one.
     public static func >= (key: Self, value: Value) -> MetadataPredicate {
-        MetadataPredicate(key, .greaterOrEqual(value.metadataValue.query))
+        MetadataPredicate(key, value) { .greaterOrEqual($0) }
     }
     /// The value is one of these, both ends included.
     public func isBetween(_ values: ClosedRange<Value>) -> MetadataPredicate {
-        MetadataPredicate(
-            self,
-            .between(values.lowerBound.metadataValue.query, values.upperBound.metadataValue.query)
-        )
+        self >= values.lowerBound && self <= values.upperBound
     }
 }
 
@@ -110,6 +148,10 @@ extension MetadataKey where Value == String {
     /// The value is this text, as the options compare it.
     public func isEqual(to text: String, options: MetadataPredicate.Options) -> MetadataPredicate {
         MetadataPredicate(self, .equal(.string(text)), options)
+    }
+    /// The value is one of these texts, as the options compare them.
+    public func isIn(_ texts: [String], options: MetadataPredicate.Options) -> MetadataPredicate {
+        MetadataPredicate(self, .isIn(texts.map { .string($0) }), options)
     }
     /// The text is in the value.
     public func contains(_ text: String, options: MetadataPredicate.Options = []) -> MetadataPredicate {

@@ -38,8 +38,13 @@ extension MetadataQuery {
         var run: Run?
         var wasStarted = false
         var isGathering = false
-        /// True while a daemon gathers that came after another one.
+        /// True while a daemon gathers that came after another one, or is waited for.
         var isCatchingUp = false
+        /// True where the rest of what happened at one moment is still to come.
+        var isInPart = false
+        /// True once the daemon has gathered all.
+        var hasAll = false
+        var unlisted = 0
         var freezes = 0
         var listeners: [AsyncStream<Event>.Continuation] = []
         /// The folder as the mount shows it, once that is known.
@@ -56,12 +61,19 @@ extension MetadataQuery {
 
         mutating func clear() {
             (told, touched, visible, order) = (QueryResults(), [], [:], nil)
-            (isGathering, isCatchingUp) = (true, false)
+            (isGathering, isCatchingUp, isInPart, hasAll, unlisted) = (true, false, false, false, 0)
+        }
+
+        mutating func stop() {
+            run?.end()
+            run = nil
+            isGathering = false
+            freezes = 0
         }
 
         /// Shows what was told, unless results are to stay as they are; what that tells a program, if anything.
         mutating func publish() -> Event? {
-            guard freezes == 0, !isCatchingUp, let location else { return nil }
+            guard freezes == 0, !isCatchingUp, !isInPart, let location else { return nil }
             var update = Update()
             for id in touched.sorted() {
                 let item = told.all[id].map { MetadataItem($0, in: location) }
@@ -71,6 +83,9 @@ extension MetadataQuery {
                 switch (former, item) {
                 case (nil, let item?): update.added.append(item)
                 case (let former?, nil): update.removed.append(former)
+                case (let former?, let item?) where former.documentIdentifier != item.documentIdentifier:
+                    update.removed.append(former)
+                    update.added.append(item)
                 case (_, let item?): update.changed.append(item)
                 case (nil, nil): break
                 }
@@ -82,17 +97,20 @@ extension MetadataQuery {
         }
     }
 
-    /// Begins a run; false where there is no room for its thread.
-    func begin() -> Bool {
+    /// Begins a run where the condition holds; false where it does not, or there is no room for another thread.
+    func begin(if condition: (State) -> Bool) -> Bool {
         do throws(Errno) {
             let run = try Run()
-            state.withLock { state in
+            let begins = state.withLock { state in
+                guard condition(state) else { return false }
                 state.run?.end()
                 state.run = run
                 state.wasStarted = true
                 state.clear()
                 tell(.didStartGathering, &state)
+                return true
             }
+            guard begins else { return false }
             // The query may go while it is followed.
             try BlockingThread.start { [weak self] in Self.follow({ self }, run) }
             return true
@@ -102,15 +120,20 @@ extension MetadataQuery {
         }
     }
 
-    func beginAgain() { _ = begin() }
-
     private func fail(_ error: CoveError, _ run: Run?) {
         state.withLock { state in
             guard run == nil || state.run === run else { return }
             tell(.didFail(error), &state)
-            state.run = nil
-            state.isGathering = false
+            state.stop()
         }
+    }
+
+    /// Shows and tells what may be shown now.
+    func show(_ state: inout State) {
+        if let event = state.publish() { tell(event, &state) }
+        guard state.isGathering, state.hasAll, state.freezes == 0, !state.isCatchingUp else { return }
+        state.isGathering = false
+        tell(.didFinishGathering, &state)
     }
 
     /// Tells all that listen; who has gone is dropped.
@@ -118,17 +141,21 @@ extension MetadataQuery {
         state.listeners.removeAll { listener in
             if case .terminated = listener.yield(event) { true } else { false }
         }
-        guard let run = state.run else { return }
-        guard let (name, information) = Self.notification(of: event) else { return }
+        guard let run = state.run, waitingPosts.load(ordering: .relaxed) < 1000 else { return }
+        let (name, information) = Self.notification(of: event)
+        waitingPosts.add(1, ordering: .relaxed)
+        let isFailure = name == .metadataQueryDidFail
         posting.async { [weak self] in
-            guard let self, !run.isEnded else { return }
+            guard let self else { return }
+            waitingPosts.subtract(1, ordering: .relaxed)
+            guard isFailure || !run.isEnded else { return }
             NotificationCenter.default.post(name: name, object: self, userInfo: information)
         }
     }
 
-    private static func notification(of event: Event) -> (
-        name: Notification.Name, information: [String: [MetadataItem]]?
-    )? {
+    private static func notification(
+        of event: Event
+    ) -> (name: Notification.Name, information: [String: any Sendable]?) {
         switch event {
         case .didStartGathering: (.metadataQueryDidStartGathering, nil)
         case .gatheringProgress: (.metadataQueryGatheringProgress, nil)
@@ -141,7 +168,7 @@ extension MetadataQuery {
                     updateRemovedItemsKey: update.removed,
                 ]
             )
-        case .didFail: nil
+        case .didFail(let error): (.metadataQueryDidFail, [errorKey: error])
         }
     }
 
@@ -152,13 +179,22 @@ extension MetadataQuery {
 
     /// Follows the query at daemon after daemon.
     private static func follow(_ query: () -> MetadataQuery?, _ run: Run) {
-        var deadline = System.monotonic() + patience
+        // Since when no daemon has told anything.
+        var lost: MonotonicTime?
         while !run.isEnded, query() != nil {
-            let error = hear(query, run) { deadline = System.monotonic() + patience }
+            let error = hear(query, run) { lost = nil }
             guard !run.isEnded, let error else { return }
-            guard error.code == .noDaemon, System.monotonic() < deadline else {
+            let now = System.monotonic()
+            let since = lost ?? now
+            lost = since
+            guard error.code == .noDaemon, now - since < patience else {
                 query()?.fail(error, run)
                 return
+            }
+            query()?.state.withLock { state in
+                guard state.run === run else { return }
+                state.isInPart = false
+                if state.hasAll { state.isCatchingUp = true }
             }
             _ = poll(nil, 0, 50)
         }
@@ -198,7 +234,7 @@ extension MetadataQuery {
         }
         guard let predicate = settings.predicate else { return nil }
         var query = QueryInterface.RunRequest(
-            predicate: predicate.query.json.description,
+            predicate: predicate.text,
             path: PathParameter(location.remote)
         )
         query.scopes = settings.scopes.map(\.rawValue).sorted()
@@ -209,7 +245,6 @@ extension MetadataQuery {
         let isWanted = state.withLock { state in
             guard state.run === run else { return false }
             state.location = location
-            if !state.isGathering { state.isCatchingUp = true }
             state.told.beginAgain()
             return true
         }
@@ -223,12 +258,11 @@ extension MetadataQuery {
             let changes = state.told.take(reply)
             for result in changes.added + changes.removed { state.touched.insert(result.id) }
             for (_, result) in changes.changed { state.touched.insert(result.id) }
-            if reply.gathered == true { state.isCatchingUp = false }
-            if reply.isPart != true, let event = state.publish() { tell(event, &state) }
-            if reply.gathered == true, state.isGathering {
-                state.isGathering = false
-                tell(.didFinishGathering, &state)
+            state.isInPart = reply.isPart == true
+            if reply.gathered == true {
+                (state.isCatchingUp, state.hasAll, state.unlisted) = (false, true, reply.unlisted ?? 0)
             }
+            show(&state)
         }
     }
 }

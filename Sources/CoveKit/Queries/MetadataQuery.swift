@@ -75,13 +75,20 @@ public final class MetadataQuery: Sendable {
     let state: Mutex<State>
     /// Posts notifications in their order, on no thread that waits for anything.
     let posting = DispatchQueue(label: "cove.metadata-query")
+    /// How many of them wait: an observer that is too slow for them loses some.
+    let waitingPosts = Atomic<Int>(0)
 
     /// A query over the account that a mount shows.
     ///
     /// With a folder of it, only that and what is below it is found.
     public init(in folder: URL) { state = Mutex(State(folder: folder)) }
 
-    deinit { state.withLock { $0.run?.end() } }
+    deinit {
+        state.withLock { state in
+            state.run?.end()
+            for listener in state.listeners { listener.finish() }
+        }
+    }
 
     // MARK: What it asks. A change while it runs discards the results and begins again.
 
@@ -126,7 +133,7 @@ public final class MetadataQuery: Sendable {
     /// Seconds between two updates, at least; 1 where nothing else is said.
     public var notificationBatchingInterval: TimeInterval {
         get { state.withLock { $0.settings.interval } }
-        set { change { $0.interval = min(max(newValue, 0), 3600) } }
+        set { change { $0.interval = newValue.isNaN ? 1 : min(max(newValue, 0), 3600) } }
     }
 
     /// True for folders that nobody has opened to be left as they are, so that nothing is found in them.
@@ -136,12 +143,15 @@ public final class MetadataQuery: Sendable {
     }
 
     private func change(_ body: (inout Settings) -> Void) {
-        let mustBeginAgain = state.withLock { state in
-            let former = state.settings
+        var former = Settings()
+        state.withLock { state in
+            former = state.settings
             body(&state.settings)
-            return state.run != nil && former != state.settings
+            state.order = nil
+            // Without a predicate there is nothing to ask.
+            if state.settings.predicate == nil { state.stop() }
         }
-        if mustBeginAgain { beginAgain() }
+        _ = begin(if: { $0.run != nil && former != $0.settings })
     }
 
     // MARK: Running
@@ -153,21 +163,19 @@ public final class MetadataQuery: Sendable {
     /// True after it was stopped, or has failed.
     public var isStopped: Bool { state.withLock { $0.run == nil && $0.wasStarted } }
 
+    /// How many folders could not be looked into when all was gathered: what is in them is not among the results.
+    ///
+    /// They are tried again, and what is found in them comes as an update.
+    public var unlistedFolderCount: Int { state.withLock { $0.unlisted } }
+
     /// Starts; false without a predicate, and where it was started already.
     @discardableResult
-    public func start() -> Bool {
-        guard state.withLock({ $0.run == nil && $0.settings.predicate != nil }) else { return false }
-        return begin()
-    }
+    public func start() -> Bool { begin(if: { $0.run == nil && $0.settings.predicate != nil }) }
 
     /// Nothing is told from now on; the results stay, and it can be started again.
-    public func stop() {
-        state.withLock { state in
-            state.run?.end()
-            state.run = nil
-            state.isGathering = false
-        }
-    }
+    ///
+    /// No call of `disableUpdates()` is left then.
+    public func stop() { state.withLock { $0.stop() } }
 
     /// The results stay as they are until as many calls of `enableUpdates()` have come.
     public func disableUpdates() { state.withLock { $0.freezes += 1 } }
@@ -176,16 +184,16 @@ public final class MetadataQuery: Sendable {
     public func enableUpdates() {
         state.withLock { state in
             state.freezes = max(0, state.freezes - 1)
-            guard state.run != nil, let event = state.publish() else { return }
-            tell(event, &state)
+            if state.run != nil { show(&state) }
         }
     }
 
-    /// What the query tells from now on, until whoever iterates it ends; each call makes a sequence of its own.
+    /// What the query tells from now on, until whoever iterates it ends or the query goes; each call makes a sequence of its own.
     ///
-    /// Starts the query, if it has a predicate and was not started.
+    /// Starts the query, if it has a predicate and was not started. Who is a thousand events behind loses the oldest ones; the
+    /// results are whole at any time.
     public var events: AsyncStream<Event> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Event.self)
+        let (stream, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(1000))
         state.withLock { $0.listeners.append(continuation) }
         start()
         return stream
@@ -201,6 +209,8 @@ extension Notification.Name {
     public static let metadataQueryDidFinishGathering = Self("NSMetadataQueryDidFinishGatheringNotification")
     /// Results have changed; `userInfo` has lists of items for the three keys of ``MetadataQuery``.
     public static let metadataQueryDidUpdate = Self("NSMetadataQueryDidUpdateNotification")
+    /// A query has stopped by itself; `userInfo` has the ``CoveError`` for ``MetadataQuery/errorKey``.
+    public static let metadataQueryDidFail = Self("CoveMetadataQueryDidFailNotification")
 }
 
 extension MetadataQuery {
@@ -208,6 +218,8 @@ extension MetadataQuery {
     public static let updateAddedItemsKey = "kMDQueryUpdateAddedItems"
     /// In an update's `userInfo`: results that have changed.
     public static let updateChangedItemsKey = "kMDQueryUpdateChangedItems"
+    /// In a failure's `userInfo`: why.
+    public static let errorKey = "CoveMetadataQueryError"
     /// In an update's `userInfo`: what is none any more.
     public static let updateRemovedItemsKey = "kMDQueryUpdateRemovedItems"
 }

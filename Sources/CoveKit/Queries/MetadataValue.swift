@@ -43,7 +43,10 @@ public protocol MetadataValueConvertible: Sendable {
     var metadataValue: MetadataValue { get }
 }
 
-extension String: MetadataValueConvertible {
+/// One value, that others can be the same as.
+public protocol MetadataScalar: MetadataValueConvertible {}
+
+extension String: MetadataScalar {
     /// Takes a string.
     public init?(_ value: MetadataValue) {
         guard case .string(let text) = value else { return nil }
@@ -53,7 +56,7 @@ extension String: MetadataValueConvertible {
     public var metadataValue: MetadataValue { .string(self) }
 }
 
-extension Double: MetadataValueConvertible {
+extension Double: MetadataScalar {
     /// Takes a number.
     public init?(_ value: MetadataValue) {
         guard case .number(let number) = value else { return nil }
@@ -63,7 +66,7 @@ extension Double: MetadataValueConvertible {
     public var metadataValue: MetadataValue { .number(self) }
 }
 
-extension Bool: MetadataValueConvertible {
+extension Bool: MetadataScalar {
     /// Takes true or false.
     public init?(_ value: MetadataValue) {
         guard case .bool(let truth) = value else { return nil }
@@ -73,7 +76,7 @@ extension Bool: MetadataValueConvertible {
     public var metadataValue: MetadataValue { .bool(self) }
 }
 
-extension Date: MetadataValueConvertible {
+extension Date: MetadataScalar {
     /// Takes a point in time.
     public init?(_ value: MetadataValue) {
         guard case .date(let date) = value else { return nil }

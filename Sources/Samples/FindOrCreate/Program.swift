@@ -31,13 +31,19 @@ import Foundation
         let query = MetadataQuery(in: mount)
         query.predicate = MetadataKey.fsName == name
         query.searchScopes = Set(MetadataQuery.Scope.allCases)
+        var isComplete = false
         for await event in query.events {
             if case .didFail(let error) = event { throw error }
-            if case .didFinishGathering = event { break }
+            guard case .didFinishGathering = event else { continue }
+            isComplete = query.unlistedFolderCount == 0
+            break
         }
         query.disableUpdates()
         query.stop()
         guard query.resultCount == 0 else { return query.resultCount == 1 ? query.result(at: 0)?.url : nil }
+        guard isComplete else {
+            throw CoveError(.unreachable, "it may be in a folder that can't be looked into", url: mount)
+        }
         let folder = mount.appendingPathComponent("Documents")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let url = folder.appendingPathComponent(name)

@@ -160,7 +160,7 @@ extension CommandTable {
         let (wantsJSON, wantsCount) = (arguments.has("json"), arguments.has("count"))
         let terminal = Terminal.standardOutput
         var results = QueryResults()
-        var (told, hasGathered) = (-1, false)
+        var (told, hasGathered, isComplete) = (-1, false, false)
         func write(_ text: String) {
             // Nobody reads any more, as behind head(1).
             if !terminal.write(text + "\n") { exit(0) }
@@ -181,8 +181,8 @@ extension CommandTable {
                 for (former, result) in changes.changed { tell(.changed, result, from: former) }
             }
             let isFirst = reply.gathered == true && !hasGathered
-            if reply.gathered == true { hasGathered = true }
-            if wantsCount, hasGathered, reply.isPart != true, results.all.count != told {
+            if reply.gathered == true { (hasGathered, isComplete) = (true, true) }
+            if wantsCount, isComplete, reply.isPart != true, results.all.count != told {
                 told = results.all.count
                 write(wantsJSON ? JSONValue.object(["count": .integer(Int64(told))]).description : "\(told)")
             }
@@ -212,6 +212,7 @@ extension CommandTable {
                 return 0
             }
             results.beginAgain()
+            isComplete = false
         }
     }
 }

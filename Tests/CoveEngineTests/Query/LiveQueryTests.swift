@@ -125,6 +125,82 @@ import Testing
         }
     }
 
+    @Test func `a folder that is looked in comes later, and what is in it too`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            #expect(try account.tree.list("").isEmpty)
+            try await account.settle()
+            var documents = try request("Kind == 'file'")
+            documents.scopes = [.documents]
+            let watch = LiveWatch(account.engine, documents)
+            #expect(try watch.wait { $0.told == ["gathered"] } == nil)
+            try source.makeDirectory("Documents")
+            try source.makeDirectory("Documents/x")
+            try source.save("Documents/x/a.txt", [1])
+            try await account.settle()
+            #expect(try watch.wait(for: ["Documents/x/a.txt"]) == nil)
+            // A folder that nobody has opened is moved in.
+            try source.makeDirectory("other")
+            try source.save("other/b.txt", [1])
+            try await account.settle()
+            try account.tree.rename("other", "Documents/other")
+            #expect(try watch.wait(for: ["Documents/other/b.txt", "Documents/x/a.txt"]) == nil)
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
+    @Test func `a date that is set on an open file is told before it is closed`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let name = Array("a.txt".utf8)
+            let handle = try account.engine.create(.root, name, mode: 0o100644, flags: O_RDWR, account.tree.caller).id
+            let watch = LiveWatch(account.engine, try request("FSName == 'a.txt'", [.contentChangeDate]))
+            #expect(try watch.wait(for: ["a.txt"], gathered: true) == nil)
+            try account.tree.append(handle, [1])
+            var change = AttributeChange()
+            change.modificationTime = .at(Timestamp(seconds: 1_000_000_000, nanoseconds: 0))
+            _ = try account.engine.setAttributes(of: handle, change, hasHandle: true, account.tree.caller)
+            let date = QueryValue.date(1_000_000_000)
+            #expect(try watch.wait { $0.results.values.first?.values[.contentChangeDate] == date } == nil)
+            try account.tree.close(handle)
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
+    /// The youngest entry goes while the query gathers, and takes the greatest number along.
+    @Test func `what goes while a query gathers is none of its results`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            for name in ["a.txt", "b.txt"] { try account.tree.write(name, [1]) }
+            let (engine, caller, left) = (account.engine, account.tree.caller, Left())
+            let request = try request("TRUEPREDICATE")
+            let follow = Task {
+                try await engine.follow(request, interval: .zero) { event in
+                    switch event {
+                    case .found(let found):
+                        left.ids.withLock { $0 = ($0 ?? []).union(found.map(\.id)) }
+                        for name in ["b.txt", "a.txt"] { _ = try? engine.unlink(.root, Array(name.utf8), caller) }
+                    case .gathered: break
+                    case .changed(let changes):
+                        left.ids.withLock {
+                            $0 = ($0 ?? []).union(changes.added.map(\.id)).subtracting(changes.removed)
+                        }
+                    }
+                    return true
+                }
+            }
+            try waitUntil("nothing is left") { left.ids.withLock { $0 == [] } }
+            follow.cancel()
+            _ = await follow.result
+            await account.stop()
+        }
+    }
+
+    private final class Left: Sendable { let ids = Mutex<Set<Int64>?>(nil) }
+
     @Test func `more changes than are kept are found by another look`() async throws {
         try await blocking {
             let account = try EngineAccount()

@@ -14,8 +14,14 @@ extension Mounted {
 
             init(_ query: MetadataQuery) {
                 let stream = query.events
-                Task { [self] in for await event in stream { events.withLock { $0.append(event) } } }
+                Task { [self] in
+                    for await event in stream { events.withLock { $0.append(event) } }
+                    ended.store(true, ordering: .releasing)
+                }
             }
+
+            private let ended = Atomic<Bool>(false)
+            var hasEnded: Bool { ended.load(ordering: .acquiring) }
 
             var all: [String] {
                 events.withLock { $0 }.map { event in
@@ -141,6 +147,28 @@ extension Mounted {
             }
         }
 
+        @Test func `a frozen query finishes when it may show its results, and ends with whoever has it`() async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                try account.start()
+                try account.shell("echo 1 > a.txt")
+                var query: MetadataQuery? = query(account, MetadataKey.fsName == "a.txt")
+                query?.disableUpdates()
+                let events = Events(try #require(query))
+                let other = self.query(account, MetadataKey.fsName == "a.txt")
+                #expect(other.start())
+                try waitUntil("another query finishes") { !other.isGathering }
+                #expect(events.all == ["start"] && query?.isGathering == true && query?.resultCount == 0)
+                query?.enableUpdates()
+                try waitUntil("\(events.all)") { events.all == ["start", "progress", "finish"] }
+                #expect(query?.resultCount == 1)
+                query = nil
+                try waitUntil("its sequence ends") { events.hasEnded }
+                other.stop()
+                try account.end()
+            }
+        }
+
         @Test func `51. orders, value lists and groups are right and follow`() async throws {
             try await blocking {
                 let account = try MountedAccount()
@@ -204,9 +232,11 @@ extension Mounted {
                 try account.shell("rm a.txt")
                 try waitUntil("the next daemon tells") { self.names(query) == ["b.txt"] }
                 try account.shell("$COVE upgrade; rm b.txt")
-                try waitUntil("and the next one") { query.resultCount == 0 }
+                try waitUntil("and the next one: \(events.all), \(self.names(query))") { query.resultCount == 0 }
                 #expect(events.all.filter { $0 == "start" || $0 == "finish" } == ["start", "finish"])
-                #expect(events.updates.flatMap(\.removed).map(\.url.lastPathComponent) == ["a.txt", "b.txt"])
+                try waitUntil("\(events.all)") {
+                    events.updates.flatMap(\.removed).map(\.url.lastPathComponent) == ["a.txt", "b.txt"]
+                }
                 try waitUntil("\(posted.withLock { $0 })") {
                     posted.withLock { posted in
                         posted.contains("NSMetadataQueryDidUpdateNotification a.txt")
@@ -252,10 +282,26 @@ extension Mounted {
                 let account = try MountedAccount()
                 try account.start()
                 let query = query(account, MetadataPredicate(value: true))
-                query.attributes = ["Colour"]
                 let told = Events(query)
+                try waitUntil("all is found") { told.all.last == "finish" }
+                query.attributes = ["Colour"]
                 try waitUntil("it fails") { told.all.last?.hasPrefix("fail") == true }
                 #expect(query.isStopped && query.results.isEmpty)
+                query.attributes = []
+                // As large as anybody writes it, and what is no number.
+                let names = (0..<60).map { MetadataKey.fsName == "\($0)" }
+                for predicate in [
+                    names.dropFirst().reduce(names[0]) { $0 || $1 }, names.dropFirst().reduce(names[0]) { $1 && $0 },
+                    !(!(!names[0])), MetadataKey.fsSize == .nan, MetadataKey.fsSize <= .infinity,
+                    MetadataKey.kind.isIn([]), MetadataPredicate(value: false),
+                ] {
+                    let count = told.all.filter { $0 == "finish" }.count
+                    query.predicate = predicate
+                    query.start()
+                    try waitUntil("\(predicate): \(told.all)") { told.all.filter { $0 == "finish" }.count > count }
+                }
+                query.predicate = nil
+                #expect(query.isStopped && !query.start())
                 try account.end()
             }
         }

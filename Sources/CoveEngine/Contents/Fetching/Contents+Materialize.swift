@@ -55,6 +55,7 @@ extension Contents {
         let range = part.range
         let fetch = Fetch(part, now: clock.monotonic())
         state.fetching.add(fetch)
+        catalog.touches.add(item.id)
         if !state.fetching.isCounted {
             state.fetching.isCounted = true
             counters.downloadsStarted.add(1, ordering: .relaxed)
@@ -107,7 +108,6 @@ extension Contents {
 
     /// Tells those who follow that the provider is asked for bytes.
     private func noteProvide(_ id: ItemID, _ range: Range<Int64>) async {
-        catalog.touches.add(id)
         guard context.trace.isFollowed else { return }
         try? await onContentQueue { [self] () throws(Errno) in
             context.note(.provide, id, nil, range.inWords)

@@ -123,6 +123,7 @@ extension Namespace {
             row.changeTime = change.changeTime ?? now
             state.row = row
             item.noteUnsaved(state)
+            catalog.touches.add(id)
             return
         }
         let saved = try catalog.write { database throws(Errno) -> ItemRow? in

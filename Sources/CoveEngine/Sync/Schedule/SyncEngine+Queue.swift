@@ -44,6 +44,7 @@ extension SyncEngine {
             }
             for row in rows {
                 noteOvertaken(by: row)
+                host.catalog.touches.add(row.document)
                 start(row)
             }
             let isStill = rows.isEmpty && activePushes == 0
