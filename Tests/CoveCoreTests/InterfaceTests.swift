@@ -74,6 +74,7 @@ import Testing
         Method(Item.name, "RestoreVersion", Item.VersionRequest.self, None.self),
         Method(Item.name, "ResolveConflicts", Item.VersionRequest.self, Item.VersionCountReply.self),
         Method(Item.name, "RemoveVersions", Item.VersionRequest.self, Item.VersionCountReply.self),
+        Method(Query.name, "Values", Query.ValuesRequest.self, Query.ValuesReply.self),
         Method(Query.name, "Follow", Query.FollowRequest.self, Query.FollowReply.self),
         Method(Query.name, "Run", Query.RunRequest.self, Query.RunReply.self),
         Method(Coordination.name, "Attend", Coordination.AttendRequest.self, Coordination.AttendReply.self),

@@ -159,7 +159,14 @@ extension Contents {
         let length = readlink("/proc/\(caller.thread)/exe", &buffer, buffer.count - 1)
         guard length > 0 else { return false }
         let path = String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return configuration.noMaterialize.contains { $0 == path || path.hasSuffix("/" + $0) }
+        func isMeant(_ path: String) -> Bool {
+            configuration.noMaterialize.contains { $0 == path || path.hasSuffix("/" + $0) }
+        }
+        if isMeant(path) { return true }
+        // KDE's workers are one program, whose arguments tell the library that they run.
+        let name = path.split(separator: "/").last ?? ""
+        guard ["kioworker", "kioslave"].contains(where: { name.hasPrefix($0) }) else { return false }
+        return ProcessTree.arguments(of: ProcessTree.process(of: caller.thread)).contains { isMeant($0) }
     }
 
     /// Finds bytes to read, or waits for exactly the missing ones.

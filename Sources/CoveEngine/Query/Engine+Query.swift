@@ -21,7 +21,7 @@ extension Engine {
     /// cancelled or the engine ends.
     ///
     /// A change that is made here is told as soon as it is committed, whether there is a connection or not, but after a
-    /// change for so long not the next one. Throws `EBUSY` where too many queries go on.
+    /// look at changes there is no other one for so long. Throws `EBUSY` where too many queries go on.
     public func follow(
         _ request: QueryRequest,
         interval: TimeSpan,
@@ -33,5 +33,24 @@ extension Engine {
         let run = QueryRun(request, self, follower)
         guard let unlisted = try await run.gather(body), await body(.gathered(unlisted: unlisted)) else { return }
         try await run.goOn(interval: interval, body)
+    }
+
+    /// What is known of the items at some paths; what is not there, and the root, is left out.
+    public func values(at paths: [RemotePath], _ attributes: [QueryKey]) async throws(Errno) -> [QueryResult] {
+        try await onQueue { [self] () throws(Errno) in
+            var results: [QueryResult] = []
+            for path in paths {
+                var former: LiveItem?
+                let found = try catalog.read { database throws(Errno) -> (EntryRow, ItemRow)? in
+                    guard let entry = try? database.entry(atPath: path) else { return nil }
+                    former = contents.live.find(entry.item)
+                    return try database.item(entry.item).map { (entry, $0) }
+                }
+                if let (entry, row) = found {
+                    results.append(QueryItem(entry, row, former, at: path, self).result(attributes))
+                }
+            }
+            return results
+        }
     }
 }

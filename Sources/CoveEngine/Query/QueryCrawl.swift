@@ -102,20 +102,19 @@ actor LiveCrawler {
     private var isAsked = false
     private var failed: [ItemID: MonotonicTime] = [:]
     private var nextTry = MonotonicTime.distantPast
-    private let isMissing = Atomic<Bool>(false)
-
-    /// True while there are folders that could not be listed.
-    nonisolated var misses: Bool { isMissing.load(ordering: .relaxed) }
+    /// Is told that folders could not be listed, so that it comes again.
+    private let follower: Touches.Follower
 
     /// For all below a folder.
-    init(_ engine: Engine, below folder: RemotePath) {
+    init(_ engine: Engine, below folder: RemotePath, for follower: Touches.Follower) {
         self.engine = engine
         self.folder = folder
+        self.follower = follower
     }
 
     /// There is news of folders, or it may be time to try again.
     func wake(isNews: Bool) {
-        guard isNews || engine.clock.monotonic() >= nextTry else { return }
+        guard isNews || task == nil && engine.clock.monotonic() >= nextTry else { return }
         isAsked = true
         guard task == nil else { return }
         task = Task {
@@ -136,8 +135,9 @@ actor LiveCrawler {
         defer {
             let patience = isConnected() ? Self.patience : Self.shortPatience
             nextTry = misses ? engine.clock.monotonic() + patience : .distantPast
-            isMissing.store(misses, ordering: .relaxed)
+            follower.missesFolders.store(misses, ordering: .relaxed)
         }
+        guard !misses else { return }
         // Where it can't be known, the way to it is tried again; where it is not there, its coming is news.
         let way = try? await engine.opened(folder, mayList: isConnected())
         if way?.isKnown != true { misses = true }

@@ -8,11 +8,12 @@ final class QueryItem {
     private let engine: Engine
     private var known: ItemStatus?
 
-    init(_ entry: EntryRow, _ row: ItemRow, at path: RemotePath, _ engine: Engine) {
+    /// `former`: the item as it was open before its row was read.
+    init(_ entry: EntryRow, _ row: ItemRow, _ former: LiveItem?, at path: RemotePath, _ engine: Engine) {
         self.entry = entry
         self.path = path
         self.engine = engine
-        attributes = engine.namespace.overlay(row)
+        attributes = engine.namespace.overlay(row, engine.contents.live.find(row.id) ?? former)
     }
 
     private var name: String { String(decoding: entry.name, as: UTF8.self) }

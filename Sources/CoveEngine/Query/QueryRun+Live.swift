@@ -10,15 +10,17 @@ extension QueryRun {
     func goOn(interval: TimeSpan, _ body: Body) async throws(Errno) {
         guard let follower else { return }
         goesOn = true
-        let crawler = request.listedOnly ? nil : LiveCrawler(engine, below: crawled)
+        let crawler = request.listedOnly || isEmpty ? nil : LiveCrawler(engine, below: crawled, for: follower)
         defer { if let crawler { Task { await crawler.stop() } } }
         // Something may have come to be known since the last folder was listed.
         hasUnlisted = true
         var (looked, moved) = (MonotonicTime.distantPast, MonotonicTime.distantPast)
         while true {
-            if let crawler, hasUnlisted || crawler.misses { await crawler.wake(isNews: hasUnlisted) }
+            if let crawler, hasUnlisted || follower.missesFolders.load(ordering: .relaxed) {
+                await crawler.wake(isNews: hasUnlisted)
+            }
             hasUnlisted = false
-            follower.wantsTicks.store(crawler?.misses == true || !moving.isEmpty, ordering: .relaxed)
+            follower.seesMoving.store(!moving.isEmpty, ordering: .relaxed)
             guard await follower.next() else { break }
             let rest = interval - (engine.clock.monotonic() - looked)
             // A cancelled task finds no more signals.

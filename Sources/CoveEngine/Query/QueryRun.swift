@@ -55,7 +55,7 @@ final class QueryRun {
     var horizon: Int64 { goesOn ? .max : last }
 
     /// True where nothing can be found.
-    private var isEmpty: Bool { scopes == [.external] }
+    var isEmpty: Bool { scopes == [.external] }
 
     /// The folder below which all is that can be found.
     var crawled: RemotePath {
@@ -169,6 +169,9 @@ final class QueryRun {
     ) async throws(Errno) -> (found: [Found], next: QueryCursor?) {
         let (engine, request, scopes, crawled, isFollowed) = (engine, request, scopes, crawled, follower != nil)
         let page = try await engine.onQueue { () throws(Errno) in
+            // Before their rows: one that is closed in between has saved what its row does not tell yet.
+            var open: [ItemID: LiveItem] = [:]
+            for item in engine.contents.live.all() { open[item.id] = item }
             var rows: [(entry: EntryRow, item: ItemRow, path: RemotePath?)] = []
             let next = try engine.catalog.read { database throws(Errno) -> QueryCursor? in
                 let next = try cursor.read(database, limit: Self.page) { rows.append(($0, $1, nil)) }
@@ -196,7 +199,7 @@ final class QueryRun {
             // What a client keeps in order it has to be told of.
             let attributes = request.attributes + (isFollowed ? request.order.map(\.key) : [])
             for case (let entry, let row, let path?) in rows where request.covers(path, scopes) {
-                let item = QueryItem(entry, row, at: path, engine)
+                let item = QueryItem(entry, row, open[row.id], at: path, engine)
                 if request.predicate.holds({ item.value($0) }) {
                     if isOrdered {
                         found.append(Found(entry: entry.id, order: request.order.map { item.value($0.key) }))

@@ -48,8 +48,14 @@ final class Touches: Sendable {
         fileprivate let continuation: AsyncStream<Void>.Continuation
         /// Set where a task is cancelled, which waits for no lock: who holds one may be about to wake that task.
         fileprivate let hasGone = Atomic<Bool>(false)
-        /// True for one that wants a signal each second.
-        let wantsTicks = Atomic<Bool>(false)
+        /// True while something moves that it tells of: it wants a signal each second.
+        let seesMoving = Atomic<Bool>(false)
+        /// True while folders could not be listed for it, so that it wants one too.
+        let missesFolders = Atomic<Bool>(false)
+
+        fileprivate var wantsTicks: Bool {
+            seesMoving.load(ordering: .relaxed) || missesFolders.load(ordering: .relaxed)
+        }
 
         fileprivate init() {
             (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -160,6 +166,6 @@ final class Touches: Sendable {
     func tick() {
         guard isFollowed else { return }
         let followers = state.withLock { $0.places.map(\.follower) }
-        for follower in followers where follower.wantsTicks.load(ordering: .relaxed) { follower.continuation.yield() }
+        for follower in followers where follower.wantsTicks { follower.continuation.yield() }
     }
 }

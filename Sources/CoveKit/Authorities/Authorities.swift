@@ -23,9 +23,10 @@ enum Authorities {
     /// Blocks.
     static func locate(
         _ url: URL,
-        _ socket: ItemLocation.Socket
+        _ socket: ItemLocation.Socket,
+        followsLink: Bool = true
     ) throws(CoveError) -> (DaemonAddress, Location)? {
-        try locate(try bytes(url, followsLink: true), url, socket)
+        try locate(try bytes(url, followsLink: followsLink), url, socket)
     }
 
     private static func bytes(_ url: URL, followsLink: Bool) throws(CoveError) -> [UInt8] {

@@ -88,15 +88,33 @@ public struct MetadataPredicate: Sendable, Equatable {
         _ value: Value,
         _ relation: (QueryValue) -> QueryPredicate.Relation
     ) {
+        let other = value.metadataValue.query
+        guard other.isComparable else {
+            if case .notEqual = relation(.number(0)) { self.init(value: true) } else { self.init(value: false) }
+            return
+        }
+        self.init(key, relation(other.finite))
+    }
+}
+
+extension QueryValue {
+    /// False for what is no number, which is neither the same as anything nor less.
+    fileprivate var isComparable: Bool {
+        switch self {
+        case .number(let number), .date(let number): !number.isNaN
+        default: true
+        }
+    }
+
+    /// A number as JSON has it.
+    fileprivate var finite: QueryValue {
         func finite(_ number: Double) -> Double {
             min(max(number, -Double.greatestFiniteMagnitude), Double.greatestFiniteMagnitude)
         }
-        switch value.metadataValue.query {
-        case .number(let number) where number.isNaN, .date(let number) where number.isNaN:
-            if case .notEqual = relation(.number(0)) { self.init(value: true) } else { self.init(value: false) }
-        case .number(let number): self.init(key, relation(.number(finite(number))))
-        case .date(let number): self.init(key, relation(.date(finite(number))))
-        case let other: self.init(key, relation(other))
+        return switch self {
+        case .number(let number): .number(finite(number))
+        case .date(let number): .date(finite(number))
+        default: self
         }
     }
 }
@@ -117,7 +135,7 @@ extension MetadataKey where Value: MetadataScalar {
     }
     /// The value is one of these.
     public func isIn(_ values: [Value]) -> MetadataPredicate {
-        MetadataPredicate(.any(values.map { (self == $0).query }))
+        MetadataPredicate(self, .isIn(values.map(\.metadataValue.query).filter { $0.isComparable }.map(\.finite)))
     }
 }
 

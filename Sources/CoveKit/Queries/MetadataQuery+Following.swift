@@ -99,6 +99,7 @@ extension MetadataQuery {
 
     /// Begins a run where the condition holds; false where it does not, or there is no room for another thread.
     func begin(if condition: (State) -> Bool) -> Bool {
+        guard state.withLock({ condition($0) }) else { return false }
         do throws(Errno) {
             let run = try Run()
             let begins = state.withLock { state in
@@ -111,18 +112,23 @@ extension MetadataQuery {
                 return true
             }
             guard begins else { return false }
-            // The query may go while it is followed.
-            try BlockingThread.start { [weak self] in Self.follow({ self }, run) }
+            do throws(Errno) {
+                // The query may go while it is followed.
+                try BlockingThread.start { [weak self] in Self.follow({ self }, run) }
+            } catch {
+                fail(CoveError(error)) { $0.run === run }
+                return false
+            }
             return true
         } catch {
-            fail(CoveError(error), nil)
+            fail(CoveError(error), if: condition)
             return false
         }
     }
 
-    private func fail(_ error: CoveError, _ run: Run?) {
+    private func fail(_ error: CoveError, if condition: (State) -> Bool) {
         state.withLock { state in
-            guard run == nil || state.run === run else { return }
+            guard condition(state) else { return }
             tell(.didFail(error), &state)
             state.stop()
         }
@@ -131,7 +137,9 @@ extension MetadataQuery {
     /// Shows and tells what may be shown now.
     func show(_ state: inout State) {
         if let event = state.publish() { tell(event, &state) }
-        guard state.isGathering, state.hasAll, state.freezes == 0, !state.isCatchingUp else { return }
+        guard state.isGathering, state.hasAll, !state.isInPart, state.freezes == 0, !state.isCatchingUp else {
+            return
+        }
         state.isGathering = false
         tell(.didFinishGathering, &state)
     }
@@ -141,14 +149,16 @@ extension MetadataQuery {
         state.listeners.removeAll { listener in
             if case .terminated = listener.yield(event) { true } else { false }
         }
-        guard let run = state.run, waitingPosts.load(ordering: .relaxed) < 1000 else { return }
         let (name, information) = Self.notification(of: event)
+        let (run, isFailure) = (state.run, name == .metadataQueryDidFail)
+        // The beginning and the end are told to everybody.
+        let mayBeLost = [.metadataQueryGatheringProgress, .metadataQueryDidUpdate].contains(name)
+        guard !mayBeLost || waitingPosts.load(ordering: .relaxed) < 1000 else { return }
         waitingPosts.add(1, ordering: .relaxed)
-        let isFailure = name == .metadataQueryDidFail
         posting.async { [weak self] in
             guard let self else { return }
             waitingPosts.subtract(1, ordering: .relaxed)
-            guard isFailure || !run.isEnded else { return }
+            guard isFailure || run?.isEnded == false else { return }
             NotificationCenter.default.post(name: name, object: self, userInfo: information)
         }
     }
@@ -188,7 +198,7 @@ extension MetadataQuery {
             let since = lost ?? now
             lost = since
             guard error.code == .noDaemon, now - since < patience else {
-                query()?.fail(error, run)
+                query()?.fail(error) { $0.run === run }
                 return
             }
             query()?.state.withLock { state in
@@ -205,6 +215,7 @@ extension MetadataQuery {
         guard let folder = query()?.state.withLock({ $0.folder }) else { return nil }
         do {
             guard let (client, request) = try query()?.connect(run) else { return nil }
+            heard()
             let _: QueryInterface.FollowReply = try client.stream(
                 "\(QueryInterface.name).Follow",
                 request,

@@ -165,7 +165,7 @@ public final class MetadataQuery: Sendable {
 
     /// How many folders could not be looked into when all was gathered: what is in them is not among the results.
     ///
-    /// They are tried again, and what is found in them comes as an update.
+    /// They are tried again, unless only listed folders are searched, and what is found in them comes as an update.
     public var unlistedFolderCount: Int { state.withLock { $0.unlisted } }
 
     /// Starts; false without a predicate, and where it was started already.

@@ -28,7 +28,7 @@ extension CommandTable {
             Option(
                 long: "interval",
                 argument: "SECONDS",
-                summary: "with --follow, tell changes no more often than this; 0.05 if not given"
+                summary: "with --follow, look at changes no more often than this; 0.05 if not given"
             ),
             Option(long: "listed-only", summary: "do not look into folders that nobody has opened yet"),
             Option(long: "keys", summary: "tell all keys, with the kind of their values"),

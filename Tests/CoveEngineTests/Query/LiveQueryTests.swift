@@ -151,6 +151,27 @@ import Testing
         }
     }
 
+    @Test func `what could not be listed is tried again when the source answers`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            try source.save("d/a.txt", [1])
+            #expect(try account.tree.list("").count == 1)
+            try await account.setOffline(true)
+            // It is known once something has failed.
+            await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+            let watch = LiveWatch(account.engine, try request("Kind == 'file'"))
+            #expect(try watch.wait { $0.told.contains("gathered") } == nil)
+            #expect(watch.now.results.isEmpty)
+            try await account.setOffline(false)
+            await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+            #expect(try watch.wait(for: ["d/a.txt"]) == nil)
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
     @Test func `a date that is set on an open file is told before it is closed`() async throws {
         try await blocking {
             let account = try EngineAccount()

@@ -270,6 +270,53 @@ extension Mounted {
             }
         }
 
+        @Test func `57. promised values of many items come at once, and fetch nothing`() async throws {
+            try await blocking {
+                let account = try MountedAccount()
+                try account.shell(
+                    "mkdir -p $src/d.key; head -c 5000 /dev/zero > $src/a.pdf; touch -d @1000000000 $src/a.pdf; ln -s a.pdf $src/l"
+                )
+                try account.start()
+                let urls = ["a.pdf", "none", "d.key", "l"].map { URL(fileURLWithPath: account.mount + "/" + $0) }
+                let outside = URL(fileURLWithPath: "/etc/passwd")
+                let unknown = URLResourceKey(rawValue: "NSURLColourKey")
+                let keys: Set<URLResourceKey> = [
+                    .nameKey, .fileSizeKey, .contentModificationDateKey, .isRegularFileKey, .isDirectoryKey,
+                    .isPackageKey,
+                    .isSymbolicLinkKey, .fileResourceTypeKey, .ubiquitousItemDownloadingStatusKey, .isUbiquitousItemKey,
+                    .typeIdentifierKey, .documentIdentifierKey, .tagNamesKey, .contentAccessDateKey,
+                    .generationIdentifierKey, .fileAllocatedSizeKey, unknown,
+                ]
+                let results = await PromisedItem.resourceValues(ofItemsAt: urls + [outside], forKeys: keys)
+                let file = try #require(try results.first?.get())
+                #expect(file[.nameKey] == .string("a.pdf") && file[.fileSizeKey] == .number(5000))
+                #expect(file[.contentModificationDateKey] == .date(Date(timeIntervalSince1970: 1_000_000_000)))
+                #expect(file[.ubiquitousItemDownloadingStatusKey] == .string("NotDownloaded"))
+                #expect(
+                    file[.isUbiquitousItemKey] == .bool(true) && file[.typeIdentifierKey] == .string("application/pdf")
+                )
+                #expect(file[.isPackageKey] == .bool(false) && file[.fileAllocatedSizeKey] == .number(0))
+                for key in [URLResourceKey.contentAccessDateKey, .generationIdentifierKey, .tagNamesKey] {
+                    #expect(file[key] == .some(nil), "\(key)")
+                }
+                #expect(file[unknown] == nil && file.count == keys.count - 1)
+                #expect(throws: CoveError.self) { try results[1].get() }
+                let folder = try results[2].get()
+                #expect(folder[.isDirectoryKey] == .bool(true) && folder[.isPackageKey] == .bool(true))
+                let link = try results[3].get()
+                #expect(link[.isSymbolicLinkKey] == .bool(true) && link[.typeIdentifierKey] == .string("inode/symlink"))
+                let other = try results[4].get()
+                #expect(other[.isUbiquitousItemKey] == .bool(false) && other[.documentIdentifierKey] == .some(nil))
+                #expect(await PromisedItem.isReachable(urls[0]))
+                #expect(await !PromisedItem.isReachable(urls[1]))
+                try account.shell("setfattr -n user.cove.tags -v red,blue a.pdf")
+                let tags = try await PromisedItem.resourceValues(ofItemAt: urls[0], forKeys: [.tagNamesKey])
+                #expect(tags == [.tagNamesKey: .strings(["red", "blue"])])
+                #expect(try account.statistics().downloadsStarted == 0)
+                try account.end()
+            }
+        }
+
         @Test func `what can't be asked is told`() async throws {
             try await blocking {
                 #expect(throws: CoveError.self) { try MetadataPredicate(format: "FSName ==") }
@@ -292,7 +339,9 @@ extension Mounted {
                 let names = (0..<60).map { MetadataKey.fsName == "\($0)" }
                 for predicate in [
                     names.dropFirst().reduce(names[0]) { $0 || $1 }, names.dropFirst().reduce(names[0]) { $1 && $0 },
-                    !(!(!names[0])), MetadataKey.fsSize == .nan, MetadataKey.fsSize <= .infinity,
+                    !(!(!names[0])), names[1..<40].reduce(names[0]) { ($0 || $1) && $1 },
+                    MetadataKey.fsName.isIn((0..<1500).map { "name \($0)" }), MetadataKey.fsSize.isIn([.nan, 1]),
+                    MetadataKey.fsSize == .nan, MetadataKey.fsSize <= .infinity,
                     MetadataKey.kind.isIn([]), MetadataPredicate(value: false),
                 ] {
                     let count = told.all.filter { $0 == "finish" }.count

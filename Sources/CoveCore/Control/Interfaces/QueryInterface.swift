@@ -78,6 +78,13 @@ public enum QueryInterface {
           interval: ?float
         ) -> (results: []Result, changed: ?[]Result, removed: ?[]int, isPart: ?bool, gathered: ?bool, unlisted: ?int)
 
+        # Where an item is, below the mount point.
+        type Place (path: ?string, path_base64: ?string)
+
+        # What is known of some items, 1000 at most, whether their bytes are here or not. Those that are not there, and the
+        # account's root, are left out.
+        method Values(items: []Place, attributes: []string) -> (results: []Result)
+
         # What happened; what to do. errno is set where a system call would have failed so.
         error Failed (message: string, errno: ?int, path: ?string, path_base64: ?string)
 
@@ -191,6 +198,34 @@ extension QueryInterface {
 
         /// Makes a reply.
         public init(results: [QueryResultMessage] = []) { self.results = results }
+    }
+}
+
+extension QueryInterface {
+    /// What `Values` takes.
+    public struct ValuesRequest: Codable, Sendable {
+        /// No more items are told of in one call.
+        public static let most = 1000
+
+        /// Where the items are.
+        public var items: [PathParameter]
+        /// Names of keys.
+        public var attributes: [String]
+
+        /// Makes a request.
+        public init(items: [PathParameter], attributes: [String]) {
+            self.items = items
+            self.attributes = attributes
+        }
+    }
+
+    /// What `Values` replies.
+    public struct ValuesReply: Codable, Sendable {
+        /// The items that are there.
+        public var results: [QueryResultMessage]
+
+        /// Makes a reply.
+        public init(results: [QueryResultMessage]) { self.results = results }
     }
 }
 

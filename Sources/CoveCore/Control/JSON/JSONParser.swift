@@ -3,9 +3,12 @@ extension JSONValue {
     ///
     /// Refused are invalid UTF-8, unpaired surrogates, repeated member names, numbers beyond a double, nesting deeper
     /// than 64, and anything after the text.
-    public init(parsing bytes: [UInt8]) throws(JSONError) {
+    public init(parsing bytes: [UInt8]) throws(JSONError) { try self.init(parsing: bytes, nestedTo: 64) }
+
+    /// The same of a text whose values are nested no deeper than that.
+    public init(parsing bytes: [UInt8], nestedTo depth: Int) throws(JSONError) {
         let outcome: Result<JSONValue, JSONError> = bytes.withUnsafeBufferPointer { buffer in
-            var parser = JSONParser(bytes: buffer)
+            var parser = JSONParser(bytes: buffer, maximumDepth: depth)
             do throws(JSONError) { return .success(try parser.document()) } catch { return .failure(error) }
         }
         self = try outcome.get()
@@ -14,11 +17,14 @@ extension JSONValue {
 
 /// A recursive-descent reader; the depth limit bounds its recursion.
 private struct JSONParser {
-    private static let maximumDepth = 64
+    private let maximumDepth: Int
     private let bytes: UnsafeBufferPointer<UInt8>
     private var position = 0
 
-    init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+    init(bytes: UnsafeBufferPointer<UInt8>, maximumDepth: Int) {
+        self.bytes = bytes
+        self.maximumDepth = maximumDepth
+    }
 
     mutating func document() throws(JSONError) -> JSONValue {
         let value = try value(depth: 0)
@@ -42,7 +48,7 @@ private struct JSONParser {
     }
 
     private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
-        guard depth < Self.maximumDepth else { throw problem("nesting too deep") }
+        guard depth < maximumDepth else { throw problem("nesting too deep") }
         skipSpace()
         switch next {
         case UInt8(ascii: "{"): return try object(depth: depth)

@@ -47,6 +47,11 @@ enum ProcessTree {
         text(process, "comm").map { String($0.prefix { $0 != "\n" }) } ?? ""
     }
 
+    /// What a process was called with, its program first; not all of very many.
+    static func arguments(of process: Int32) -> [String] {
+        text(process, "cmdline")?.split(separator: "\0").map { String($0) } ?? []
+    }
+
     /// proc_pid_stat(5): what follows the name in parentheses, the state first.
     private static func fields(of process: Int32) -> [Substring]? {
         guard let text = text(process, "stat"), let end = text.lastIndex(of: ")") else { return nil }

@@ -15,6 +15,18 @@ enum QueryService {
                     (request: Query.RunRequest, invocation) async throws(VarlinkError) in
                     try await run(engine, try request.request(), invocation)
                 },
+                "Values": VarlinkMethod { (request: Query.ValuesRequest, _) async throws(VarlinkError) in
+                    guard request.items.count <= Query.ValuesRequest.most else { throw .invalidParameter("items") }
+                    var paths: [RemotePath] = []
+                    for item in request.items { if let path = try item.remotePath() { paths.append(path) } }
+                    let attributes = try keys(request.attributes, "attributes")
+                    do throws(Errno) {
+                        let results = try await engine.values(at: paths, attributes)
+                        return Query.ValuesReply(results: results.map { QueryResultMessage($0) })
+                    } catch {
+                        throw error.failure(interface: Query.name)
+                    }
+                },
                 "Follow": VarlinkMethod(lasts: true) {
                     (request: Query.FollowRequest, invocation) async throws(VarlinkError) in
                     let interval = request.interval ?? 0.05
@@ -23,6 +35,16 @@ enum QueryService {
                 },
             ]
         )
+    }
+
+    /// Keys by their names.
+    fileprivate static func keys(_ names: [String]?, _ parameter: String) throws(VarlinkError) -> [QueryKey] {
+        var keys: [QueryKey] = []
+        for name in names ?? [] {
+            guard let key = QueryKey(named: name) else { throw .invalidParameter(parameter) }
+            keys.append(key)
+        }
+        return keys
     }
 
     private static func run(
@@ -156,14 +178,6 @@ extension QueryInterface.FollowReply {
 extension QueryInterface.RunRequest {
     /// What is asked; throws what is wrong with it.
     fileprivate func request() throws(VarlinkError) -> QueryRequest {
-        func keys(_ names: [String]?, _ parameter: String) throws(VarlinkError) -> [QueryKey] {
-            var keys: [QueryKey] = []
-            for name in names ?? [] {
-                guard let key = QueryKey(named: name) else { throw .invalidParameter(parameter) }
-                keys.append(key)
-            }
-            return keys
-        }
         var request = QueryRequest(try wanted())
         for name in scopes ?? [] {
             guard let scope = QueryScope(rawValue: name) else { throw .invalidParameter("scopes") }
@@ -174,7 +188,7 @@ extension QueryInterface.RunRequest {
             guard !request.order.contains(where: { $0.key == order.key }) else { throw .invalidParameter("sort") }
             request.order.append(order)
         }
-        request.attributes = try keys(attributes, "attributes")
+        request.attributes = try QueryService.keys(attributes, "attributes")
         request.folder = try path.remotePath() ?? .root
         request.listedOnly = listedOnly ?? false
         return request
@@ -186,7 +200,7 @@ extension QueryInterface.RunRequest {
             problem = "it has more than \(QueryPredicate.longestText) bytes"
         } else if predicate.hasPrefix("{") {
             do throws(JSONError) {
-                return try QueryPredicate(json: try JSONValue(parsing: Array(predicate.utf8)))
+                return try QueryPredicate(json: try JSONValue(parsing: Array(predicate.utf8), nestedTo: 250))
             } catch {
                 problem = "\(error)"
             }

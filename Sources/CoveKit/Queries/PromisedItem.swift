@@ -1,0 +1,180 @@
+internal import CoveCore
+public import Foundation
+internal import Glibc
+internal import Synchronization
+
+/// What is known of files whose bytes need not be here: no call fetches any, and none needs a claim.
+///
+/// What `URL.resourceValues(forKeys:)` tells is for files that are here.
+public enum PromisedItem {
+    /// Values by their keys: nil for one that the item has not, or that only its bytes would tell.
+    public typealias Values = [URLResourceKey: MetadataValue?]
+
+    /// What is known of items, in the order of the URLs, by one call of each account's daemon.
+    ///
+    /// A key that nobody knows is missing. Dates are dates, sizes are bytes, kinds of things and URLs are texts. Of an item that
+    /// is not there the error is ``CoveError/Code/noSuchFile``.
+    public static func resourceValues(
+        ofItemsAt urls: [URL],
+        forKeys keys: Set<URLResourceKey>
+    ) async -> [Result<Values, CoveError>] {
+        await FileThreads.run { Self.values(of: urls, keys) }
+    }
+
+    /// The same of one item.
+    public static func resourceValues(
+        ofItemAt url: URL,
+        forKeys keys: Set<URLResourceKey>
+    ) async throws(CoveError) -> Values {
+        guard let result = await resourceValues(ofItemsAt: [url], forKeys: keys).first else { return [:] }
+        return try result.get()
+    }
+
+    /// True where there is such an item, whether its bytes are here or not.
+    public static func isReachable(_ url: URL) async -> Bool {
+        await FileThreads.run { (try? System.lstat(url.path)) != nil }
+    }
+
+    // MARK: Finding out
+
+    /// What the daemon is asked, by the key of each.
+    private static let asked: [URLResourceKey: QueryKey] = [
+        .isUbiquitousItemKey: .isUbiquitous, .ubiquitousItemHasUnresolvedConflictsKey: .hasUnresolvedConflicts,
+        .ubiquitousItemIsDownloadingKey: .isDownloading, .ubiquitousItemIsUploadedKey: .isUploaded,
+        .ubiquitousItemIsUploadingKey: .isUploading, .ubiquitousItemDownloadingStatusKey: .downloadingStatus,
+        .ubiquitousItemDownloadingErrorKey: .downloadingError, .ubiquitousItemUploadingErrorKey: .uploadingError,
+        .ubiquitousItemDownloadRequestedKey: .downloadRequested,
+        .ubiquitousItemContainerDisplayNameKey: .containerDisplayName, .documentIdentifierKey: .documentID,
+        .typeIdentifierKey: .contentType,
+    ]
+
+    /// What only the bytes would tell, or nobody keeps.
+    private static let without: Set<URLResourceKey> = [
+        .contentAccessDateKey, .generationIdentifierKey, .creationDateKey, .addedToDirectoryDateKey,
+        .thumbnailDictionaryKey,
+    ]
+
+    private static func values(of urls: [URL], _ keys: Set<URLResourceKey>) -> [Result<Values, CoveError>] {
+        // Whoever looks at a name has the folder listed that it is in.
+        var found = urls.map { url -> Result<Values, CoveError> in
+            do throws(Errno) {
+                return .success(known(url, try System.lstat(url.path), keys))
+            } catch {
+                return .failure(CoveError(error, url: url))
+            }
+        }
+        let wanted = keys.compactMap { key in Self.asked[key].map { (key, $0) } }
+        guard !wanted.isEmpty else { return found }
+        var groups: [DaemonAddress: [(index: Int, place: Location)]] = [:]
+        for index in urls.indices where (try? found[index].get()) != nil {
+            // Outside of Cove's mounts nothing is in a cloud.
+            for (key, query) in wanted { set(&found[index], key, query == .isUbiquitous ? .bool(false) : nil) }
+            do throws(CoveError) {
+                guard let (address, location) = try Authorities.locate(urls[index], .account, followsLink: false) else {
+                    continue
+                }
+                groups[address, default: []].append((index, location))
+            } catch {
+                found[index] = .failure(error)
+            }
+        }
+        for (address, items) in groups {
+            do throws(CoveError) {
+                let results = try ask(address, items.map(\.place), wanted.map(\.1))
+                for (index, place) in items {
+                    guard let result = results[place.remote] else { continue }
+                    for (key, query) in wanted {
+                        set(&found[index], key, result.values[query].map { MetadataValue($0) })
+                    }
+                }
+            } catch {
+                for (index, _) in items { found[index] = .failure(error) }
+            }
+        }
+        return found
+    }
+
+    private static func set(_ result: inout Result<Values, CoveError>, _ key: URLResourceKey, _ value: MetadataValue?) {
+        guard case .success(var values) = result else { return }
+        values.updateValue(value, forKey: key)
+        result = .success(values)
+    }
+
+    /// What the daemon tells of items, by their paths below the account's root.
+    private static func ask(
+        _ address: DaemonAddress,
+        _ places: [Location],
+        _ keys: [QueryKey]
+    ) throws(CoveError) -> [RemotePath: QueryResultMessage] {
+        var results: [RemotePath: QueryResultMessage] = [:]
+        do throws(VarlinkClient.Failure) {
+            let client = try VarlinkClient(address)
+            var rest = places[...]
+            while !rest.isEmpty {
+                let request = QueryInterface.ValuesRequest(
+                    items: rest.prefix(QueryInterface.ValuesRequest.most).map { PathParameter($0.remote) },
+                    attributes: keys.map(\.rawValue)
+                )
+                rest = rest.dropFirst(QueryInterface.ValuesRequest.most)
+                let reply: QueryInterface.ValuesReply = try client.call("\(QueryInterface.name).Values", request)
+                for result in reply.results {
+                    if let path = (try? result.path.remotePath()) ?? nil { results[path] = result }
+                }
+            }
+        } catch {
+            throw CoveError(error, url: nil)
+        }
+        return results
+    }
+
+    /// What a name and its attributes tell.
+    private static func known(_ url: URL, _ status: stat, _ keys: Set<URLResourceKey>) -> Values {
+        let kind = status.st_mode & S_IFMT
+        let name = url.lastPathComponent
+        let attribute = { (name: String) in
+            (try? System.attribute(Array(url.path.utf8), Array(name.utf8))).map { String(decoding: $0, as: UTF8.self) }
+        }
+        func date(_ time: timespec) -> MetadataValue {
+            .date(Date(timeIntervalSince1970: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9))
+        }
+        var values: Values = [:]
+        for key in keys {
+            let value: MetadataValue?
+            switch key {
+            case .nameKey, .localizedNameKey: value = .string(name)
+            case .hasHiddenExtensionKey: value = .bool(false)
+            case .isRegularFileKey: value = .bool(kind == S_IFREG)
+            case .isDirectoryKey: value = .bool(kind == S_IFDIR)
+            case .isSymbolicLinkKey: value = .bool(kind == S_IFLNK)
+            case .isPackageKey:
+                let isOne = PackageTypes.contains(url.pathExtension) || attribute("user.cove.package") == "1"
+                value = .bool(kind == S_IFDIR && isOne)
+            case .fileResourceTypeKey:
+                let type: URLFileResourceType =
+                    kind == S_IFREG
+                    ? .regular : kind == S_IFDIR ? .directory : kind == S_IFLNK ? .symbolicLink : .unknown
+                value = .string(type.rawValue)
+            case .contentModificationDateKey: value = date(status.st_mtim)
+            case .attributeModificationDateKey: value = date(status.st_ctim)
+            case .fileSizeKey: value = kind == S_IFDIR ? nil : .number(Double(status.st_size))
+            // What is on this disk says nothing of the file.
+            case .fileAllocatedSizeKey, .totalFileAllocatedSizeKey: value = .number(0)
+            case .fileResourceIdentifierKey: value = .string("\(status.st_dev):\(status.st_ino)")
+            case .fileSecurityKey: value = .string(String(status.st_mode & 0o7777, radix: 8))
+            case .tagNamesKey:
+                value = attribute("user.cove.tags").map { text in
+                    .strings(text.split { $0 == "," || $0 == "\n" }.map { String($0) })
+                }
+            case .parentDirectoryURLKey: value = .string(url.deletingLastPathComponent().path)
+            case .pathKey: value = .string(url.path)
+            case .isHiddenKey: value = .bool(name.hasPrefix("."))
+            case .isReadableKey: value = .bool(access(url.path, R_OK) == 0)
+            case .isWritableKey: value = .bool(access(url.path, W_OK) == 0)
+            case let other where without.contains(other): value = nil
+            default: continue
+            }
+            values.updateValue(value, forKey: key)
+        }
+        return values
+    }
+}
