@@ -83,7 +83,8 @@ import Testing
             try free(disk)
             try waitUntil("files can be written again") { (try? account.tree.write("new", [1])) != nil }
             #expect(try System.lstat("\(account.state)/reserve").st_blocks * 512 >= Self.reserve)
-            #expect(account.engine.accountStatus().errors.isEmpty)
+            // What could not be sent meanwhile is tried again.
+            try waitUntil("no error is left") { account.engine.accountStatus().errors.isEmpty }
             #expect(try account.tree.read("there") == Self.bytes(3 << 20, seed: 1))
             try await close(disk, account)
             #expect(try SourceFolder(account.source).snapshot()["open"] == bytes)

@@ -59,7 +59,8 @@ final class FolderWatcher: Sendable {
     /// Watches the root and starts the thread.
     func begin(_ tree: borrowing FolderTree) throws(ProviderError) {
         _ = try watch(.root, tree.root.raw, in: tree)
-        DispatchQueue(label: "cove.folder.watch").async { self.run() }
+        // Not one of those that queues share, of which there are not many: this one waits nearly always.
+        try attempt("\(root)") { () throws(Errno) in try BlockingThread.start(stackSize: 8 << 20) { self.run() } }
     }
 
     /// Ends the thread, which closes what is open.
