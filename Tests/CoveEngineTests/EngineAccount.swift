@@ -66,7 +66,11 @@ final class EngineAccount: AccountUnderTest {
                 // A process started meanwhile may hold a descriptor of the source for a moment: then it is busy.
             } while !report.isSettled && !report.errors.isEmpty && attempt < 5
             guard report.isSettled else {
-                throw NotSettled(description: "\(report.remaining) left, \(report.errors), \(engine.accountStatus())")
+                let rows = "SELECT 'journal', * FROM journal; SELECT 'trash', * FROM trash WHERE pending = 1"
+                let left = try? Command.run("sqlite3", ["-readonly", "\(state)/catalog.db", rows]).output
+                throw NotSettled(
+                    description: "\(report.remaining) left (\(left ?? "")), \(report.errors), \(engine.accountStatus())"
+                )
             }
         }
     }
