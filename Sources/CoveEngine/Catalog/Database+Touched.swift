@@ -29,7 +29,7 @@ extension Database {
     /// All that is below an item shows something that a commit has changed in the item.
     func touchTree(_ id: ItemID) { if touches?.isFollowed == true { touched.trees.insert(id) } }
 
-    /// The other side of a conflict shows that it has one, or has none any more, when a side comes or goes, or has another name or document.
+    /// When a side of a conflict comes or goes, or has another name or document, the other one shows it.
     func touchConflicts(of entry: Int64) throws(Errno) {
         guard touches?.isFollowed == true else { return }
         let document = try first("SELECT document FROM entries WHERE id = ?", .int(entry)) { $0.document(0) }

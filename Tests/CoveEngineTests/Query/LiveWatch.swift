@@ -21,6 +21,7 @@ final class LiveWatch: Sendable {
 
     let request: QueryRequest
     private let state = Mutex(State())
+    private let news = DispatchSemaphore(value: 0)
     private let task = Mutex<Task<Void, Never>?>(nil)
 
     init(_ engine: Engine, _ request: QueryRequest, interval: TimeSpan = .zero) {
@@ -31,6 +32,7 @@ final class LiveWatch: Sendable {
                 do throws(Errno) {
                     try await engine.follow(request, interval: interval) { event in
                         state.withLock { take(event, &$0) }
+                        news.signal()
                         return true
                     }
                     result = .success(())
@@ -38,9 +40,13 @@ final class LiveWatch: Sendable {
                     result = .failure(error)
                 }
                 state.withLock { $0.ended = result }
+                news.signal()
             }
         }
     }
+
+    /// Waits until something is told, or for a moment in which the engine may have changed without that.
+    private func awaitNews() { _ = news.wait(timeout: .now() + .milliseconds(20)) }
 
     var now: State { state.withLock { $0 } }
 
@@ -96,7 +102,7 @@ final class LiveWatch: Sendable {
             if !now.faults.isEmpty { return now.faults.joined(separator: "; ") }
             if holds(now) { return nil }
             if System.monotonic() > deadline { return "\(now.paths), told \(now.told.suffix(20))" }
-            usleep(1000)
+            awaitNews()
         }
     }
 
@@ -121,7 +127,7 @@ final class LiveWatch: Sendable {
             let expected = found.withLock { Dictionary(uniqueKeysWithValues: $0.map { ($0.id, $0) }) }
             if now.results == expected { return nil }
             guard System.monotonic() > deadline else {
-                usleep(1000)
+                awaitNews()
                 continue
             }
             let wrong = Set(now.results.keys).union(expected.keys).filter { now.results[$0] != expected[$0] }

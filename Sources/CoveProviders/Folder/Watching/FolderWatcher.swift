@@ -59,8 +59,15 @@ final class FolderWatcher: Sendable {
     /// Watches the root and starts the thread.
     func begin(_ tree: borrowing FolderTree) throws(ProviderError) {
         _ = try watch(.root, tree.root.raw, in: tree)
-        // Not one of those that queues share, of which there are not many: this one waits nearly always.
-        try attempt("\(root)") { () throws(Errno) in try BlockingThread.start(stackSize: 8 << 20) { self.run() } }
+        do throws(ProviderError) {
+            // Not one of those that queues share, of which there are not many: this one waits nearly always.
+            try attempt("\(root)") { () throws(Errno) in try BlockingThread.start(stackSize: 8 << 20) { self.run() } }
+        } catch {
+            // There is no thread that would see the end.
+            end()
+            run()
+            throw error
+        }
     }
 
     /// Ends the thread, which closes what is open.
