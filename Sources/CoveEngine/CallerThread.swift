@@ -40,4 +40,19 @@ extension Caller {
     func belongs(to group: UInt32) -> Bool {
         user == 0 || group == self.group || CallerThread(id: thread).groups.contains(group)
     }
+
+    /// True for a program of these, which are paths or last names.
+    func isProgram(of names: [String]) -> Bool {
+        if names.isEmpty { return false }
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let length = readlink("/proc/\(thread)/exe", &buffer, buffer.count - 1)
+        guard length > 0 else { return false }
+        let path = String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        func isMeant(_ path: String) -> Bool { names.contains { $0 == path || path.hasSuffix("/" + $0) } }
+        if isMeant(path) { return true }
+        // KDE's workers are one program, whose arguments tell the library that they run.
+        let name = path.split(separator: "/").last ?? ""
+        guard ["kioworker", "kioslave"].contains(where: { name.hasPrefix($0) }) else { return false }
+        return ProcessTree.arguments(of: ProcessTree.process(of: thread)).contains { isMeant($0) }
+    }
 }

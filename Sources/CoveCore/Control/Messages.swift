@@ -309,6 +309,12 @@ public struct Statistics: Codable, Sendable, Equatable {
     public var parkedRequests = 0
     /// Remote changes made visible through the mount.
     public var announcements = 0
+    /// Pictures of documents that the source had.
+    public var thumbnailsFetched = 0
+    /// Made here of local bytes.
+    public var thumbnailsMade = 0
+    /// Given to the source for other devices.
+    public var thumbnailsSent = 0
     /// Items changed here and not yet acknowledged.
     public var dirtyItems = 0
     /// Operations that wait for the provider.
@@ -344,6 +350,9 @@ public struct Statistics: Codable, Sendable, Equatable {
         case readMisses = "read_misses"
         case parkedRequests = "parked_requests"
         case announcements
+        case thumbnailsFetched = "thumbnails_fetched"
+        case thumbnailsMade = "thumbnails_made"
+        case thumbnailsSent = "thumbnails_sent"
         case dirtyItems = "dirty_items"
         case queuedOperations = "queued_operations"
         case conflicts

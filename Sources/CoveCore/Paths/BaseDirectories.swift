@@ -14,6 +14,9 @@ public enum BaseDirectories {
     /// `$XDG_STATE_HOME`, else `~/.local/state`.
     public static var state: String { directory("XDG_STATE_HOME") ?? home + "/.local/state" }
 
+    /// `$XDG_CACHE_HOME`, else `~/.cache`.
+    public static var cache: String { directory("XDG_CACHE_HOME") ?? home + "/.cache" }
+
     /// `$XDG_RUNTIME_DIR`; nil where the session has none.
     public static var runtime: String? { directory("XDG_RUNTIME_DIR") }
 

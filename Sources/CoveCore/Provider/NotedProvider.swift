@@ -159,6 +159,37 @@ public final class NotedProvider: Provider {
         }
     }
 
+    /// Asks which files may have a picture.
+    public func thumbnails(
+        of names: [FileName],
+        in directory: RemoteReference
+    ) async throws(ProviderError) -> Set<FileName> {
+        try await noting([directory.path]) { () throws(ProviderError) in
+            try await base.thumbnails(of: names, in: directory)
+        }
+    }
+
+    /// Asks for a picture.
+    public func thumbnail(
+        of item: RemoteReference,
+        version: ContentVersion
+    ) async throws(ProviderError) -> [UInt8]? {
+        try await noting([item.path]) { () throws(ProviderError) in
+            try await base.thumbnail(of: item, version: version)
+        }
+    }
+
+    /// Gives a picture.
+    public func setThumbnail(
+        _ picture: [UInt8]?,
+        of item: RemoteReference,
+        version: ContentVersion
+    ) async throws(ProviderError) {
+        try await noting([item.path]) { () throws(ProviderError) in
+            try await base.setThumbnail(picture, of: item, version: version)
+        }
+    }
+
     /// Tells the provider.
     public func released(_ item: RemoteReference) async throws(ProviderError) {
         try await noting([item.path]) { () throws(ProviderError) in try await base.released(item) }

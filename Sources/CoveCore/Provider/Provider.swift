@@ -105,6 +105,23 @@ public protocol Provider: Sendable {
         into sink: any ContentSink
     ) async throws(ProviderError)
 
+    /// Which of some files of a directory may have a picture; all of them where that can't be told at once.
+    ///
+    /// Like the next one asked only where `capabilities` says that it makes or keeps some.
+    func thumbnails(of names: [FileName], in directory: RemoteReference) async throws(ProviderError) -> Set<FileName>
+
+    /// The picture of one version of a file, as an image file of any format; nil where there is none.
+    func thumbnail(of item: RemoteReference, version: ContentVersion) async throws(ProviderError) -> [UInt8]?
+
+    /// Keeps a PNG picture of one version of a file for all devices; nil drops the one of that version.
+    ///
+    /// Asked only where `capabilities.keepsThumbnails` says so.
+    func setThumbnail(
+        _ picture: [UInt8]?,
+        of item: RemoteReference,
+        version: ContentVersion
+    ) async throws(ProviderError)
+
     /// Says that nobody uses a file any more whose bytes it gave; told again until it does not throw.
     ///
     /// Called only where `capabilities.releases` says so.
@@ -139,6 +156,29 @@ extension Provider {
     /// There are none.
     public func perform(_ action: String, on items: [RemoteReference]) async throws(ProviderError) -> String? {
         throw .unsupported("it has no action \(action)")
+    }
+
+    /// It can't be told.
+    public func thumbnails(
+        of names: [FileName],
+        in directory: RemoteReference
+    ) async throws(ProviderError) -> Set<FileName> {
+        Set(names)
+    }
+
+    /// None.
+    public func thumbnail(
+        of item: RemoteReference,
+        version: ContentVersion
+    ) async throws(ProviderError) -> [UInt8]? { nil }
+
+    /// Nothing is kept.
+    public func setThumbnail(
+        _ picture: [UInt8]?,
+        of item: RemoteReference,
+        version: ContentVersion
+    ) async throws(ProviderError) {
+        throw .unsupported("it keeps no pictures")
     }
 
     /// None.

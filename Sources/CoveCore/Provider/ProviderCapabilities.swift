@@ -32,6 +32,10 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var releases = false
     /// Nothing may be changed.
     public var readOnly = false
+    /// It makes pictures of documents by itself: `thumbnail` works.
+    public var makesThumbnails = false
+    /// It keeps the pictures that devices give it: `thumbnail` and `setThumbnail` work.
+    public var keepsThumbnails = false
     /// With more changes than these at a time none goes faster; a small number, at least 1.
     public var parallelChanges = 32
 

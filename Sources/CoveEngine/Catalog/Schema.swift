@@ -209,6 +209,42 @@ enum Schema {
         CREATE INDEX items_unlisted ON items(id) WHERE kind = 1 AND state = 1;
         """,
         "CREATE INDEX conflicts_document ON conflicts(document);",
+        """
+        CREATE TABLE thumbnails(      -- pictures of documents, in files of their own
+            document BLOB PRIMARY KEY,
+            item INTEGER NOT NULL,    -- the bytes they show: the item, its generation,
+            generation INTEGER NOT NULL,
+            mtime INTEGER NOT NULL,   -- and, until the provider has these, when they were written, and how many they are
+            size INTEGER NOT NULL,
+            sent INTEGER NOT NULL,    -- 1: the provider has the bytes of that generation
+            made INTEGER NOT NULL,    -- Thumbnail.Origin
+            shared INTEGER NOT NULL,  -- 0: the provider is to get the picture
+            place BLOB,               -- where and for which version the provider has it
+            version BLOB,
+            published TEXT,           -- its name in the desktop's cache
+            published_mtime INTEGER,  -- and the seconds it has there
+            used INTEGER NOT NULL,    -- last use, seconds since 1970
+            checked INTEGER NOT NULL  -- 0: its document has changed somehow
+        ) WITHOUT ROWID;
+        CREATE INDEX thumbnails_item ON thumbnails(item);
+        CREATE INDEX thumbnails_unchecked ON thumbnails(document) WHERE checked = 0;
+        CREATE INDEX thumbnails_unshared ON thumbnails(document) WHERE shared = 0;
+        CREATE TABLE dropped_thumbnails(   -- those that the provider is to drop
+            place BLOB PRIMARY KEY,
+            version BLOB NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TRIGGER thumbnails_content AFTER UPDATE OF generation, mtime, size ON items
+            WHEN (new.generation <> old.generation OR new.mtime <> old.mtime OR new.size <> old.size)
+                AND EXISTS (SELECT 1 FROM thumbnails WHERE item = old.id)
+            BEGIN UPDATE thumbnails SET checked = 0 WHERE item = old.id; END;
+        CREATE TRIGGER thumbnails_entry AFTER UPDATE OF parent, name, item, document ON entries
+            WHEN (new.parent <> old.parent OR new.name <> old.name OR new.item <> old.item OR new.document <> old.document)
+                AND EXISTS (SELECT 1 FROM thumbnails WHERE document = old.document)
+            BEGIN UPDATE thumbnails SET checked = 0 WHERE document = old.document; END;
+        CREATE TRIGGER thumbnails_removed AFTER DELETE ON entries
+            WHEN EXISTS (SELECT 1 FROM thumbnails WHERE document = old.document)
+            BEGIN UPDATE thumbnails SET checked = 0 WHERE document = old.document; END;
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

@@ -44,7 +44,10 @@ extension Contents {
                 if wasLoaded, try catalog.glance({ database throws(Errno) in try database.isReplaced(id) }) {
                     throw .stale
                 }
-                if row.residency != .whole, flags & O_TRUNC == 0, mayNotMaterialize(caller) { throw .deadlock }
+                if row.residency != .whole, flags & O_TRUNC == 0, caller.isProgram(of: configuration.noMaterialize) {
+                    // Such programs are to see placeholders, not their bytes.
+                    throw .deadlock
+                }
                 if flags & O_TRUNC != 0 {
                     try resize(item, &state, to: 0, clearsPrivilegesBy: caller.user != 0 ? caller : nil)
                 }
@@ -150,23 +153,6 @@ extension Contents {
             guard walkers.contains(where: { $1.told > recent }) else { return }
             _ = poll(nil, 0, 1)
         }
-    }
-
-    /// True for programs that are to see placeholders, not their bytes.
-    private func mayNotMaterialize(_ caller: Caller) -> Bool {
-        if configuration.noMaterialize.isEmpty { return false }
-        var buffer = [CChar](repeating: 0, count: 4096)
-        let length = readlink("/proc/\(caller.thread)/exe", &buffer, buffer.count - 1)
-        guard length > 0 else { return false }
-        let path = String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        func isMeant(_ path: String) -> Bool {
-            configuration.noMaterialize.contains { $0 == path || path.hasSuffix("/" + $0) }
-        }
-        if isMeant(path) { return true }
-        // KDE's workers are one program, whose arguments tell the library that they run.
-        let name = path.split(separator: "/").last ?? ""
-        guard ["kioworker", "kioslave"].contains(where: { name.hasPrefix($0) }) else { return false }
-        return ProcessTree.arguments(of: ProcessTree.process(of: caller.thread)).contains { isMeant($0) }
     }
 
     /// Finds bytes to read, or waits for exactly the missing ones.

@@ -331,6 +331,9 @@ extension Engine {
         statistics.readHits = counters.readHits.load(ordering: .relaxed)
         statistics.readMisses = counters.readMisses.load(ordering: .relaxed)
         statistics.parkedRequests = counters.parkedRequests.load(ordering: .relaxed)
+        statistics.thumbnailsFetched = counters.thumbnailsFetched.load(ordering: .relaxed)
+        statistics.thumbnailsMade = counters.thumbnailsMade.load(ordering: .relaxed)
+        statistics.thumbnailsSent = counters.thumbnailsSent.load(ordering: .relaxed)
         statistics.announcements = counters.announcements.load(ordering: .relaxed)
         statistics.residentBytes = contents.usage.resident
         statistics.openHandles = contents.live.handleCount

@@ -14,4 +14,7 @@ final class Counters: Sendable {
     let readMisses = Atomic<Int>(0)
     let parkedRequests = Atomic<Int>(0)
     let announcements = Atomic<Int>(0)
+    let thumbnailsFetched = Atomic<Int>(0)
+    let thumbnailsMade = Atomic<Int>(0)
+    let thumbnailsSent = Atomic<Int>(0)
 }

@@ -73,7 +73,9 @@ extension Engine {
 
     /// Opens a directory; one that was never listed is listed by the provider first.
     public func openDirectory(_ id: ItemID, _ caller: Caller) throws(Errno) -> Outcome<Void> {
-        try namespace.openDirectory(id, caller)
+        let outcome = try namespace.openDirectory(id, caller)
+        guard caller.isProgram(of: configuration.fileManagers) else { return outcome }
+        return withPictures(outcome, of: id)
     }
 
     /// Calls the body for each name after a cookie until it returns false; cookies 1 and 2 are `.` and `..`.

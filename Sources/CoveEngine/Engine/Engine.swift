@@ -16,6 +16,7 @@ public final class Engine: EnginePart {
     let namespace: Namespace
     let remoteChanges: RemoteChanges
     let history: History
+    let thumbnails: Thumbnails
     let coordinator: Coordinator
     private let rounds = DispatchQueue(label: "cove.clock")
     private let timer = EngineMutex<(any DispatchSourceTimer)?>(.timer, nil)
@@ -79,6 +80,7 @@ public final class Engine: EnginePart {
             namespace = Namespace(context, contents)
             remoteChanges = RemoteChanges(context, contents, namespace)
             history = History(context, contents, namespace, remoteChanges)
+            thumbnails = Thumbnails(context, contents, namespace)
             coordinator = Coordinator(context, contents, namespace, history)
             contents.ask(self)
             try contents.takeOver()
@@ -104,6 +106,7 @@ public final class Engine: EnginePart {
         Task { await sync.start() }
         // It may have been dropped when the machine went down.
         namespace.fetchKept()
+        contentQueue.async { [self] in thumbnails.sweep() }
         if wasCutOff() { contentQueue.async { [self] in contents.sweepContent() } }
         timer.withLock { timer in
             let source = DispatchSource.makeTimerSource(queue: rounds)
@@ -127,6 +130,7 @@ public final class Engine: EnginePart {
         }
         context.trace.end()
         catalog.touches.end()
+        thumbnails.end()
         if let syncEngine { await syncEngine.stop() }
         // They refer to each other until here.
         syncSlot.withLock { $0 = nil }
@@ -150,6 +154,7 @@ public final class Engine: EnginePart {
     public func handOver() {
         context.trace.end()
         catalog.touches.end()
+        thumbnails.end()
         coordinator.handOver()
         contents.saveAll()
     }
@@ -162,6 +167,7 @@ public final class Engine: EnginePart {
             namespace: namespace,
             remoteChanges: remoteChanges,
             history: history,
+            thumbnails: thumbnails,
             coordinator: coordinator
         )
     }
@@ -195,6 +201,7 @@ public final class Engine: EnginePart {
         }
         syncEngine?.watchProgress(now)
         catalog.touches.tick()
+        thumbnails.tick()
         namespace.expire(before: now)
         coordinator.expireRemoteClaims()
         coordinator.expireTruncations(before: now)

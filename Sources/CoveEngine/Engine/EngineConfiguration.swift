@@ -24,6 +24,12 @@ public struct EngineConfiguration: Sendable {
     public var standstillTime: TimeSpan = .seconds(60)
     /// Programs, by path or last name, that get `EDEADLK` instead of a download.
     public var noMaterialize: [String] = []
+    /// Programs, by path or last name, that show people pictures of what is in a directory.
+    public var fileManagers: [String] = []
+    /// The user's cache folder, where programs of the desktop look for pictures; nil where they are to find none.
+    public var cacheFolder: String?
+    /// Whether the desktop's programs make pictures of the bytes that are here.
+    public var makesThumbnails = false
     /// How long a change rests before it is sent.
     public var settleTime: TimeSpan = .seconds(2)
     /// How long a new folder rests, and a new file with bytes that no program has open for writing any more.

@@ -50,6 +50,8 @@ enum EngineLock: UInt8, LockRank {
     case cache
     case evicted
     case touches
+    case thumbnails
+    case thumbnailBatch
     case trace
     case timer
     case sleepWatch

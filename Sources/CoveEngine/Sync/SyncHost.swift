@@ -7,5 +7,6 @@ struct SyncHost: EnginePart {
     let namespace: Namespace
     let remoteChanges: RemoteChanges
     let history: History
+    let thumbnails: Thumbnails
     let coordinator: Coordinator
 }

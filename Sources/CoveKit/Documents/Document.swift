@@ -132,6 +132,8 @@ open class Document: FilePresenter, @unchecked Sendable {
         try SafeSave(url).run(isPackage: contents.isPackage, attributes) { temporary in
             try writeContents(contents, to: temporary, for: operation, originalContentsURL: original)
         }
+        // What is saved is saved, whatever becomes of its picture.
+        if let picture = attributes.thumbnail, !contents.isPackage { try? ItemThumbnail.write(picture, url) }
     }
 
     /// Writes to an empty file, or into an empty directory for a package; runs where it may block.

@@ -13,6 +13,8 @@ public enum MetadataValue: Sendable, Hashable {
     case bool(Bool)
     /// A point in time.
     case date(Date)
+    /// Images by their keys.
+    case images([String: Data])
 
     init(_ value: QueryValue) {
         switch value {
@@ -31,6 +33,8 @@ public enum MetadataValue: Sendable, Hashable {
         case .number(let number): .number(number)
         case .bool(let truth): .truth(truth)
         case .date(let date): .date(date.timeIntervalSince1970)
+        // Nothing that is queried for has one.
+        case .images: .strings([])
         }
     }
 }

@@ -13,12 +13,19 @@ public enum PromisedItem {
     /// What is known of items, in the order of the URLs, by one call of each account's daemon.
     ///
     /// A key that nobody knows is missing. Dates are dates, sizes are bytes, kinds of things and URLs are texts. Of an item that
-    /// is not there the error is ``CoveError/Code/noSuchFile``.
+    /// is not there the error is ``CoveError/Code/noSuchFile``. Pictures, `thumbnailDictionaryKey`, take a call each, and may be
+    /// fetched from the source; the only one in the dictionary has the key ``ItemThumbnail/key``.
     public static func resourceValues(
         ofItemsAt urls: [URL],
         forKeys keys: Set<URLResourceKey>
     ) async -> [Result<Values, CoveError>] {
-        await FileThreads.run { Self.values(of: urls, keys) }
+        var found = await FileThreads.run { Self.values(of: urls, keys) }
+        guard keys.contains(.thumbnailDictionaryKey) else { return found }
+        for index in urls.indices where (try? found[index].get()) != nil {
+            guard let picture = try? await ItemThumbnail.data(ofItemAt: urls[index]) else { continue }
+            set(&found[index], .thumbnailDictionaryKey, .images([ItemThumbnail.key: picture]))
+        }
+        return found
     }
 
     /// The same of one item.

@@ -159,7 +159,7 @@ public struct FileVersion: Sendable, Identifiable {
     /// All other versions, newest first, then the other sides of conflicts; none outside of Cove's mounts.
     public static func otherVersionsOfItem(at url: URL) async throws(CoveError) -> [FileVersion] {
         try await FileThreads.run { () throws(CoveError) in
-            guard let (service, location) = try VersionService.find(url) else { return [] }
+            guard let (service, location) = try ItemService.find(url) else { return [] }
             let replies = try service.stream(
                 "Versions",
                 ItemInterface.VersionRequest(path: PathParameter(location.remote)),
@@ -195,7 +195,7 @@ public struct FileVersion: Sendable, Identifiable {
     public func contents() async throws(CoveError) -> Data {
         let (url, isCurrent, identifier) = (documentURL, isCurrent, persistentIdentifier)
         return try await FileThreads.run { () throws(CoveError) in
-            guard !isCurrent, let (service, location) = try VersionService.find(url) else {
+            guard !isCurrent, let (service, location) = try ItemService.find(url) else {
                 return try explaining(url) { try Data(contentsOf: url) }
             }
             let replies = try service.stream(
@@ -215,7 +215,10 @@ public struct FileVersion: Sendable, Identifiable {
             seconds: Int64(saturating: modificationDate.timeIntervalSince1970.rounded(.down)),
             nanoseconds: 0
         )
-        return await FileThreads.run { ThumbnailCache.picture(of: url.path, modified: modified) }
+        return await FileThreads.run {
+            let cache = ThumbnailCache(cacheFolder: BaseDirectories.cache)
+            return cache.picture(of: Array(url.path.utf8), modified: modified).map { Data($0.bytes) }
+        }
     }
 
     /// True when `thumbnail` has one.
@@ -284,7 +287,7 @@ public struct FileVersion: Sendable, Identifiable {
         _ version: String?
     ) async throws(CoveError) -> Reply {
         try await FileThreads.run { () throws(CoveError) in
-            guard let (service, location) = try VersionService.find(url) else {
+            guard let (service, location) = try ItemService.find(url) else {
                 throw CoveError(.notSupported, "only files on a mount of Cove's have versions", url: url)
             }
             return try service.call(

@@ -22,6 +22,7 @@ struct SourceProbe {
         found.permissions = !isPlain
         found.ownership = !isPlain && geteuid() == 0
         found.extendedAttributes = Self.hasAttributes(tree.root.raw)
+        found.keepsThumbnails = true
         found.readOnly = access(path, W_OK) != 0
         capabilities = found
     }

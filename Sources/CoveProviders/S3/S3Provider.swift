@@ -101,6 +101,7 @@ public final class S3Provider: Provider {
         capabilities.trash = true
         capabilities.versions = features.keepsVersions
         capabilities.readOnly = features.isReadOnly
+        capabilities.keepsThumbnails = true
         let (found, probed) = (capabilities, features)
         state.withLock { state in
             state.capabilities = found

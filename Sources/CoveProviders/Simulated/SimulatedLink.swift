@@ -139,6 +139,34 @@ public final class SimulatedLink: Provider {
         return try await base.move(item, base: version, to: directory, name: name)
     }
 
+    /// Asks which files may have a picture after the latency.
+    public func thumbnails(
+        of names: [FileName],
+        in directory: RemoteReference
+    ) async throws(ProviderError) -> Set<FileName> {
+        try await travel()
+        return try await base.thumbnails(of: names, in: directory)
+    }
+
+    /// Asks for a picture after the latency.
+    public func thumbnail(
+        of item: RemoteReference,
+        version: ContentVersion
+    ) async throws(ProviderError) -> [UInt8]? {
+        try await travel()
+        return try await base.thumbnail(of: item, version: version)
+    }
+
+    /// Gives a picture after the latency.
+    public func setThumbnail(
+        _ picture: [UInt8]?,
+        of item: RemoteReference,
+        version: ContentVersion
+    ) async throws(ProviderError) {
+        try await travel()
+        try await base.setThumbnail(picture, of: item, version: version)
+    }
+
     /// Copies after the latency; a copy at the source takes no bandwidth.
     public func copy(
         _ item: RemoteReference,

@@ -26,9 +26,13 @@ enum ManualPage {
             .B ignore
             (globs of names that stay on this device),
             .B noMaterialize
-            (programs that never cause a download; replaces the built\\-in list), and
+            (programs that never cause a download; replaces the built\\-in list),
+            .B thumbnails
+            (false: no pictures are made or given to other programs),
+            .B fileManagers
+            (programs whose listings wait a moment for pictures; replaces the built\\-in list), and
             .B accounts
-            with the same three by account name.
+            with the same ones by account name.
             .SH FILES
             .TP
             .I $XDG_STATE_HOME/cove/ACCOUNT/

@@ -63,7 +63,7 @@ extension CommandTable {
         details: "Without -o they go to standard output."
     ) { arguments throws(Failure) in
         let (connection, location) = try open(arguments)
-        let output = VersionOutput(file: arguments.value("o"))
+        let output = FileOutput(file: arguments.value("o"))
         do throws(Failure) {
             let _: ItemInterface.VersionBytes = try connection.stream(
                 "\(ItemInterface.name).ReadVersion",

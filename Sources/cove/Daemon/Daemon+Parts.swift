@@ -21,6 +21,11 @@ extension Daemon {
         configuration.cacheLimit = size?.bytes(onDiskOf: plan.stateDirectory)
         configuration.ignoredNames = (plan.settings.ignore ?? []) + plan.options.ignore
         configuration.noMaterialize = plan.settings.noMaterialize ?? ConfigFile.indexers
+        if plan.settings.thumbnails ?? true {
+            configuration.makesThumbnails = true
+            configuration.cacheFolder = BaseDirectories.cache
+            configuration.fileManagers = plan.settings.fileManagers ?? ConfigFile.fileManagers
+        }
         if let time = plan.options.settleTime { configuration.settleTime = time }
         if let time = plan.options.stallLimit { configuration.stallLimit = time }
         if let time = plan.options.pollInterval { configuration.pollInterval = time }

@@ -9,6 +9,8 @@ struct ConfigFile: Sendable, Equatable {
         var ignore: [String]?
         var noMaterialize: [String]?
         var cacheSize: String?
+        var thumbnails: Bool?
+        var fileManagers: [String]?
     }
 
     /// Programs that look at every file without anyone having asked: indexers and thumbnailers.
@@ -20,6 +22,13 @@ struct ConfigFile: Sendable, Equatable {
         "updatedb.mlocate", "mlocate", "recollindex",
     ]
 
+    /// Programs that show people pictures of the files in a folder: their listings wait a moment for these.
+    static let fileManagers = [
+        "thunar", "Thunar", "nautilus", "nemo", "caja", "pcmanfm", "pcmanfm-qt", "dolphin", "krusader", "konqueror",
+        "doublecmd", "spacefm", "io.elementary.files", "dde-file-manager", "xdg-desktop-portal-gtk",
+        "xdg-desktop-portal-gnome", "xdg-desktop-portal-kde", "kio_file.so",
+    ]
+
     var everywhere = Section()
     var accounts: [String: Section] = [:]
 
@@ -29,7 +38,9 @@ struct ConfigFile: Sendable, Equatable {
         return Section(
             ignore: (everywhere.ignore ?? []) + (own.ignore ?? []),
             noMaterialize: own.noMaterialize ?? everywhere.noMaterialize,
-            cacheSize: own.cacheSize ?? everywhere.cacheSize
+            cacheSize: own.cacheSize ?? everywhere.cacheSize,
+            thumbnails: own.thumbnails ?? everywhere.thumbnails,
+            fileManagers: own.fileManagers ?? everywhere.fileManagers
         )
     }
 
@@ -81,7 +92,7 @@ struct ConfigFile: Sendable, Equatable {
 }
 
 extension ConfigFile: Decodable {
-    private static let keys = ["ignore", "noMaterialize", "cacheSize"]
+    fileprivate static let keys = ["ignore", "noMaterialize", "cacheSize", "thumbnails", "fileManagers"]
 
     init(from decoder: any Decoder) throws {
         let members = try decoder.container(keyedBy: AnyKey.self)
@@ -93,7 +104,7 @@ extension ConfigFile: Decodable {
 
 extension ConfigFile.Section: Decodable {
     init(from decoder: any Decoder) throws {
-        try self.init(from: decoder, mayHold: ["ignore", "noMaterialize", "cacheSize"])
+        try self.init(from: decoder, mayHold: ConfigFile.keys)
     }
 
     fileprivate init(from decoder: any Decoder, mayHold keys: [String]) throws {
@@ -102,6 +113,8 @@ extension ConfigFile.Section: Decodable {
         ignore = try members.decodeIfPresent([String].self, forKey: AnyKey("ignore"))
         noMaterialize = try members.decodeIfPresent([String].self, forKey: AnyKey("noMaterialize"))
         cacheSize = try members.decodeIfPresent(String.self, forKey: AnyKey("cacheSize"))
+        thumbnails = try members.decodeIfPresent(Bool.self, forKey: AnyKey("thumbnails"))
+        fileManagers = try members.decodeIfPresent([String].self, forKey: AnyKey("fileManagers"))
         if let cacheSize, CacheSize(cacheSize) == nil {
             throw members.corrupted("cacheSize", "must be like \"20G\" or \"10%\"")
         }

@@ -35,6 +35,23 @@ final class MeddledProvider: Provider {
     func sourceIdentity() async -> [UInt8]? { await base.sourceIdentity() }
     func start() async throws(ProviderError) { try await base.start() }
     func stop() async { await base.stop() }
+
+    func thumbnails(of names: [FileName], in directory: RemoteReference) async throws(ProviderError) -> Set<FileName> {
+        try await base.thumbnails(of: names, in: directory)
+    }
+
+    func thumbnail(of item: RemoteReference, version: ContentVersion) async throws(ProviderError) -> [UInt8]? {
+        try await base.thumbnail(of: item, version: version)
+    }
+
+    func setThumbnail(
+        _ picture: [UInt8]?,
+        of item: RemoteReference,
+        version: ContentVersion
+    ) async throws(ProviderError) {
+        try await base.setThumbnail(picture, of: item, version: version)
+    }
+
     func quota() async throws(ProviderError) -> ProviderQuota? { try await base.quota() }
 
     func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {

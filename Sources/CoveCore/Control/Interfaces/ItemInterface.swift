@@ -97,6 +97,15 @@ public enum ItemInterface {
         # Has the source carry out one of its actions on items that it has as they are here; message is for people.
         method Perform(action: string, paths: []string) -> (message: ?string)
 
+        # The picture of a file: a PNG file of at most 1024 by 1024 pixels, which stays until the file changes. It comes from
+        # the source, or is made of the bytes that are here; none are fetched for it. Missing where there is none.
+        method Thumbnail(path: ?string, path_base64: ?string) -> (file: ?string)
+
+        # Gives a file a picture of what it holds now, which other devices get too where the source keeps some. picture is the
+        # name of an image file in the folder of this socket, .thumbnail- and 32 hexadecimal digits, which is removed. Without
+        # it the file has no picture.
+        method SetThumbnail(path: ?string, path_base64: ?string, picture: ?string) -> ()
+
         # A file's versions, newest first, and then the other sides of its conflicts. Those that the source keeps are
         # among them while it can be reached. Long lists need more.
         method Versions(path: ?string, path_base64: ?string) -> (versions: []Version)

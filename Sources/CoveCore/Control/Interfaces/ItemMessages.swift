@@ -8,14 +8,17 @@ extension ItemInterface {
 
         /// `SetPolicy`: a `ContentPolicy`.
         public var policy: String?
+        /// `SetThumbnail`: the file that was handed over.
+        public var picture: String?
 
-        private enum CodingKeys: String, CodingKey { case wait, policy }
+        private enum CodingKeys: String, CodingKey { case wait, policy, picture }
 
         /// Makes a request.
-        public init(path: PathParameter, wait: Bool? = nil, policy: String? = nil) {
+        public init(path: PathParameter, wait: Bool? = nil, policy: String? = nil, picture: String? = nil) {
             self.path = path
             self.wait = wait
             self.policy = policy
+            self.picture = picture
         }
 
         /// Reads the path's members beside the others.
@@ -24,6 +27,7 @@ extension ItemInterface {
             let container = try decoder.container(keyedBy: CodingKeys.self)
             wait = try container.decodeIfPresent(Bool.self, forKey: .wait)
             policy = try container.decodeIfPresent(String.self, forKey: .policy)
+            picture = try container.decodeIfPresent(String.self, forKey: .picture)
         }
 
         /// Writes the path's members beside the others.
@@ -32,7 +36,17 @@ extension ItemInterface {
             var members = encoder.container(keyedBy: CodingKeys.self)
             try members.encodeIfPresent(wait, forKey: .wait)
             try members.encodeIfPresent(policy, forKey: .policy)
+            try members.encodeIfPresent(picture, forKey: .picture)
         }
+    }
+
+    /// What `Thumbnail` gives back.
+    public struct ThumbnailReply: Codable, Sendable {
+        /// The path of a PNG file.
+        public var file: String?
+
+        /// Makes a reply.
+        public init(file: String?) { self.file = file }
     }
 
     /// What `Actions` gives back.

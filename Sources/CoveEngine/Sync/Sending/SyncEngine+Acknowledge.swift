@@ -17,16 +17,17 @@ extension SyncEngine {
         }
         let base = plan.entry.remoteVersion
         let leftOut = leftOut(of: plan, remote)
-        let (hasChildren, isComplete) = try await host.onContentQueue { () throws(Errno) -> (Bool, Bool) in
+        let (hasChildren, isComplete, sent) = try await host.onContentQueue {
+            () throws(Errno) -> (Bool, Bool, (entry: EntryRow, hasPicture: Bool)?) in
             // Bytes that are only there are the same, under another version.
             if generation == nil, let base {
                 try host.contents.rebase(plan.row.id, from: base, to: remote.contentVersion)
             }
-            return try host.catalog.write { database throws(Errno) -> (Bool, Bool) in
+            return try host.catalog.write { database throws(Errno) in
                 try database.endUnderway(plan.entry.document)
                 guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database) else {
                     try self.acknowledgeDeparted(plan, remote, database)
-                    return (false, true)
+                    return (false, true, nil)
                 }
                 let isNewDirectory = plan.current == nil && plan.row.kind == .directory
                 host.namespace.acknowledge(
@@ -54,12 +55,19 @@ extension SyncEngine {
                 let hasContent = current.kind == .file && entry.hasUnsentContent(generation: current.generation)
                 if isUnchanged, isComplete, !isMovedSince, !hasContent { try database.dequeue(entry.id) }
                 try database.markSent(entry.id, false)
-                guard isNewDirectory, try database.hasUploadedEntries(entry.item) else { return (false, isComplete) }
+                if current.kind == .file {
+                    let hasPicture = try database.noteThumbnailSent(entry, current)
+                    return (false, isComplete, (entry, hasPicture))
+                }
+                guard isNewDirectory, try database.hasUploadedEntries(entry.item) else {
+                    return (false, isComplete, nil)
+                }
                 // Nothing is in it but what will be found: it need not be listed before it is compared.
                 try database.markListed(entry.item)
-                return (true, isComplete)
+                return (true, isComplete, nil)
             }
         }
+        if let sent { host.thumbnails.noteSent(sent.entry, isNew: bytes != nil, hasPicture: sent.hasPicture) }
         // It was made again after it was deleted there, with all that was in it.
         if hasChildren {
             let path = plan.directory.path.appending(FileName(unchecked: plan.entry.name))
@@ -164,6 +172,11 @@ extension SyncEngine {
                 if !isDirectory, try self.isAmbiguous(entry, database) { entry.remoteItem = nil }
                 try database.update(entry)
                 if try database.journalRow(entry.id) == nil { try database.enqueue(entry.id, at: .epoch) }
+                if isDirectory {
+                    try database.noteThumbnailsMoved(below: old)
+                } else if let row = try database.item(entry.item) {
+                    _ = try database.noteThumbnailSent(entry, row)
+                }
                 return isDirectory ? try database.remoteReference(of: entry)?.path : nil
             }
         }

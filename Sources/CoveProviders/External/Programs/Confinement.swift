@@ -6,13 +6,6 @@ internal import Glibc
 /// bubblewrap(1) makes it a world of its own: the system's programs to be read, its folder of state, and the paths, the
 /// network and the variables of the manifest.
 struct Confinement {
-    private static let programs = ["/usr/bin", "/bin", "/usr/local/bin"]
-    /// What programs read of the system, besides those of `/usr`.
-    private static let systemFiles = [
-        "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
-        "/etc/timezone",
-        "/etc/mime.types", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf",
-    ]
     private static let networkFiles = [
         ProviderManifest.resolver, "/etc/hosts", "/etc/services", "/etc/protocols", "/etc/gai.conf", "/etc/ssl",
         "/etc/pki",
@@ -44,15 +37,11 @@ struct Confinement {
         _ program: ProviderProgram,
         _ state: String?
     ) throws(SourceError) -> [String] {
-        var words = [
-            try tool("bwrap", "bubblewrap"), "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        ]
+        var words = [try tool("bwrap", "bubblewrap")] + Sandbox.own
         if manifest.usesNetwork { words.append("--share-net") }
-        words += ["--ro-bind", "/usr", "/usr"]
-        for name in ["bin", "sbin", "lib", "lib32", "lib64", "libx32"] { words += systemFolder("/" + name) }
-        for file in systemFiles + (manifest.usesNetwork ? networkFiles : []) { words += ["--ro-bind-try", file, file] }
-        words += ["--proc", "/proc", "--dev", "/dev", "--size", "\(sharedSpace)", "--tmpfs", "/dev/shm"]
-        words += ["--size", "\(temporarySpace)", "--tmpfs", "/tmp"]
+        words += Sandbox.system()
+        for file in manifest.usesNetwork ? networkFiles : [] { words += ["--ro-bind-try", file, file] }
+        words += Sandbox.devices(shared: sharedSpace, temporary: temporarySpace)
         // The program, and what lies beside it.
         let folder = try folder(of: program, manifest)
         words += ["--ro-bind", folder, folder]
@@ -63,8 +52,7 @@ struct Confinement {
             words += ["--bind", try made(path, manifest), path]
         }
         if let state { words += ["--bind", state, state] }
-        // All else would be memory that nobody counts, and gone with the process.
-        return words + ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--"]
+        return words + Sandbox.end
     }
 
     /// Not on a command line, which others can read, nor left to bubblewrap, whose own environment its child can read.
@@ -107,21 +95,8 @@ struct Confinement {
         return folder
     }
 
-    /// A folder of the system's programs, or the link into `/usr` that stands for it.
-    private static func systemFolder(_ path: String) -> [String] {
-        guard let status = try? System.lstat(path) else { return [] }
-        guard status.st_mode & S_IFMT == S_IFLNK else { return ["--ro-bind", path, path] }
-        guard let target = try? System.readlinkat(AT_FDCWD, Array(path.utf8)) else { return [] }
-        return ["--symlink", String(decoding: target, as: UTF8.self), path]
-    }
-
-    /// A program of the system's.
-    static func find(_ name: String) -> String? {
-        programs.map { $0 + "/" + name }.first { access($0, X_OK) == 0 }
-    }
-
     private static func tool(_ name: String, _ package: String) throws(SourceError) -> String {
-        if let path = find(name) { return path }
+        if let path = Sandbox.find(name) { return path }
         throw .failed("\(name) is not there, without which no provider is confined; install the package \(package)")
     }
 }

@@ -72,7 +72,7 @@ public enum InstalledProviders {
     }
 
     /// What confines them; nil where it is not there.
-    public static var bubblewrap: String? { Confinement.find("bwrap") }
+    public static var bubblewrap: String? { Sandbox.find("bwrap") }
 
     // MARK: Turned off
 

@@ -5,6 +5,8 @@ internal import CoveCore
 struct DAVHome: Sendable {
     private let base: String
     private let user: String
+    /// What the addresses of the web pages begin with, without `index.php`; nil where the address does not tell.
+    private let front: String?
 
     /// Nil where the address says nothing of the kind.
     init?(_ address: DAVAddress) {
@@ -13,6 +15,9 @@ struct DAVHome: Sendable {
         let before = names[..<files].map { "/" + PercentEncoding.encode($0) }.joined()
         base = address.origin + before
         user = PercentEncoding.encode(names[files + 1])
+        front = names.firstIndex(of: Array("remote.php".utf8)).map { index in
+            address.origin + names[..<index].map { "/" + PercentEncoding.encode($0) }.joined()
+        }
     }
 
     /// Where uploads in chunks are made, or one of them, or something in it.
@@ -24,6 +29,16 @@ struct DAVHome: Sendable {
     func versions(of file: String? = nil, _ version: String = "") -> String {
         "\(base)/versions/\(user)/versions/" + (file.map { "\(PercentEncoding.encode($0.utf8))/\(version)" } ?? "")
     }
+
+    /// Where Nextcloud says what it is.
+    var status: String? { front.map { $0 + "/status.php" } }
+
+    /// Where Nextcloud has a picture of the file with an id, with at most so many pixels in a row and a column.
+    func preview(of file: String, side: Int) -> String? {
+        front.map { front in
+            "\(front)/index.php/core/preview?fileId=\(PercentEncoding.encode(file.utf8))&x=\(side)&y=\(side)&a=1"
+        }
+    }
 }
 
 /// Trying out what a server has beyond WebDAV.
@@ -34,8 +49,18 @@ extension DAVServer {
     ) async throws(ProviderError) {
         guard let home = provider.home else { return }
         keepsVersions = try await provider.exists(home.versions())
+        makesThumbnails = try await isNextcloud(provider, home)
         guard try await provider.exists(home.uploads()) else { return }
         takesChunks = try await chunks(provider, folder.appending(FileName(unchecked: [0x63])))
+    }
+
+    private func isNextcloud(_ provider: WebDAVProvider, _ home: DAVHome) async throws(ProviderError) -> Bool {
+        guard let url = home.status else { return false }
+        let response = try await provider.client.send(HTTPRequest("GET", url))
+        guard response.head.isSuccess, case .object(let status) = try? JSONValue(parsing: response.body),
+            case .string(let product) = status["productname"]
+        else { return false }
+        return product.contains("Nextcloud")
     }
 
     /// True when chunks become a file, and only on the conditions that are asked for.

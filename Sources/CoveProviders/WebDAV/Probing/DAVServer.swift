@@ -38,6 +38,8 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
     var takesChunks = false
     /// Earlier contents of files are listed.
     var keepsVersions = false
+    /// It makes pictures of files, as Nextcloud does.
+    var makesThumbnails = false
     /// Which names it keeps.
     var names = KeptNames()
     /// The headers that all its answers have where it changed something, by lower-case name.
@@ -79,6 +81,8 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
         capabilities.risingDirectoryVersions = directoryTagsRise
         capabilities.versions = keepsVersions
         capabilities.readOnly = isReadOnly
+        capabilities.makesThumbnails = makesThumbnails
+        capabilities.keepsThumbnails = true
         return capabilities
     }
 
@@ -92,6 +96,7 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
             (keepsVersionOnMove, "MOVE keeps versions"), (keepsDates, "dates"),
             (directoryTagsRise, "rising directory tags"), (!hidesDotNames, "dot names"), (!lacksTags, "tags"),
             (keepsChecksums, "checksums"), (takesChunks, "chunks"), (keepsVersions, "versions"),
+            (makesThumbnails, "previews"),
         ]
         let traits = KeptNames.Trait.allCases.filter { names.lost.contains($0) }.map { "no names with \($0.words)" }
         let folds = [(names.foldsCase, "case is one"), (names.foldsForms, "forms are one")].filter(\.0).map(\.1)

@@ -72,6 +72,7 @@ enum ItemService {
                     }
                 },
             ].merging(versionMethods(engine)) { own, _ in own }
+                .merging(thumbnailMethods(engine)) { own, _ in own }
         )
     }
 
@@ -154,7 +155,7 @@ extension ItemInterface.Request {
     /// The path asked for.
     ///
     /// Throws `InvalidParameter` when there is none.
-    fileprivate func itemPath() throws(VarlinkError) -> RemotePath {
+    func itemPath() throws(VarlinkError) -> RemotePath {
         guard let path = try path.remotePath() else { throw .invalidParameter("path") }
         return path
     }

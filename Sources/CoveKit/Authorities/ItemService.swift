@@ -2,21 +2,24 @@ internal import CoveCore
 internal import Foundation
 internal import Synchronization
 
-/// What a mount's daemon does for versions: a service of the account, of which claims are no part.
-final class VersionService: Sendable {
-    private static let services = Mutex<[DaemonAddress: VersionService]>([:])
+/// What a mount's daemon does for single items: a service of the account, of which claims are no part.
+final class ItemService: Sendable {
+    private static let services = Mutex<[DaemonAddress: ItemService]>([:])
 
     private let connections: DaemonConnections
+
+    /// The socket that the daemon answers at.
+    var socket: String { connections.address.socket }
 
     private init(_ address: DaemonAddress) { connections = DaemonConnections(address) }
 
     /// The service for a file, and the file's place; nil outside of Cove's mounts.
     ///
     /// Blocks, as all calls.
-    static func find(_ url: URL) throws(CoveError) -> (VersionService, Location)? {
+    static func find(_ url: URL) throws(CoveError) -> (ItemService, Location)? {
         guard let (address, location) = try Authorities.locate(url, .account) else { return nil }
         let service = services.withLock { services in
-            let service = services[address] ?? VersionService(address)
+            let service = services[address] ?? ItemService(address)
             services[address] = service
             return service
         }
@@ -26,7 +29,7 @@ final class VersionService: Sendable {
     /// Calls a method that replies once.
     func call<Reply: Decodable>(
         _ method: String,
-        _ request: ItemInterface.VersionRequest,
+        _ request: some Encodable,
         as type: Reply.Type = Reply.self,
         for url: URL
     ) throws(CoveError) -> Reply {
@@ -37,7 +40,7 @@ final class VersionService: Sendable {
     /// Calls a method that replies often; all its replies.
     func stream<Reply: Decodable>(
         _ method: String,
-        _ request: ItemInterface.VersionRequest,
+        _ request: some Encodable,
         as type: Reply.Type,
         for url: URL
     ) throws(CoveError) -> [Reply] {

@@ -2,8 +2,8 @@ internal import CoveCore
 internal import FoundationEssentials
 internal import Glibc
 
-/// Where the bytes of a version go: a new file, or standard output.
-final class VersionOutput {
+/// Where bytes go that a command gives: a new file, or standard output.
+final class FileOutput {
     /// The file's name; nil for standard output.
     let file: String?
     /// Bytes written.

@@ -1,5 +1,5 @@
 /// RFC 1321, which names the files of thumbnails; it keeps no secret.
-struct MD5 {
+public struct MD5 {
     private static let shifts: [UInt32] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21]
 
     /// The integer parts of 2³² times the sines of 1 to 64.
@@ -17,7 +17,7 @@ struct MD5 {
     private var state: [UInt32] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476]
 
     /// The digest of some bytes, as 32 lower-case hexadecimal digits.
-    static func hex(_ bytes: [UInt8]) -> String {
+    public static func hex(_ bytes: [UInt8]) -> String {
         var padded = bytes + [0x80]
         while padded.count % 64 != 56 { padded.append(0) }
         withUnsafeBytes(of: (UInt64(bytes.count) &* 8).littleEndian) { padded.append(contentsOf: $0) }
