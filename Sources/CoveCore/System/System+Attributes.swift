@@ -36,6 +36,15 @@ extension System {
         try withCString(name) { name throws(Errno) in try grow { cove_fgetxattr(descriptor, name, $0, $1) } }
     }
 
+    /// Sets one extended attribute of what has a path, also of a symbolic link; see lsetxattr(2).
+    public static func setAttribute(_ path: [UInt8], _ name: [UInt8], _ value: [UInt8]) throws(Errno) {
+        try withCString(path) { path throws(Errno) in
+            try withCString(name) { name throws(Errno) in
+                try retry { cove_lsetxattr(path, name, value, value.count, 0) }
+            }
+        }
+    }
+
     /// Sets one extended attribute of an open file.
     ///
     /// See fsetxattr(2).

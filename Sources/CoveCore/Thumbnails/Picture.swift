@@ -78,10 +78,10 @@ public struct Picture: Sendable, Equatable {
         return (width, height)
     }
 
-    /// The file, with these texts in it and no others.
-    public func bytes(texts: [String: String]) -> [UInt8] {
+    /// The file, with these texts in it and no others, in their order.
+    public func bytes(texts: KeyValuePairs<String, String>) -> [UInt8] {
         var bytes = Self.signature + header
-        for (key, value) in texts.sorted(by: { $0.key < $1.key }) {
+        for (key, value) in texts {
             let content = Array("tEXt".utf8) + Array(key.utf8) + [0] + Array(value.utf8)
             let length = UInt32(clamping: content.count - 4)
             bytes += (0..<4).reversed().map { UInt8(truncatingIfNeeded: length >> ($0 * 8)) }
@@ -90,6 +90,4 @@ public struct Picture: Sendable, Equatable {
         return bytes + body
     }
 
-    /// The file with the texts that it has.
-    public var bytes: [UInt8] { bytes(texts: texts) }
 }

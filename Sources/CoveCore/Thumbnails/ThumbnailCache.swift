@@ -9,6 +9,7 @@ public struct ThumbnailCache: Sendable {
 
     private static let timeKey = "Thumb::MTime"
     private static let placeKey = "Thumb::URI"
+    private static let program = "Cove"
 
     /// The folder with a folder for each size in it.
     public let folder: String
@@ -41,7 +42,7 @@ public struct ThumbnailCache: Sendable {
         let name = Self.name(of: path)
         for (size, _) in Self.sizes {
             guard let picture = Self.read("\(folder)/\(size)/\(name)"),
-                picture.texts[Self.timeKey] == "\(modified.seconds)"
+                picture.texts[Self.timeKey]?.prefix(while: { $0 != "." }) == "\(modified.seconds)"
             else { continue }
             return picture
         }
@@ -66,11 +67,25 @@ public struct ThumbnailCache: Sendable {
     /// Blocks.
     public func publish(_ picture: Picture, as size: String, of path: [UInt8], modified: Timestamp) throws(Errno) {
         for folder in [folder, "\(folder)/\(size)"] { try System.makeDirectories(folder) }
-        let texts = [
-            Self.placeKey: Self.uri(of: path), Self.timeKey: "\(modified.seconds)", "Software": "Cove",
+        // Tumbler wants the microseconds and takes the first time that it finds, Qt wants none and takes the last.
+        let texts: KeyValuePairs = [
+            Self.placeKey: Self.uri(of: path), Self.timeKey: Self.exact(modified), "Software": Self.program,
+            Self.timeKey: "\(modified.seconds)",
         ]
         let file = "\(folder)/\(size)/\(Self.name(of: path))"
         try Self.write(picture.bytes(texts: texts), to: file)
+    }
+
+    /// True while what was published under a name has not been cleaned away.
+    ///
+    /// Blocks.
+    public func holds(_ name: String) -> Bool {
+        Self.sizes.contains { access("\(folder)/\($0.0)/\(name)", F_OK) == 0 }
+    }
+
+    private static func exact(_ time: Timestamp) -> String {
+        let micros = "\(1_000_000 + Int(time.nanoseconds) / 1000)"
+        return "\(time.seconds).\(micros.dropFirst())"
     }
 
     /// Takes back what was published under a name; what other programs have made is theirs.
@@ -79,7 +94,7 @@ public struct ThumbnailCache: Sendable {
     public func remove(_ name: String) {
         for (size, _) in Self.sizes {
             let file = "\(folder)/\(size)/\(name)"
-            if Self.read(file)?.texts["Software"] == "Cove" { try? System.unlink(file) }
+            if Self.read(file)?.texts["Software"] == Self.program { try? System.unlink(file) }
         }
     }
 

@@ -32,9 +32,9 @@ public enum ThumbnailHandover {
         try? System.unlink("\(folder(of: socket))/\(name)")
     }
 
-    /// Reads and removes such a file. Throws `EINVAL` for anything else.
+    /// Reads and removes such a file.
     ///
-    /// Blocks.
+    /// Blocks. Throws `EINVAL` for anything else.
     public static func take(_ name: String, beside socket: String) throws(Errno) -> [UInt8] {
         guard isName(name) else { throw .invalidArgument }
         let path = "\(folder(of: socket))/\(name)"

@@ -24,9 +24,9 @@ struct ThumbnailRow {
     /// Where, and for which version, the provider has it.
     var place: RemotePath?
     var version: ContentVersion?
-    /// Its name in the desktop's cache, and the seconds of the file's time that it has there.
+    /// Its name in the desktop's cache, and the file's time that it has there.
     var published: String?
-    var publishedSeconds: Int64?
+    var publishedTime: Timestamp?
     var used: Int64
 
     init(_ row: Row) {
@@ -41,7 +41,7 @@ struct ThumbnailRow {
         place = row.optionalBlob(8).map { RemotePath(unchecked: $0) }
         version = row.optionalBlob(9).map { ContentVersion($0) }
         published = row.optionalText(10)
-        publishedSeconds = row.optionalInt(11)
+        publishedTime = row.optionalInt(11).map { Timestamp($0) }
         used = row.int(12)
     }
 
@@ -86,7 +86,7 @@ extension Database {
             .optional(row.place?.bytes),
             .optional(row.version?.bytes),
             .optional(row.published),
-            .optional(row.publishedSeconds),
+            .optional(row.publishedTime?.nanosecondsSinceEpoch),
             .int(row.used),
             .flag(isChecked)
         )

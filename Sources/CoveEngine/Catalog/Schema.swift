@@ -222,7 +222,7 @@ enum Schema {
             place BLOB,               -- where and for which version the provider has it
             version BLOB,
             published TEXT,           -- its name in the desktop's cache
-            published_mtime INTEGER,  -- and the seconds it has there
+            published_mtime INTEGER,  -- and the time that the file has there
             used INTEGER NOT NULL,    -- last use, seconds since 1970
             checked INTEGER NOT NULL  -- 0: its document has changed somehow
         ) WITHOUT ROWID;

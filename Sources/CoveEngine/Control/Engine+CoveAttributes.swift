@@ -18,8 +18,12 @@ enum CoveAttribute {
 
 /// The attributes `user.cove.*`: questions about an item, and what may be set of it.
 extension Engine {
+    /// What the announcer sets, and nobody keeps, so that the kernel tells programs that watch a file of it.
+    public static let noticeAttribute = Array("user.cove.notice".utf8)
+
     /// What the writable ones of `user.cove.*` do; the kernel has seen that the caller may write to the item.
     func command(_ id: ItemID, _ name: [UInt8], _ value: [UInt8], _ caller: Caller) throws(Errno) {
+        if name == Self.noticeAttribute, isAnnouncer(caller) { return }
         try requireWritable()
         switch CoveAttribute.key(name) {
         case "pinned":

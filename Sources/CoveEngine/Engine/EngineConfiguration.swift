@@ -117,6 +117,8 @@ public enum Announcement: Sendable {
     case removeDirectory(RemotePath)
     /// sync_file_range(2): what programs wrote to a file reaches the daemon
     case flush(RemotePath)
+    /// setxattr(2) of an attribute that nobody keeps: programs that watch the file hear that something of it has changed
+    case notice(RemotePath)
     /// utimensat(2) of the modification time, not following symbolic links
     case setTimes(RemotePath, Timestamp)
 }

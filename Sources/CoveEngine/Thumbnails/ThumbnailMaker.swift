@@ -6,13 +6,15 @@ internal import Glibc
 struct ThumbnailMaker: Sendable {
     /// How long a program may take, all of them for one file.
     private static let timeLimit = TimeSpan.seconds(20)
-    /// How much memory one may have, and how long its files may be, in bytes.
+    /// How much memory one may have, and room for its files, in bytes.
     private static let memory = 2 << 30
-    private static let fileSize = 64 << 20
+    private static let space = 64 << 20
     private static let sharedSpace = 16 << 20
-    private static let temporarySpace = 128 << 20
     private static let inputFolder = "/in"
     private static let outputFolder = "/out"
+    private static let result = "/result"
+    /// Runs a program that writes to the first argument.
+    private static let script = "\"$@\" && cat -- \"$0\" > /result"
 
     /// A folder for what they make.
     let folder: String
@@ -26,9 +28,16 @@ struct ThumbnailMaker: Sendable {
     ///
     /// Blocks.
     func picture(of file: String, named name: String, by program: Thumbnailers.Program) -> Picture? {
+        let side = min(Picture.greatestSide, Self.largestSide(of: file) ?? .max)
         // One of noise can be too long a file at its full size.
-        run(program, file, named: name, sides: [Picture.greatestSide, Picture.greatestSide / 2], all: false).first?
-            .picture
+        return run(program, file, named: name, sides: [side, max(1, side / 2)])
+    }
+
+    private static func largestSide(of file: String) -> Int? {
+        guard let descriptor = try? System.open(file, O_RDONLY | O_NONBLOCK) else { return nil }
+        defer { System.close(descriptor) }
+        let bytes = try? System.contents(descriptor, atMost: ImageSize.prefix)
+        return bytes.flatMap { ImageSize.largestSide(in: $0) }
     }
 
     /// The same of a file's bytes.
@@ -42,10 +51,18 @@ struct ThumbnailMaker: Sendable {
     ///
     /// Blocks.
     func reduced(_ picture: Picture, to sides: [Int], by program: Thumbnailers.Program) -> [Int: Picture] {
-        let made = withFile(picture.bytes(texts: [:])) {
-            run(program, $0, named: "picture.png", sides: sides, all: true)
+        var reduced: [Int: Picture] = [:]
+        var last = picture
+        // Each is made of the one before it, which takes less time than to read the largest each time.
+        for side in sides.sorted(by: >) {
+            let made = withFile(last.bytes(texts: [:])) {
+                run(program, $0, named: "picture.png", sides: [side])
+            }
+            guard let smaller = made ?? nil else { break }
+            reduced[side] = smaller
+            last = smaller
         }
-        return Dictionary((made ?? []).map { ($0.side, $0.picture) }) { first, _ in first }
+        return reduced
     }
 
     private func withFile<Value>(_ bytes: [UInt8], _ body: (String) -> Value) -> Value? {
@@ -57,63 +74,55 @@ struct ThumbnailMaker: Sendable {
         return body(file)
     }
 
-    /// Removes what a death has left.
-    func clean() { remove(folder) }
-
-    /// Runs a program once for each size; what it has made, as far as that can be used.
+    /// Runs a program for each size until it has made something that can be used.
     private func run(
         _ program: Thumbnailers.Program,
         _ file: String,
         named name: String,
-        sides: [Int],
-        all wantsAll: Bool
-    ) -> [(side: Int, picture: Picture)] {
-        guard let bwrap = Sandbox.find("bwrap"), let prlimit = Sandbox.find("prlimit") else { return [] }
-        let output = "\(folder)/\(DocumentID.random())"
-        guard (try? System.makeDirectories(output)) != nil else { return [] }
-        defer { remove(output) }
+        sides: [Int]
+    ) -> Picture? {
+        guard let bwrap = Sandbox.find("bwrap"), let prlimit = Sandbox.find("prlimit"),
+            let result = try? emptyFile()
+        else { return nil }
+        defer { try? System.unlink(result) }
         let input = "\(Self.inputFolder)/\(name)"
         let limits = [
             prlimit, "--data=\(Self.memory)", "--core=0", "--cpu=\(Self.timeLimit.pollMilliseconds / 1000)",
-            "--fsize=\(Self.fileSize)", "--nofile=256",
+            "--fsize=\(Self.space)", "--nofile=256",
         ]
         var world = [bwrap] + Sandbox.own + Sandbox.system()
         for file in ["/etc/fonts", "/var/cache/fontconfig"] { world += ["--ro-bind-try", file, file] }
-        world += Sandbox.devices(shared: Self.sharedSpace, temporary: Self.temporarySpace)
+        world += Sandbox.devices(shared: Self.sharedSpace, temporary: Self.space)
         if let path = program.words.first, !path.hasPrefix("/usr/") { world += ["--ro-bind-try", path, path] }
-        world += ["--ro-bind", file, input, "--bind", output, Self.outputFolder] + Sandbox.end
+        // Where it writes there is room in memory for a while; what it is to give away is copied to the one file.
+        world += ["--ro-bind", file, input, "--size", "\(Self.space)", "--tmpfs", Self.outputFolder]
+        world += ["--bind", result, Self.result] + Sandbox.end + ["/bin/sh", "-c", Self.script]
         let environment = [
             "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "XDG_CACHE_HOME=/tmp/cache", "XDG_RUNTIME_DIR=/tmp",
             "LANG=C.UTF-8",
         ]
         let end = System.monotonic() + limit
-        var made: [(side: Int, picture: Picture)] = []
         for side in sides {
             let left = end - System.monotonic()
             guard left > .zero else { break }
-            let command = program.command(input: input, output: "\(Self.outputFolder)/\(side).png", side: side)
+            let output = "\(Self.outputFolder)/\(side).png"
+            let command = [output] + program.command(input: input, output: output, side: side)
             let words = Array((limits + world + command).dropFirst())
             guard (try? ChildProcess.run(prlimit, words, environment: environment, limit: left)) == 0 else { continue }
-            // It may have left a link, a pipe or anything else there.
-            if let picture = ThumbnailCache.read("\(output)/\(side).png"), picture.width <= side, picture.height <= side
-            {
-                made.append((side, picture))
-                if !wantsAll { break }
-            }
+            if let picture = ThumbnailCache.read(result), max(picture.width, picture.height) <= side { return picture }
         }
-        return made
+        return nil
     }
 
-    /// Removes what a program has left; folders that it made in there are emptied, too, as far as a few steps go.
-    private func remove(_ path: String, depth: Int = 8) {
-        guard depth > 0 else { return }
-        for name in (try? System.names(in: path)) ?? [] {
-            let inner = "\(path)/\(name)"
-            if let status = try? System.lstat(inner), status.st_mode & S_IFMT == S_IFDIR {
-                remove(inner, depth: depth - 1)
-            }
-            try? System.unlink(inner)
-        }
-        rmdir(path)
+    private func emptyFile() throws(Errno) -> String {
+        try System.makeDirectories(folder)
+        let file = "\(folder)/\(DocumentID.random())"
+        System.close(try System.open(file, O_WRONLY | O_CREAT | O_EXCL, 0o600))
+        return file
+    }
+
+    /// Removes what a death has left.
+    func clean() {
+        for name in (try? System.names(in: folder)) ?? [] { try? System.unlink("\(folder)/\(name)") }
     }
 }

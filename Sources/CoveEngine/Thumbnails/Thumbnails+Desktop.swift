@@ -19,16 +19,18 @@ extension Thumbnails {
     func show(_ directory: ItemID) -> Pending<Void>? {
         guard configuration.cacheFolder != nil else { return nil }
         let pending = Pending<Void>()
-        let work = Task { [self] in
+        beginWait(in: directory)
+        let end = { @Sendable [self] in if pending.fulfill(.success(())) { endWait(in: directory) } }
+        pending.onCancel { [self] in endWait(in: directory) }
+        Task { [self] in
             await showAll(in: directory)
-            pending.fulfill(.success(()))
+            end()
         }
+        // What was begun goes on, and is told of when it comes.
         Task {
             try? await Task.sleep(for: Self.patience)
-            // What was begun goes on.
-            pending.fulfill(.success(()))
+            end()
         }
-        pending.onCancel { work.cancel() }
         return pending
     }
 
@@ -47,7 +49,7 @@ extension Thumbnails {
             }
             waiting.append(want(subject.entry.document, for: .shown))
         }
-        for pending in waiting where !Task.isCancelled { _ = try? await pending.value() }
+        for pending in waiting { _ = try? await pending.value() }
     }
 
     /// Which of some files may have a picture at the provider; none where it can't be asked.
@@ -92,9 +94,11 @@ extension Thumbnails {
     }
 
     private func isPublished(_ subject: Subject) -> Bool {
-        guard let row = subject.valid, let published = row.published else { return false }
-        return published == ThumbnailCache.name(of: localPath(subject.path))
-            && row.publishedSeconds == subject.attributes.modificationTime.seconds
+        guard let row = subject.valid, let published = row.published,
+            published == ThumbnailCache.name(of: localPath(subject.path)),
+            row.publishedTime == subject.attributes.modificationTime
+        else { return false }
+        return cache?.holds(published) ?? true
     }
 
     /// Gives the desktop's programs a picture in all sizes, as far as it can be made smaller.
@@ -111,7 +115,7 @@ extension Thumbnails {
         let reduced =
             smaller.isEmpty
             ? [:]
-            : await onMakingThread { [self] in
+            : await on(reducing) { [self] in
                 programs.program(for: ["image/png"]).map { maker.reduced(picture, to: smaller, by: $0) } ?? [:]
             }
         let isGiven = try? await onQueue { [self] () throws(Errno) in
@@ -125,14 +129,22 @@ extension Thumbnails {
                 guard var known = try database.thumbnail(row.document), self.file(known) == self.file(row) else {
                     return false
                 }
-                (known.published, known.publishedSeconds) = (name, modified.seconds)
+                (known.published, known.publishedTime) = (name, modified)
                 // What has changed since it was looked at is seen by the next check.
                 try database.store(known, isChecked: false)
                 return true
             }
         }
         // Its document has changed meanwhile: whoever took its row away did not know of this.
-        if isGiven != true { cache.remove(ThumbnailCache.name(of: path)) }
+        guard isGiven == true else { return cache.remove(ThumbnailCache.name(of: path)) }
+        if !isWaiting(in: subject.entry.parent) { await tellWatchers(subject) }
+    }
+
+    /// Has file managers that show the file already look for its picture again.
+    private func tellWatchers(_ subject: Subject) async {
+        guard let announcer, namespace.mayBeKnown(subject.entry.parent) else { return }
+        // Who is not told sees the picture the next time.
+        try? await onQueue { () throws(Errno) in try announcer.perform(.notice(subject.path)) }
     }
 
     func unpublish(_ row: ThumbnailRow) { if let name = row.published { cache?.remove(name) } }

@@ -148,7 +148,7 @@ extension Thumbnails {
             var row = row
             row.used = clock.now().seconds
             // What programs were given before is taken back when it is replaced.
-            (row.published, row.publishedSeconds) = (now.known?.published, nil)
+            (row.published, row.publishedTime) = (now.known?.published, nil)
             try System.makeDirectories(folder)
             try ThumbnailCache.write(picture.bytes(texts: [:]), to: file(row))
             let made = row
@@ -208,7 +208,7 @@ extension Thumbnails {
         if let picture = Picture(bytes) { return picture }
         guard let (type, ending) = Self.type(of: bytes) else { return nil }
         let maker = maker
-        return await onMakingThread { [self] in
+        return await on(making) { [self] in
             guard let program = programs.program(for: [type]) else { return nil }
             return maker.picture(of: bytes, named: "picture.\(ending)", by: program)
         }
@@ -243,7 +243,7 @@ extension Thumbnails {
         }
         let (file, name) = (contents.store.path(id), subject.entry.name)
         let maker = maker
-        let picture = await onMakingThread { [self] in
+        let picture = await on(making) { [self] in
             program(for: name).flatMap { maker.picture(of: file, named: Self.plainName(name), by: $0) }
         }
         // Evicted meanwhile, its bytes were zeros; `keep` looks whether they were changed.
@@ -264,8 +264,9 @@ extension Thumbnails {
         return plain && !ending.isEmpty ? "document." + String(decoding: ending.prefix(16), as: UTF8.self) : "document"
     }
 
-    func onMakingThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-        await withCheckedContinuation { continuation in making.async { continuation.resume(returning: body()) } }
+    /// Runs what blocks for a while.
+    func on<Value: Sendable>(_ threads: ThreadPool, _ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in threads.async { continuation.resume(returning: body()) } }
     }
 }
 

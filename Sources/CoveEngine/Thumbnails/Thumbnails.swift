@@ -31,6 +31,8 @@ final class Thumbnails: EnginePart {
         var nextSharing = MonotonicTime.distantPast
         var programs: (found: Thumbnailers, until: MonotonicTime)?
         var isChecking = false
+        /// Directories whose listings wait for pictures, and how many do.
+        var waits: [ItemID: Int] = [:]
         var hasEnded = false
     }
 
@@ -59,8 +61,9 @@ final class Thumbnails: EnginePart {
     /// The folder of the pictures.
     let folder: String
     let maker: ThumbnailMaker
-    /// Runs the desktop's programs.
+    /// Runs the desktop's programs, for documents and for pictures that are to be smaller.
     let making = ThreadPool(threads: 1)
+    let reducing = ThreadPool(threads: 2)
     private let state = EngineMutex(.thumbnails, State())
 
     init(_ context: EngineContext, _ contents: Contents, _ namespace: Namespace) {
@@ -145,6 +148,18 @@ final class Thumbnails: EnginePart {
     }
 
     // MARK: What is known for a while
+
+    func beginWait(in directory: ItemID) { state.withLock { $0.waits[directory, default: 0] += 1 } }
+
+    func endWait(in directory: ItemID) {
+        state.withLock { state in
+            let left = (state.waits[directory] ?? 1) - 1
+            state.waits[directory] = left > 0 ? left : nil
+        }
+    }
+
+    /// True while whoever is to see a directory's pictures has not read its names yet.
+    func isWaiting(in directory: ItemID) -> Bool { state.withLock { $0.waits[directory] != nil } }
 
     /// True where it was found lately that there is no picture of these bytes.
     func isAbsent(_ document: DocumentID, _ content: Content) -> Bool {

@@ -10,7 +10,9 @@ public enum ItemThumbnail {
     /// The one key of `URLResourceKey.thumbnailDictionaryKey`.
     public static let key = "NSThumbnail1024x1024SizeKey"
 
-    /// A PNG file of at most 1024 by 1024 pixels; nil where there is none. Fetches no bytes of the document.
+    /// A PNG file of at most 1024 by 1024 pixels; nil where there is none.
+    ///
+    /// Fetches no bytes of the document.
     public static func data(ofItemAt url: URL) async throws(CoveError) -> Data? {
         let found = await FileThreads.run { Result { () throws(CoveError) in try read(url) } }
         return try found.get()

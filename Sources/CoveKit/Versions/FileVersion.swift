@@ -217,7 +217,7 @@ public struct FileVersion: Sendable, Identifiable {
         )
         return await FileThreads.run {
             let cache = ThumbnailCache(cacheFolder: BaseDirectories.cache)
-            return cache.picture(of: Array(url.path.utf8), modified: modified).map { Data($0.bytes) }
+            return cache.picture(of: Array(url.path.utf8), modified: modified).map { Data($0.bytes(texts: [:])) }
         }
     }
 

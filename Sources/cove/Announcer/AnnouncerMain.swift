@@ -1,5 +1,6 @@
 internal import CLinux
 internal import CoveCore
+internal import CoveEngine
 internal import Glibc
 
 /// The announcer process: one thread that makes the daemon's system calls on the mount, one at a time.
@@ -71,6 +72,12 @@ struct AnnouncedMount {
                 let file = try System.openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
                 defer { System.close(file) }
                 try System.writeOut(file)
+            }
+        case .notice:
+            try inParent(of: frame.first) { directory, name throws(Errno) in
+                // Nothing is opened, so that nothing is fetched.
+                let path = Array("/proc/self/fd/\(directory)/".utf8) + name
+                try System.setAttribute(path, Engine.noticeAttribute, [])
             }
         case .syncFileSystem:
             let root = try openRoot(O_RDONLY)

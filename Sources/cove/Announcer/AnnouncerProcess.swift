@@ -54,6 +54,7 @@ final class AnnouncerProcess: Announcer {
             case .unlink(let path): AnnouncerFrame(.unlink, first: path.bytes)
             case .removeDirectory(let path): AnnouncerFrame(.removeDirectory, first: path.bytes)
             case .flush(let path): AnnouncerFrame(.flush, first: path.bytes)
+            case .notice(let path): AnnouncerFrame(.notice, first: path.bytes)
             case .setTimes(let path, let time):
                 AnnouncerFrame(.setTimes, number: time.nanosecondsSinceEpoch, first: path.bytes)
             }
