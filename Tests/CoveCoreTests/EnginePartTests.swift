@@ -25,6 +25,7 @@ import Testing
         Part(name: "Namespace", folder: "Namespace", accessor: "namespace", shared: ["tombstones", "localNames"]),
         Part(name: "RemoteChanges", folder: "RemoteChanges", accessor: "remoteChanges"),
         Part(name: "History", folder: "History", accessor: "history"),
+        Part(name: "Thumbnails", folder: "Thumbnails", accessor: "thumbnails"),
         Part(name: "Coordinator", folder: "Coordination", accessor: "coordinator"),
     ]
 

@@ -67,6 +67,8 @@ import Testing
         Method(Item.name, "Pin", Item.Request.self, None.self),
         Method(Item.name, "Unpin", Item.Request.self, None.self),
         Method(Item.name, "SetPolicy", Item.Request.self, None.self),
+        Method(Item.name, "Thumbnail", Item.Request.self, Item.ThumbnailReply.self),
+        Method(Item.name, "SetThumbnail", Item.Request.self, None.self),
         Method(Item.name, "Actions", Item.Request.self, Item.ActionsReply.self),
         Method(Item.name, "Perform", Item.PerformRequest.self, Item.PerformReply.self),
         Method(Item.name, "Versions", Item.VersionRequest.self, Item.VersionsReply.self),

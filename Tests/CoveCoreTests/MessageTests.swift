@@ -51,7 +51,8 @@ import Testing
                 "announcements", "bytes_downloaded", "bytes_uploaded", "conflicts", "content_updates", "daemon_pid",
                 "deletions", "dirty_items", "downloads_started", "fuse_requests", "items", "keeper_pid",
                 "memory_bytes", "moves", "open_handles", "parked_requests", "provider_requests", "queued_operations",
-                "read_hits", "read_misses", "resident_bytes",
+                "read_hits", "read_misses", "resident_bytes", "thumbnails_fetched", "thumbnails_made",
+                "thumbnails_sent",
             ]
         )
     }

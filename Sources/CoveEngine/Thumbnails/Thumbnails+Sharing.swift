@@ -10,8 +10,11 @@ extension Thumbnails {
     func noteSent(_ entry: EntryRow, isNew: Bool, hasPicture: Bool) {
         let capabilities = provider.capabilities
         guard capabilities.keepsThumbnails else { return }
-        if hasPicture || isNew && !capabilities.makesThumbnails && canMake(entry.name) {
+        if hasPicture {
             want(entry.document, for: .shared)
+        } else if isNew, !capabilities.makesThumbnails, configuration.makesThumbnails {
+            // Which programs there are is read from files.
+            contentQueue.async { [self] in if canMake(entry.name) { want(entry.document, for: .shared) } }
         }
     }
 

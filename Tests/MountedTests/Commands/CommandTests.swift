@@ -23,7 +23,7 @@ extension Mounted {
                 let account = try MountedAccount()
                 let overview = try account.cove("--help")
                 let names = overview.matches(of: /\n  (\w+(?: \w+)?)  +\w/).map { String($0.output.1) }
-                #expect(names.count == 43 && names.contains("trash empty"))
+                #expect(names.count == 44 && names.contains("trash empty"))
                 #expect(try account.cove("help") == overview)
                 let manual = try account.cove("man")
                 #expect(manual.hasPrefix(".TH COVE 1 "))
@@ -137,7 +137,7 @@ extension Mounted {
                 let statistics = try account.cove("stats", as: Statistics.self)
                 #expect(statistics.bytesDownloaded == 3 && statistics.daemonPID > 1 && statistics.fuseRequests > 0)
                 let lines = try account.cove("stats").split(separator: "\n")
-                #expect(lines.contains("bytes_downloaded    3") && lines.count == 21)
+                #expect(lines.contains("bytes_downloaded    3") && lines.count == 24)
                 // Other mounts of this machine may be in any state, which is a problem of theirs.
                 let doctor = try account.start("exec $COVE doctor --json").wait(deadline: 60)
                 let findings = try JSONDecoder().decode([DoctorFinding].self, from: Data(doctor.output.utf8)).filter {

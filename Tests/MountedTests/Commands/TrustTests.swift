@@ -70,7 +70,8 @@ extension Mounted {
                         "errors": [{"path": "f", "message": "m", "retryInSeconds": r} for r in [-1e300, 1e300]],
                         "residentBytes": least, "cacheLimit": most, "weaknesses": [], "heldUp": late, "standstill": late[0]}
                     names = "downloads_started bytes_downloaded content_updates bytes_uploaded deletions moves \
-                        provider_requests fuse_requests read_hits read_misses parked_requests announcements resident_bytes \
+                        provider_requests fuse_requests read_hits read_misses parked_requests announcements thumbnails_fetched \
+                        thumbnails_made thumbnails_sent resident_bytes \
                         open_handles conflicts dirty_items queued_operations items memory_bytes daemon_pid keeper_pid"
                     statistics = {name: most for name in names.split()}
                     s = socket.socket(socket.AF_UNIX)
