@@ -129,6 +129,15 @@ class Call:
                 yield piece
             self.connection.send_for(self, {"credit": sum(len(piece) for piece in pieces)})
 
+    def picture(self):
+        """The picture that comes with setThumbnail, whole; nothing where one is to be dropped."""
+        if "size" not in self.parameters:
+            return None
+        picture = b"".join(self.content())
+        if len(picture) != self.parameters["size"]:
+            raise Failed("failed", "the picture is not as long as it was said to be")
+        return picture
+
     def check(self):
         """Ends the call when nobody waits for it any more."""
         with self.changed:
@@ -170,6 +179,29 @@ class Anchors:
         if text(parameters.get("anchor", self.own)) != self.own:
             raise Failed("anchorExpired")
         return {"events": [], "anchor": self.own}
+
+
+class Thumbnails:
+    """The calls for pictures of documents, to be overridden by a provider that says makesThumbnails or keepsThumbnails.
+
+    Cove asks no other one for pictures. Without those of setThumbnail a provider that makes some by itself is complete.
+    """
+
+    def thumbnails(self, parameters, call):
+        """Which of `names`, files of `directory`, may have a picture: {"names": […]}, as they were asked for.
+
+        Without an answer each is asked for.
+        """
+
+    def thumbnail(self, parameters, call):
+        """Sends the picture of `version` of `item` by `call.send(0, bytes)`: an image file of at most 4 MiB.
+
+        Nothing is sent where there is none; a picture of another version is none.
+        """
+
+    def setThumbnail(self, parameters, call):
+        """Keeps `call.picture()`, a PNG file, for `version` of `item`; where that is nothing, drops the one of this version."""
+        raise Failed("unsupported", "this provider keeps no pictures")
 
 
 def is_reserved(name):
@@ -290,7 +322,10 @@ class Server:
 
 
 CALLS = frozenset(
-    "hello list lookup changes fetch create modify move movesUnderway copy delete trash versions fetchVersion quota perform released".split()
+    (
+        "hello list lookup changes fetch create modify move movesUnderway copy delete trash versions fetchVersion quota perform released"
+        " thumbnails thumbnail setThumbnail"
+    ).split()
 )
 
 

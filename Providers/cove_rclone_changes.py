@@ -12,7 +12,7 @@ import time
 
 from cove_provider import Failed, is_reserved, text
 from cove_rclone_daemon import failure
-from cove_rclone_names import ASIDE_TIME, UPLOAD, aside, joined, parent
+from cove_rclone_names import ASIDE_TIME, PICTURES, UPLOAD, aside, joined, parent
 
 # rclone's precision of a remote that keeps no dates.
 NO_DATES = 3153600000000000000
@@ -379,9 +379,14 @@ class Changes:
             if found["kind"] != "directory":
                 self.daemon.call("operations/deletefile", fs=self.remote, remote=path)
                 return
-            for entry in self.entries(path):
-                if not is_reserved(entry["Name"]):
-                    raise Failed("directoryNotEmpty")
-                # Whoever uploads to a folder that goes has what it sends.
-                self.end_leftover(path, entry["Name"], ASIDE_TIME)
+            names = [entry["Name"] for entry in self.entries(path)]
+            if not all(is_reserved(name) for name in names):
+                raise Failed("directoryNotEmpty")
+            for name in names:
+                if name == PICTURES:
+                    # Of devices to which the folder is the root.
+                    self.daemon.call("operations/purge", fs=self.remote, remote=joined(path, name))
+                else:
+                    # Whoever uploads to a folder that goes has what it sends.
+                    self.end_leftover(path, name, ASIDE_TIME)
             self.daemon.call("operations/rmdirs" if "BucketBased" in self.can else "operations/rmdir", fs=self.remote, remote=path)

@@ -12,6 +12,8 @@ UPLOAD_LIFE = 7 * 86400
 # Names of files that are being replaced; what a death leaves there is brought back by whoever lists the folder.
 ASIDE = ".cove-replaced-"
 ASIDE_TIME = 600
+# The folder in a remote's root where the pictures of its documents are.
+PICTURES = ".cove-thumbnails"
 
 
 def joined(directory, name):

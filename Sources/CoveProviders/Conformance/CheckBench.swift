@@ -169,6 +169,31 @@ final class CheckBench: Sendable {
         }
     }
 
+    /// Which of some files in the folder of the check may have a picture.
+    func thumbnails(_ names: [String]) async throws(ProviderError) -> [String] {
+        let asked = names.map { FileName(unchecked: Array($0.utf8)) }
+        let call = "thumbnails of \(names.joined(separator: ", "))"
+        return try await note(call, { "\($0)" }) { () throws(ProviderError) in
+            try await provider.thumbnails(of: asked, in: reference("")).map { "\($0)" }
+        }
+    }
+
+    func thumbnail(_ path: String, _ version: ContentVersion) async throws(ProviderError) -> [UInt8]? {
+        let call = "thumbnail of \(path), version \(version)"
+        return try await note(call, { $0.map { "\($0.count) bytes" } ?? "none" }) { () throws(ProviderError) in
+            try await provider.thumbnail(of: reference(path, isFile: true), version: version)
+        }
+    }
+
+    /// Gives a file a picture; nil drops the one of the version.
+    func setThumbnail(_ picture: [UInt8]?, _ path: String, _ version: ContentVersion) async throws(ProviderError) {
+        let what = picture.map { "\($0.count) bytes" } ?? "none"
+        try await note("setThumbnail of \(path), version \(version), \(what)", { _ in "done" }) {
+            () throws(ProviderError) in
+            try await provider.setThumbnail(picture, of: reference(path, isFile: true), version: version)
+        }
+    }
+
     /// All bytes of a file as it is now.
     func bytes(_ path: String) async throws(ProviderError) -> [UInt8] {
         let item = try await lookup(path)

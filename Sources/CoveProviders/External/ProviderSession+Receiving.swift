@@ -46,8 +46,10 @@ extension ProviderSession {
 
     private func finish(_ call: Call, _ number: Int, _ result: JSONValue) {
         let missing = state.withLock { _ in call.cancelledAt == nil ? call.delivery.map { $0.end - $0.next } ?? 0 : 0 }
-        // An earlier content has all of its bytes, a file may have become shorter than was asked for.
-        guard missing == 0 || call.name == .fetch && result["atEnd"]?.truth == true else {
+        // An earlier content has all of its bytes, a file may have become shorter than was asked for, and nobody knows before
+        // how long a picture is.
+        let mayBeShort = call.name == .thumbnail || call.name == .fetch && result["atEnd"]?.truth == true
+        guard missing == 0 || mayBeShort else {
             let words = "\(name): it gave \(missing) bytes less than it was asked for"
             return end(call, number, .failure(.failed(words, .inputOutput)), isAnswer: true)
         }

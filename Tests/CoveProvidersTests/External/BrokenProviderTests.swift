@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2)))
 struct BrokenProviderTests {
     /// What a script needs to speak the protocol; `serve` answers hello and hands over what else comes.
-    private static let tools = """
+    static let tools = """
         #!/usr/bin/python3
         import json, os, struct, sys, time
         def send(header, body=b""):

@@ -144,6 +144,66 @@ import Testing
                 """,
             broken: "an upload that is called off leaves nothing behind"
         ),
+        Fault(
+            testDescription: "all files of a folder have one picture",
+            code: """
+                def children(self, parameters):
+                    path = text(parameters["item"]["path"]).rpartition("/")[0]
+                    return list(self.find(path).children.values())
+                def setThumbnail(self, parameters, call):
+                    picture = call.picture()
+                    for node in self.children(parameters): node.picture = picture or b""
+                def thumbnail(self, parameters, call):
+                    call.send(0, self.children(parameters)[0].picture)
+                """,
+            broken: "a picture that a file is given comes back, and of no other file"
+        ),
+        Fault(
+            testDescription: "no file is said to have a picture",
+            code: """
+                def thumbnails(self, parameters, call):
+                    return {"names": []}
+                """,
+            broken: "a picture that a file is given comes back, and of no other file"
+        ),
+        Fault(
+            testDescription: "a picture is listed as a file",
+            code: """
+                def setThumbnail(self, parameters, call):
+                    path = text(parameters["item"]["path"])
+                    super().setThumbnail(parameters, call)
+                    self.find(path.rpartition("/")[0]).children["f.png"] = type(self.root)("file")
+                """,
+            broken: "a picture that a file is given comes back, and of no other file"
+        ),
+        Fault(
+            testDescription: "a picture outlives its version",
+            code: """
+                def modify(self, parameters, call):
+                    picture = self.find(text(parameters["item"]["path"])).picture
+                    result = super().modify(parameters, call)
+                    self.find(text(parameters["item"]["path"])).picture = picture
+                    return result
+                """,
+            broken: "a picture of another version is none"
+        ),
+        Fault(
+            testDescription: "a picture is dropped whatever its version",
+            code: """
+                def setThumbnail(self, parameters, call):
+                    node = self.find(text(parameters["item"]["path"]))
+                    node.picture = call.picture() or b""
+                """,
+            broken: "a picture is dropped, once or twice, and not that of another version"
+        ),
+        Fault(
+            testDescription: "a picture is not dropped",
+            code: """
+                def setThumbnail(self, parameters, call):
+                    if "size" in parameters: super().setThumbnail(parameters, call)
+                """,
+            broken: "a picture is dropped, once or twice, and not that of another version"
+        ),
     ]
 
     private func outcomes(of provider: any Provider) async throws -> [Conformance.Outcome] {

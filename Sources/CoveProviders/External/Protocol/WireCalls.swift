@@ -4,11 +4,16 @@ internal import CoveCore
 enum WireCall: String, CaseIterable {
     case hello, stop, list, lookup, changes, fetch, create, modify, move, movesUnderway, copy, delete, trash
     case versions, fetchVersion, quota, perform, released, networkChanged
+    case thumbnails, thumbnail, setThumbnail
 
     /// The one version of the protocol there is.
     static let version = 1
     /// How many bytes of content may be under way in one direction of one call.
     static let window = 4 << 20
+    /// No longer picture is taken from a process, in bytes.
+    static let longestPicture = 4 << 20
+    /// Of so many names of one directory at a time is asked whether they have a picture.
+    static let mostNames = 1000
 }
 
 /// What a process is told first.
@@ -89,6 +94,8 @@ struct WireCapabilities: Codable {
     var extendedAttributes: Bool?
     var releases: Bool?
     var readOnly: Bool?
+    var makesThumbnails: Bool?
+    var keepsThumbnails: Bool?
     var parallelChanges: Int?
 
     init() {}
@@ -110,6 +117,8 @@ struct WireCapabilities: Codable {
         extendedAttributes = capabilities.extendedAttributes
         releases = capabilities.releases
         readOnly = capabilities.readOnly
+        makesThumbnails = capabilities.makesThumbnails
+        keepsThumbnails = capabilities.keepsThumbnails
         parallelChanges = capabilities.parallelChanges
     }
 
@@ -132,6 +141,8 @@ struct WireCapabilities: Codable {
         all.extendedAttributes = extendedAttributes ?? false
         all.releases = releases ?? false
         all.readOnly = readOnly ?? false
+        all.makesThumbnails = makesThumbnails ?? false
+        all.keepsThumbnails = keepsThumbnails ?? false
         all.parallelChanges = min(max(parallelChanges ?? 4, 1), 64)
         return all
     }
@@ -163,6 +174,8 @@ struct CallParameters: Codable {
     /// What is to be done, and with which items.
     var action: String?
     var items: [WireReference]?
+    /// Of which files of a directory it is asked whether they have a picture.
+    var names: [WireBytes]?
 }
 
 /// What the calls give back; each uses some of these.
@@ -182,6 +195,8 @@ struct CallResult: Codable {
     var available: Int64?
     /// What a person is to be told of an action.
     var message: String?
+    /// Which files may have a picture; nil where that can't be told.
+    var names: [WireBytes]?
 }
 
 /// One change at the source: one of these.

@@ -108,8 +108,46 @@ extension ProviderServer {
             guard let action = parameters.action else { throw JSONError("is missing", member: "action") }
             let items = try (parameters.items ?? []).map { item in try item.reference() }
             result.message = try await provider.perform(action, on: items)
+        case .thumbnails:
+            let names = try (parameters.names ?? []).map { name in try WirePath.name(name) }
+            let found = try await provider.thumbnails(of: names, in: try parameters.inDirectory())
+            result.names = found.map { WireBytes($0.bytes) }
+        case .thumbnail:
+            let (item, version) = (try parameters.theItem(), try parameters.theVersion())
+            try send(try await provider.thumbnail(of: item, version: version) ?? [], call, number)
+        case .setThumbnail:
+            let picture = try await picture(of: call, parameters)
+            try await provider.setThumbnail(
+                picture,
+                of: try parameters.theItem(),
+                version: try parameters.theVersion()
+            )
         }
         return result
+    }
+
+    /// Sends a picture; no bytes at all are none.
+    private func send(_ picture: [UInt8], _ call: Call, _ number: Int) throws(ProviderError) {
+        guard picture.count <= WireCall.longestPicture else { throw .failed("the picture is too long", nil) }
+        guard !picture.isEmpty else { return }
+        let sink = ServedSink(self, call, number, at: 0)
+        let failure: ProviderError? = picture.withUnsafeBytes { bytes in
+            do throws(ProviderError) { try sink.write(bytes, at: 0) } catch { return error }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    /// The picture that comes with a call, once it is whole; nil for a call without.
+    private func picture(of call: Call, _ parameters: CallParameters) async throws(ProviderError) -> [UInt8]? {
+        if let size = call.spool?.size, size > Picture.greatestSize { throw .unsupported("a picture of \(size) bytes") }
+        guard let content = try await content(of: call, parameters) else { return nil }
+        let read = await OffPool.run {
+            Result<[UInt8], ProviderError> { () throws(ProviderError) in
+                try content.bytes(at: 0, count: Int(clamping: content.size))
+            }
+        }
+        return try read.get()
     }
 
     /// The content that comes with a call, once it is whole; nil for a call without.
