@@ -20,6 +20,11 @@ enum ThumbnailFolder {
         Set(names.filter { present.contains(fileName(of: $0).bytes) })
     }
 
+    /// True for the name of a picture's file, also of one that a death has left half written.
+    static func isPicture(_ name: [UInt8]) -> Bool {
+        name.count == 44 && name.suffix(4).elementsEqual(".png".utf8) || FileName(unchecked: name).isReserved
+    }
+
     private static func fileName(of name: FileName?) -> FileName {
         FileName(unchecked: mark(of: name?.bytes ?? []).bytes + Array(".png".utf8))
     }
@@ -31,7 +36,9 @@ enum ThumbnailFolder {
     /// What is stored for a version.
     static func seal(_ picture: [UInt8], _ version: ContentVersion) throws(ProviderError) -> [UInt8] {
         guard let picture = Picture(picture) else { throw .unsupported("a picture that is no PNG of 1024 by 1024") }
-        return picture.bytes(texts: [versionKey: version.bytes.hexadecimal])
+        let sealed = picture.bytes(texts: [versionKey: version.bytes.hexadecimal])
+        guard sealed.count <= Picture.greatestSize else { throw .unsupported("a picture that is too long a file") }
+        return sealed
     }
 
     /// The picture of a version in what is stored; nil when it is of another version, or anything else.

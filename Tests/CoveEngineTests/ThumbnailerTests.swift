@@ -11,10 +11,9 @@ struct ThumbnailerTests {
 
     init() throws { folder = try TemporaryDirectory("maker") }
 
-    private func write(_ name: String, _ text: String, executable: Bool = false) throws -> String {
+    private func write(_ name: String, _ text: String) throws -> String {
         let path = folder.appending(name)
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-        if executable { chmod(path, 0o755) }
         return path
     }
 
@@ -24,14 +23,15 @@ struct ThumbnailerTests {
         of bytes: [UInt8] = Array("text".utf8),
         limit: TimeSpan = .seconds(20)
     ) async throws -> Picture? {
-        let program = try write("program", "#!/bin/bash\n" + script, executable: true)
         let file = folder.appending("input")
         try Data(bytes).write(to: URL(fileURLWithPath: file))
         var maker = ThumbnailMaker(folder: folder.appending("making"))
         maker.limit = limit
         let ready = maker
+        // No file of its own: a process that another test is starting could have it open, so that it can't be run.
+        let words = ["/bin/bash", "-c", script.replacingOccurrences(of: "%", with: "%%"), "-", "%i", "%o", "%s"]
         return await OffPool.run {
-            ready.picture(of: file, named: "document.txt", by: .init(words: [program, "%i", "%o", "%s"]))
+            ready.picture(of: file, named: "document.txt", by: .init(words: words)).picture
         }
     }
 
@@ -117,11 +117,11 @@ struct ThumbnailerTests {
         let script = """
             set +e
             cat "\(secret)" && exit 1
-            ls "\(folder.path)" | grep -v program && exit 1
+            ls "\(folder.path)" && exit 1
             ls -A /home /root /var/lib 2>/dev/null | grep . && exit 1
             echo x > "$1" && exit 1
             echo x > /usr/bin/x && exit 1
-            echo x > "\(folder.appending("program"))" && exit 1
+            echo x > /bin/bash && exit 1
             (echo > /dev/tcp/127.0.0.1/\(port)) && exit 1
             env | grep -i -E 'cove|secret' && exit 1
             [ $(ls /proc | grep -c '^[0-9]') -lt 20 ] || exit 1
@@ -133,7 +133,7 @@ struct ThumbnailerTests {
         #expect(try String(contentsOfFile: secret, encoding: .utf8) == "the user's")
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == [
-                "input", "making", "program", "secret",
+                "input", "making", "secret",
             ]
         )
     }

@@ -64,14 +64,15 @@ public enum ChildProcess {
     }
 
     /// Runs a system program to its end, with an environment of its own where one is given; its exit status, or nil when it
-    /// had to be ended at the time limit.
+    /// had to be ended, at the time limit or when the watch, which is asked now and then, is against it.
     public static func run(
         _ program: String,
         _ arguments: [String],
         environment: [String]? = nil,
         input: Int32? = nil,
         output: Int32? = nil,
-        limit: TimeSpan
+        limit: TimeSpan,
+        watch: (pid_t) -> Bool = { _ in true }
     ) throws(Errno) -> Int32? {
         let child = try spawn(
             program,
@@ -90,14 +91,21 @@ public enum ChildProcess {
             let result = waitpid(child, &status, WNOHANG)
             if result == child { return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F) }
             if result < 0, Errno.current != .interrupted { throw Errno.current }
-            if System.monotonic() >= deadline { break }
+            if System.monotonic() >= deadline || !watch(child) { break }
             _ = poll(nil, 0, pause.pollMilliseconds)
             pause = min(pause.doubled(1), .milliseconds(16))
         }
-        kill(child, SIGKILL)
-        // A child that the kernel holds can't be waited for; it is init's when this process is gone.
-        waitpid(child, nil, WNOHANG)
+        end(child)
         return nil
+    }
+
+    /// Kills a child and takes its status, so that nothing is left of it.
+    ///
+    /// One that the kernel holds is not waited for here, but on a thread that has nothing else to do.
+    public static func end(_ child: pid_t) {
+        kill(child, SIGKILL)
+        _ = hasEnded(child, within: .seconds(2))
+        if waitpid(child, nil, WNOHANG) == 0 { try? BlockingThread.start { waitpid(child, nil, 0) } }
     }
 
     /// Waits for a child's end, but not for ever.

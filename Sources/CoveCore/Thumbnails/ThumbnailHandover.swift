@@ -47,6 +47,17 @@ public enum ThumbnailHandover {
         return try System.contents(descriptor, atMost: Int(status.st_size))
     }
 
+    /// Removes what programs that died have left.
+    public static func clean(beside socket: String, olderThan time: Timestamp) {
+        let folder = folder(of: socket)
+        for name in (try? System.names(in: folder)) ?? [] where isName(name) {
+            guard let status = try? System.lstat("\(folder)/\(name)"), Timestamp(status.st_mtim) < time else {
+                continue
+            }
+            drop(name, beside: socket)
+        }
+    }
+
     private static func isName(_ name: String) -> Bool {
         guard name.hasPrefix(prefix) else { return false }
         let rest = name.utf8.dropFirst(prefix.utf8.count)

@@ -13,6 +13,10 @@ struct ThumbnailRow {
     }
 
     var document: DocumentID
+    /// Another number for each picture.
+    var picture: Int64
+    /// How long its file is.
+    var length: Int64
     var item: ItemID
     var generation: Int64
     var modificationTime: Timestamp
@@ -31,23 +35,27 @@ struct ThumbnailRow {
 
     init(_ row: Row) {
         document = row.document(0)
-        item = row.item(1)
-        generation = row.int(2)
-        modificationTime = row.time(3)
-        size = row.int(4)
-        isSent = row.int(5) != 0
-        origin = Origin(rawValue: row.int(6)) ?? .provider
-        isShared = row.int(7) != 0
-        place = row.optionalBlob(8).map { RemotePath(unchecked: $0) }
-        version = row.optionalBlob(9).map { ContentVersion($0) }
-        published = row.optionalText(10)
-        publishedTime = row.optionalInt(11).map { Timestamp($0) }
-        used = row.int(12)
+        picture = row.int(1)
+        length = row.count(2)
+        item = row.item(3)
+        generation = row.int(4)
+        modificationTime = row.time(5)
+        size = row.int(6)
+        isSent = row.int(7) != 0
+        origin = Origin(rawValue: row.int(8)) ?? .provider
+        isShared = row.int(9) != 0
+        place = row.optionalBlob(10).map { RemotePath(unchecked: $0) }
+        version = row.optionalBlob(11).map { ContentVersion($0) }
+        published = row.optionalText(12)
+        publishedTime = row.optionalInt(13).map { Timestamp($0) }
+        used = row.int(14)
     }
 
     /// A picture of what an item holds.
     init(_ document: DocumentID, of item: ItemID, generation: Int64, attributes: ItemAttributes, origin: Origin) {
         self.document = document
+        picture = .random(in: 0...Int64.max)
+        length = 0
         self.item = item
         self.generation = generation
         modificationTime = attributes.modificationTime
@@ -65,17 +73,22 @@ struct ThumbnailRow {
     }
 }
 
-/// Reading and writing rows of `thumbnails`.
+/// Reading and writing rows of `thumbnails`, and what waits to be done for them.
 extension Database {
+    /// Set by a trigger where a directory has another place.
+    private static let movedKey = "thumbnails"
+
     func thumbnail(_ document: DocumentID) throws(Errno) -> ThumbnailRow? {
         try first("SELECT * FROM thumbnails WHERE document = ?", .document(document)) { ThumbnailRow($0) }
     }
 
     /// Stores a row; one that is unchecked is looked at once more.
-    func store(_ row: ThumbnailRow, isChecked: Bool = true) throws(Errno) {
+    func store(_ row: ThumbnailRow, isChecked: Bool) throws(Errno) {
         try run(
-            "INSERT OR REPLACE INTO thumbnails VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO thumbnails VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             .document(row.document),
+            .int(row.picture),
+            .int(row.length),
             .item(row.item),
             .int(row.generation),
             .time(row.modificationTime),
@@ -92,8 +105,31 @@ extension Database {
         )
     }
 
-    func removeThumbnail(_ document: DocumentID) throws(Errno) {
-        try run("DELETE FROM thumbnails WHERE document = ?", .document(document))
+    func removeThumbnail(_ row: ThumbnailRow) throws(Errno) {
+        try run(
+            "DELETE FROM thumbnails WHERE document = ? AND picture = ?",
+            .document(row.document),
+            .int(row.picture)
+        )
+    }
+
+    /// Nothing of a picture's document has changed that it does not know of.
+    func noteChecked(_ row: ThumbnailRow) throws(Errno) {
+        try run(
+            "UPDATE thumbnails SET checked = 1 WHERE document = ? AND picture = ?",
+            .document(row.document),
+            .int(row.picture)
+        )
+    }
+
+    /// True while another document's picture has a name in the desktop's cache.
+    func isPublished(_ name: String, besides document: DocumentID) throws(Errno) -> Bool {
+        try first(
+            "SELECT 1 FROM thumbnails WHERE published = ? AND document <> ? LIMIT 1",
+            .text(name),
+            .document(document),
+            read: { _ in true }
+        ) ?? false
     }
 
     /// Pictures whose documents have changed somehow since they were looked at.
@@ -101,20 +137,49 @@ extension Database {
         try all("SELECT * FROM thumbnails WHERE checked = 0 LIMIT ?", .int(Int64(limit))) { ThumbnailRow($0) }
     }
 
-    /// Documents whose picture the provider is to get.
-    func unsharedThumbnails(limit: Int) throws(Errno) -> [DocumentID] {
-        try all("SELECT document FROM thumbnails WHERE shared = 0 LIMIT ?", .int(Int64(limit))) { $0.document(0) }
+    /// True where a directory has another place since this was asked.
+    func hasMovedThumbnails() throws(Errno) -> Bool { try meta(Self.movedKey) != nil }
+
+    /// All are looked at again: what is below a directory that has another place is not known by itself.
+    func uncheckThumbnails() throws(Errno) {
+        try run("DELETE FROM meta WHERE key = 'thumbnails'")
+        try run("UPDATE thumbnails SET checked = 0")
     }
 
-    /// Pictures that the provider is to drop.
+    /// Documents whose picture the provider is to get; others each time where there are many.
+    func unsharedThumbnails(limit: Int) throws(Errno) -> [DocumentID] {
+        try all(
+            "SELECT document FROM thumbnails WHERE shared = 0 ORDER BY random() LIMIT ?",
+            .int(Int64(limit))
+        ) { $0.document(0) }
+    }
+
+    /// Documents of which a picture is to be made for the provider.
+    func wantedThumbnails(limit: Int) throws(Errno) -> [DocumentID] {
+        try all("SELECT document FROM wanted_thumbnails LIMIT ?", .int(Int64(limit))) { $0.document(0) }
+    }
+
+    func wantThumbnail(_ document: DocumentID) throws(Errno) {
+        try run("INSERT OR IGNORE INTO wanted_thumbnails VALUES(?)", .document(document))
+    }
+
+    func endWantingThumbnail(_ document: DocumentID) throws(Errno) {
+        try run("DELETE FROM wanted_thumbnails WHERE document = ?", .document(document))
+    }
+
+    /// Pictures that the provider is to drop; others each time where there are many.
     func droppedThumbnails(limit: Int) throws(Errno) -> [(place: RemotePath, version: ContentVersion)] {
-        try all("SELECT place, version FROM dropped_thumbnails LIMIT ?", .int(Int64(limit))) { row in
+        try all(
+            "SELECT place, version FROM dropped_thumbnails ORDER BY random() LIMIT ?",
+            .int(Int64(limit))
+        ) { row in
             (RemotePath(unchecked: row.blob(0)), ContentVersion(row.blob(1)))
         }
     }
 
-    /// Has the provider drop one.
+    /// Has the provider drop one, unless a document has its picture at the place.
     func dropThumbnail(at place: RemotePath, _ version: ContentVersion) throws(Errno) {
+        guard try !hasThumbnail(at: place, version) else { return }
         try run(
             "INSERT OR REPLACE INTO dropped_thumbnails VALUES(?, ?)",
             .blob(place.bytes),
@@ -122,43 +187,43 @@ extension Database {
         )
     }
 
+    /// True while a document's picture is at a place of the provider, for the same version.
+    func hasThumbnail(at place: RemotePath, _ version: ContentVersion) throws(Errno) -> Bool {
+        try first(
+            "SELECT 1 FROM thumbnails WHERE place = ? AND version = ? LIMIT 1",
+            .blob(place.bytes),
+            .blob(version.bytes),
+            read: { _ in true }
+        ) ?? false
+    }
+
     func forgetDroppedThumbnail(at place: RemotePath) throws(Errno) {
         try run("DELETE FROM dropped_thumbnails WHERE place = ?", .blob(place.bytes))
     }
 
-    /// The documents whose pictures were used least, more than so many of them.
-    func oldThumbnails(beyond most: Int, limit: Int) throws(Errno) -> [ThumbnailRow] {
-        let count = try first("SELECT count(*) FROM thumbnails", read: { $0.int(0) }) ?? 0
-        guard count > Int64(most) else { return [] }
-        return try all(
-            "SELECT * FROM thumbnails WHERE shared = 1 ORDER BY used LIMIT ?",
-            .int(min(count - Int64(most), Int64(limit)))
-        ) { ThumbnailRow($0) }
+    /// How long all files of pictures are together, and how many there are.
+    func thumbnailTotals() throws(Errno) -> (length: Int64, count: Int64) {
+        try first("SELECT CAST(min(total(length), 9e18) AS INTEGER), count(*) FROM thumbnails") {
+            ($0.count(0), $0.int(1))
+        } ?? (0, 0)
     }
 
-    /// The provider has what a document's picture shows, or has it elsewhere or under another version now.
-    ///
-    /// False where there is no picture of these bytes.
+    /// Those used least that the provider need not get.
+    func oldThumbnails(limit: Int) throws(Errno) -> [ThumbnailRow] {
+        try all("SELECT * FROM thumbnails WHERE shared = 1 ORDER BY used LIMIT ?", .int(Int64(limit))) {
+            ThumbnailRow($0)
+        }
+    }
+
+    /// The provider has what a document holds; true where there is a picture of that.
     func noteThumbnailSent(_ entry: EntryRow, _ row: ItemRow) throws(Errno) -> Bool {
-        guard var known = try thumbnail(entry.document), let version = entry.remoteVersion,
+        guard var known = try thumbnail(entry.document), entry.remoteVersion != nil,
             known.isValid(item: row.id, generation: row.generation, row.attributes),
             !entry.hasUnsentContent(generation: row.generation)
         else { return false }
-        let place = try remoteReference(of: entry)?.path
-        let isSame = known.version == version && known.place == place
-        if known.isSent, isSame { return true }
         known.isSent = true
-        if !isSame { known.isShared = false }
-        try store(known)
+        // The next look at it sees whether the provider is to get it.
+        try store(known, isChecked: false)
         return true
-    }
-
-    /// The provider has the documents of a directory elsewhere.
-    func noteThumbnailsMoved(below directory: RemotePath) throws(Errno) {
-        try run(
-            "UPDATE thumbnails SET shared = 0 WHERE place > ? AND place < ?",
-            .blob(directory.bytes + [0x2F]),
-            .blob(directory.bytes + [0x30])
-        )
     }
 }

@@ -212,12 +212,14 @@ enum Schema {
         """
         CREATE TABLE thumbnails(      -- pictures of documents, in files of their own
             document BLOB PRIMARY KEY,
+            picture INTEGER NOT NULL, -- names the file; another one for each picture
+            length INTEGER NOT NULL,  -- of the file, in bytes
             item INTEGER NOT NULL,    -- the bytes they show: the item, its generation,
             generation INTEGER NOT NULL,
             mtime INTEGER NOT NULL,   -- and, until the provider has these, when they were written, and how many they are
             size INTEGER NOT NULL,
             sent INTEGER NOT NULL,    -- 1: the provider has the bytes of that generation
-            made INTEGER NOT NULL,    -- Thumbnail.Origin
+            made INTEGER NOT NULL,    -- ThumbnailRow.Origin
             shared INTEGER NOT NULL,  -- 0: the provider is to get the picture
             place BLOB,               -- where and for which version the provider has it
             version BLOB,
@@ -227,8 +229,11 @@ enum Schema {
             checked INTEGER NOT NULL  -- 0: its document has changed somehow
         ) WITHOUT ROWID;
         CREATE INDEX thumbnails_item ON thumbnails(item);
+        CREATE INDEX thumbnails_published ON thumbnails(published) WHERE published IS NOT NULL;
+        CREATE INDEX thumbnails_place ON thumbnails(place) WHERE place IS NOT NULL;
         CREATE INDEX thumbnails_unchecked ON thumbnails(document) WHERE checked = 0;
         CREATE INDEX thumbnails_unshared ON thumbnails(document) WHERE shared = 0;
+        CREATE TABLE wanted_thumbnails(document BLOB PRIMARY KEY) WITHOUT ROWID;   -- to be made and shared
         CREATE TABLE dropped_thumbnails(   -- those that the provider is to drop
             place BLOB PRIMARY KEY,
             version BLOB NOT NULL
@@ -237,13 +242,17 @@ enum Schema {
             WHEN (new.generation <> old.generation OR new.mtime <> old.mtime OR new.size <> old.size)
                 AND EXISTS (SELECT 1 FROM thumbnails WHERE item = old.id)
             BEGIN UPDATE thumbnails SET checked = 0 WHERE item = old.id; END;
-        CREATE TRIGGER thumbnails_entry AFTER UPDATE OF parent, name, item, document ON entries
-            WHEN (new.parent <> old.parent OR new.name <> old.name OR new.item <> old.item OR new.document <> old.document)
-                AND EXISTS (SELECT 1 FROM thumbnails WHERE document = old.document)
-            BEGIN UPDATE thumbnails SET checked = 0 WHERE document = old.document; END;
+        CREATE TRIGGER thumbnails_entry AFTER UPDATE OF parent, name, item, document, remote_parent, remote_name ON entries
+            WHEN EXISTS (SELECT 1 FROM thumbnails WHERE document IN (old.document, new.document))
+            BEGIN UPDATE thumbnails SET checked = 0 WHERE document IN (old.document, new.document); END;
         CREATE TRIGGER thumbnails_removed AFTER DELETE ON entries
             WHEN EXISTS (SELECT 1 FROM thumbnails WHERE document = old.document)
             BEGIN UPDATE thumbnails SET checked = 0 WHERE document = old.document; END;
+        CREATE TRIGGER thumbnails_below AFTER UPDATE OF parent, name, remote_parent, remote_name ON entries
+            WHEN (new.parent <> old.parent OR new.name <> old.name OR new.remote_name IS NOT old.remote_name
+                OR new.remote_parent IS NOT old.remote_parent)
+                AND (SELECT kind FROM items WHERE id = new.item) = 1 AND EXISTS (SELECT 1 FROM thumbnails)
+            BEGIN INSERT OR REPLACE INTO meta VALUES('thumbnails', X'31'); END;
         """,
     ]
 

@@ -51,7 +51,7 @@ enum EngineLock: UInt8, LockRank {
     case evicted
     case touches
     case thumbnails
-    case thumbnailBatch
+    case thumbnailQueue
     case trace
     case timer
     case sleepWatch

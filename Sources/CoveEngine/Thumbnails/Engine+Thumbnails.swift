@@ -10,7 +10,7 @@ extension Engine {
     /// It may come from the provider, and be made of the bytes that are here; none are fetched for it.
     public func thumbnail(at path: RemotePath) async throws(Errno) -> String? {
         let document = try await document(at: path)
-        guard try await thumbnails.picture(of: document) != nil else { return nil }
+        guard await thumbnails.picture(of: document, limit: configuration.stallLimit) != nil else { return nil }
         return try await onQueue { [self] () throws(Errno) in
             try thumbnails.subject(document)?.valid.map { thumbnails.file($0) }
         }
@@ -50,6 +50,7 @@ extension Engine {
                     both.fulfill(result)
                     return
                 }
+                both.onCancel { pictures.cancel() }
                 pictures.whenDone { both.fulfill($0) }
             }
             return .later(both)

@@ -4,10 +4,21 @@ internal import Glibc
 /// Has the desktop's programs make pictures, each shut in by bubblewrap(1): it sees the system's programs, one file to be read
 /// and an empty folder, has no network, and ends after a while.
 struct ThumbnailMaker: Sendable {
+    /// What became of a file.
+    enum Outcome: Sendable {
+        case picture(Picture)
+        /// The program made none that is one.
+        case nothing
+        /// It had to be ended, for it took too long.
+        case late
+
+        var picture: Picture? { if case .picture(let picture) = self { picture } else { nil } }
+    }
+
     /// How long a program may take, all of them for one file.
     private static let timeLimit = TimeSpan.seconds(20)
-    /// How much memory one may have, and room for its files, in bytes.
-    private static let memory = 2 << 30
+    /// How much memory it may have with all that it starts, and room for its files, in bytes.
+    private static let memory = 1 << 30
     private static let space = 64 << 20
     private static let sharedSpace = 16 << 20
     private static let inputFolder = "/in"
@@ -24,10 +35,10 @@ struct ThumbnailMaker: Sendable {
     /// True where there is what shuts them in.
     static var canRun: Bool { Sandbox.find("bwrap") != nil && Sandbox.find("prlimit") != nil }
 
-    /// A picture of a file, which a program sees under a name; nil where it made none that is one.
+    /// A picture of a file, which a program sees under a name.
     ///
     /// Blocks.
-    func picture(of file: String, named name: String, by program: Thumbnailers.Program) -> Picture? {
+    func picture(of file: String, named name: String, by program: Thumbnailers.Program) -> Outcome {
         let side = min(Picture.greatestSide, Self.largestSide(of: file) ?? .max)
         // One of noise can be too long a file at its full size.
         return run(program, file, named: name, sides: [side, max(1, side / 2)])
@@ -43,8 +54,8 @@ struct ThumbnailMaker: Sendable {
     /// The same of a file's bytes.
     ///
     /// Blocks.
-    func picture(of bytes: [UInt8], named name: String, by program: Thumbnailers.Program) -> Picture? {
-        withFile(bytes) { picture(of: $0, named: name, by: program) } ?? nil
+    func picture(of bytes: [UInt8], named name: String, by program: Thumbnailers.Program) -> Outcome {
+        withFile(bytes) { picture(of: $0, named: name, by: program) } ?? .nothing
     }
 
     /// Smaller ones of a picture, by how many pixels they have at most in a row or a column.
@@ -58,7 +69,7 @@ struct ThumbnailMaker: Sendable {
             let made = withFile(last.bytes(texts: [:])) {
                 run(program, $0, named: "picture.png", sides: [side])
             }
-            guard let smaller = made ?? nil else { break }
+            guard let smaller = made?.picture else { break }
             reduced[side] = smaller
             last = smaller
         }
@@ -80,10 +91,10 @@ struct ThumbnailMaker: Sendable {
         _ file: String,
         named name: String,
         sides: [Int]
-    ) -> Picture? {
+    ) -> Outcome {
         guard let bwrap = Sandbox.find("bwrap"), let prlimit = Sandbox.find("prlimit"),
             let result = try? emptyFile()
-        else { return nil }
+        else { return .nothing }
         defer { try? System.unlink(result) }
         let input = "\(Self.inputFolder)/\(name)"
         let limits = [
@@ -102,16 +113,36 @@ struct ThumbnailMaker: Sendable {
             "LANG=C.UTF-8",
         ]
         let end = System.monotonic() + limit
+        let tree = ProcessLimits(memory: Int64(Self.memory))
         for side in sides {
             let left = end - System.monotonic()
-            guard left > .zero else { break }
+            guard left > .zero else { return .late }
             let output = "\(Self.outputFolder)/\(side).png"
             let command = [output] + program.command(input: input, output: output, side: side)
             let words = Array((limits + world + command).dropFirst())
-            guard (try? ChildProcess.run(prlimit, words, environment: environment, limit: left)) == 0 else { continue }
-            if let picture = ThumbnailCache.read(result), max(picture.width, picture.height) <= side { return picture }
+            do throws(Errno) {
+                var isGreedy = false
+                let status = try ChildProcess.run(
+                    prlimit,
+                    words,
+                    environment: environment,
+                    limit: left,
+                    watch: { process in
+                        isGreedy = tree.enforce(on: process) != nil
+                        return !isGreedy
+                    }
+                )
+                if isGreedy { return .nothing }
+                guard let status else { return .late }
+                if status != 0 { continue }
+            } catch {
+                return .nothing
+            }
+            if let picture = ThumbnailCache.read(result), max(picture.width, picture.height) <= side {
+                return .picture(picture)
+            }
         }
-        return nil
+        return .nothing
     }
 
     private func emptyFile() throws(Errno) -> String {
@@ -122,7 +153,10 @@ struct ThumbnailMaker: Sendable {
     }
 
     /// Removes what a death has left.
-    func clean() {
-        for name in (try? System.names(in: folder)) ?? [] { try? System.unlink("\(folder)/\(name)") }
+    func clean(olderThan time: Timestamp) {
+        for name in (try? System.names(in: folder)) ?? [] {
+            let file = "\(folder)/\(name)"
+            if let status = try? System.lstat(file), Timestamp(status.st_mtim) < time { try? System.unlink(file) }
+        }
     }
 }

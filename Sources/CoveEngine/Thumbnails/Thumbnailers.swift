@@ -8,6 +8,9 @@ struct Thumbnailers: Sendable {
         /// Its command line, with `%i` or `%u` for the file, `%o` for the picture, and `%s` for how many pixels it may have.
         var words: [String]
 
+        /// The program itself.
+        var name: String { words.first ?? "" }
+
         /// The command line for a file.
         func command(input: String, output: String, side: Int) -> [String] {
             words.map { word in

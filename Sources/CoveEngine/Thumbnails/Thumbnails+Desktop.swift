@@ -8,6 +8,8 @@ extension Thumbnails {
     private static let patience = TimeSpan.seconds(1)
     /// Of larger directories the first entries only.
     private static let mostShown = 1000
+    /// How long it is believed that a file of a directory has none.
+    private static let rest = TimeSpan.seconds(60)
     /// How soon a picture that was shown is looked for again when its document has changed.
     private static let pause = TimeSpan.seconds(3)
 
@@ -17,9 +19,8 @@ extension Thumbnails {
     ///
     /// Nil where there is nobody to show them to.
     func show(_ directory: ItemID) -> Pending<Void>? {
-        guard configuration.cacheFolder != nil else { return nil }
+        guard configuration.cacheFolder != nil, beginWait(in: directory) else { return nil }
         let pending = Pending<Void>()
-        beginWait(in: directory)
         let end = { @Sendable [self] in if pending.fulfill(.success(())) { endWait(in: directory) } }
         pending.onCancel { [self] in endWait(in: directory) }
         Task { [self] in
@@ -43,23 +44,25 @@ extension Thumbnails {
         let present = await mayHaveOne(unknown.map { FileName(unchecked: $0.entry.name) }, in: place)
         // The first are looked for first.
         for subject in subjects.reversed() {
-            if subject.valid == nil, !present.contains(FileName(unchecked: subject.entry.name)) {
-                noteAbsence(of: subject.entry.document, subject.content)
-                continue
+            if subject.valid == nil {
+                guard let present else { continue }
+                guard present.contains(FileName(unchecked: subject.entry.name)) else {
+                    noteAbsence(of: subject.document, subject.sight, for: Self.rest)
+                    continue
+                }
             }
-            waiting.append(want(subject.entry.document, for: .shown))
+            waiting.append(want(subject.document))
         }
         for pending in waiting { _ = try? await pending.value() }
     }
 
-    /// Which of some files may have a picture at the provider; none where it can't be asked.
-    private func mayHaveOne(_ names: [FileName], in place: RemoteReference?) async -> Set<FileName> {
+    /// Which of some files may have a picture at the provider; nil where it can't be asked.
+    private func mayHaveOne(_ names: [FileName], in place: RemoteReference?) async -> Set<FileName>? {
         let capabilities = provider.capabilities
-        guard !names.isEmpty, let place, sync?.mayFetch == true,
-            capabilities.makesThumbnails || capabilities.keepsThumbnails
-        else { return [] }
+        guard capabilities.makesThumbnails || capabilities.keepsThumbnails else { return [] }
+        guard !names.isEmpty, let place, sync?.mayFetch == true else { return nil }
         counters.providerRequests.add(1, ordering: .relaxed)
-        return (try? await provider.thumbnails(of: names, in: place)) ?? []
+        return try? await provider.thumbnails(of: names, in: place)
     }
 
     /// The files whose picture programs can't make themselves and have not been given.
@@ -76,7 +79,7 @@ extension Thumbnails {
                 let isKnown = try database.thumbnail(entry.document) != nil
                 // Of what is here the desktop makes its own.
                 guard row.residency != .whole || isKnown, let subject = try self.subject(entry, row, database),
-                    !isPublished(subject), !isAbsent(entry.document, subject.content)
+                    !isPublished(subject), !isAbsent(entry.document, subject.sight)
                 else { continue }
                 subjects.append(subject)
             }
@@ -106,27 +109,27 @@ extension Thumbnails {
         var subject = subject
         subject.known = row
         guard let cache, !isPublished(subject) else { return }
-        let path = localPath(subject.path)
-        let modified = subject.attributes.modificationTime
         let largest = max(picture.width, picture.height)
-        let sides = ThumbnailCache.sizes.map(\.1)
-        let smaller = sides.filter { $0 < largest }
+        let smaller = ThumbnailCache.sizes.map(\.1).filter { $0 < largest }
         let maker = maker
-        let reduced =
-            smaller.isEmpty
-            ? [:]
-            : await on(reducing) { [self] in
-                programs.program(for: ["image/png"]).map { maker.reduced(picture, to: smaller, by: $0) } ?? [:]
+        var reduced: [Int: Picture] = [:]
+        if !smaller.isEmpty {
+            reduced = await onThread { [self] in
+                program(for: ["image/png"]).map { maker.reduced(picture, to: smaller, by: $0) } ?? [:]
             }
-        let isGiven = try? await onQueue { [self] () throws(Errno) in
+        }
+        let sizes = reduced
+        let given = try? await onQueue { [self] () throws(Errno) -> Subject? in
+            // It may have another name by now, or hold something else.
+            guard let now = try self.subject(row.document), now.valid?.picture == row.picture else { return nil }
+            let (path, modified) = (localPath(now.path), now.attributes.modificationTime)
             let name = ThumbnailCache.name(of: path)
-            if let old = row.published, old != name { cache.remove(old) }
             for (size, side) in ThumbnailCache.sizes {
-                guard let fitting = side >= largest ? picture : reduced[side] else { continue }
+                guard let fitting = side >= largest ? picture : sizes[side] else { continue }
                 try cache.publish(fitting, as: size, of: path, modified: modified)
             }
-            return try catalog.write { database throws(Errno) -> Bool in
-                guard var known = try database.thumbnail(row.document), self.file(known) == self.file(row) else {
+            let isKept = try catalog.write { database throws(Errno) -> Bool in
+                guard var known = try database.thumbnail(row.document), known.picture == row.picture else {
                     return false
                 }
                 (known.published, known.publishedTime) = (name, modified)
@@ -134,10 +137,12 @@ extension Thumbnails {
                 try database.store(known, isChecked: false)
                 return true
             }
+            if !isKept || now.known?.published.map({ $0 != name }) == true {
+                try unpublish(isKept ? now.known?.published : name, of: row.document)
+            }
+            return isKept ? now : nil
         }
-        // Its document has changed meanwhile: whoever took its row away did not know of this.
-        guard isGiven == true else { return cache.remove(ThumbnailCache.name(of: path)) }
-        if !isWaiting(in: subject.entry.parent) { await tellWatchers(subject) }
+        if let shown = given ?? nil, !isWaiting(in: shown.entry.parent) { await tellWatchers(shown) }
     }
 
     /// Has file managers that show the file already look for its picture again.
@@ -147,17 +152,27 @@ extension Thumbnails {
         try? await onQueue { () throws(Errno) in try announcer.perform(.notice(subject.path)) }
     }
 
-    func unpublish(_ row: ThumbnailRow) { if let name = row.published { cache?.remove(name) } }
+    func unpublish(_ row: ThumbnailRow) { try? unpublish(row.published, of: row.document) }
+
+    /// Takes back what was published under a name, unless another document's picture is there.
+    private func unpublish(_ name: String?, of document: DocumentID) throws(Errno) {
+        guard let name, let cache else { return }
+        let isOthers = try catalog.read { database throws(Errno) in
+            try database.isPublished(name, besides: document)
+        }
+        if !isOthers { cache.remove(name) }
+    }
 
     // MARK: The clock's round
 
     /// Looks at the pictures whose documents have changed, and at what the provider is to get.
     func tick() {
-        for document in takeAgain() { want(document, for: .shown) }
+        for document in takeAgain() { want(document) }
         checking { [self] in
             do throws(Errno) {
                 try check()
-                if mayShare { try shareMore() }
+                if mayShare() { try shareMore() }
+                if disk.isFull { try dropOldest() }
             } catch {
                 log.info("thumbnails: \(error)")
             }
@@ -165,27 +180,44 @@ extension Thumbnails {
     }
 
     private func check() throws(Errno) {
-        let changed = try catalog.read { database throws(Errno) in try database.uncheckedThumbnails(limit: 200) }
+        let (changed, hasMoved) = try catalog.read { database throws(Errno) in
+            (try database.uncheckedThumbnails(limit: 1000), try database.hasMovedThumbnails())
+        }
+        if hasMoved { try catalog.write { database throws(Errno) in try database.uncheckThumbnails() } }
         for row in changed {
             let subject = try subject(row.document)
-            guard let subject, subject.valid != nil else {
-                try drop(row, isGone: subject == nil)
+            guard let subject, subject.isShown(by: row) else {
+                try drop(row)
+                if subject != nil, row.published != nil { wantAgain(row.document, after: Self.pause) }
                 continue
             }
             try catalog.write { database throws(Errno) in
-                try database.run("UPDATE thumbnails SET checked = 1 WHERE document = ?", .document(row.document))
+                try database.noteChecked(row)
+                guard var known = try database.thumbnail(row.document), known.picture == row.picture else { return }
+                if try self.noteProvider(&known, subject) { try database.store(known, isChecked: true) }
             }
             // Under another name, or with another time, programs don't find it.
-            if row.published != nil, !isPublished(subject) { want(row.document, for: .shown) }
+            if row.published != nil, !isPublished(subject) { want(row.document) }
         }
     }
 
+    /// Looks whether the provider has what a picture shows, and has the picture where it belongs; true for news.
+    private func noteProvider(_ row: inout ThumbnailRow, _ subject: Subject) throws(Errno) -> Bool {
+        guard let remote = subject.remote, let version = subject.entry.remoteVersion else { return false }
+        let wasSent = row.isSent
+        row.isSent = true
+        let isThere = row.place == remote.path && row.version == version
+        // What the provider makes by itself is not given to it; what it has had, it is to have at the new place too.
+        let isDue = row.place != nil || row.origin == .program || !provider.capabilities.makesThumbnails
+        guard !isThere, isDue, canShare, row.isShared else { return !wasSent }
+        row.isShared = false
+        return true
+    }
+
     /// A picture does not show what its document is now, or there is no such document.
-    func drop(_ row: ThumbnailRow, isGone: Bool) throws(Errno) {
-        if isGone, let place = row.place, let version = row.version, provider.capabilities.keepsThumbnails {
-            try catalog.write { database throws(Errno) in try database.dropThumbnail(at: place, version) }
-        }
+    func drop(_ row: ThumbnailRow) throws(Errno) {
         try remove(row)
-        if !isGone, row.published != nil { wantAgain(row.document, after: Self.pause) }
+        guard canShare, let place = row.place, let version = row.version else { return }
+        try catalog.write { database throws(Errno) in try database.dropThumbnail(at: place, version) }
     }
 }

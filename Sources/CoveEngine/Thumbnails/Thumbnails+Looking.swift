@@ -14,18 +14,34 @@ extension Thumbnails {
         var remote: RemoteReference?
         var known: ThumbnailRow?
 
-        var content: Content { Content(item: row.id, generation: row.generation) }
+        var document: DocumentID { entry.document }
+
+        var sight: Sight {
+            Sight(
+                item: row.id,
+                generation: row.generation,
+                modificationTime: attributes.modificationTime,
+                size: attributes.size,
+                isWhole: row.residency == .whole
+            )
+        }
 
         /// The picture that shows these bytes.
-        var valid: ThumbnailRow? {
-            known.flatMap { $0.isValid(item: row.id, generation: row.generation, attributes) ? $0 : nil }
+        var valid: ThumbnailRow? { known.flatMap { isShown(by: $0) ? $0 : nil } }
+
+        func isShown(by picture: ThumbnailRow) -> Bool {
+            picture.isValid(item: row.id, generation: row.generation, attributes)
         }
     }
 
     /// No larger file is given to the desktop's programs.
     private static let mostBytes: Int64 = 256 << 20
-    /// No more pictures are kept.
+    /// No more pictures are kept, nor longer ones together.
     private static let mostPictures = 10_000
+    private static let mostLength: Int64 = 512 << 20
+    /// How long it is believed that a document has none: where nobody has one, and where none could be made of it.
+    private static let absence = TimeSpan.seconds(60)
+    private static let failure = TimeSpan.seconds(3600)
 
     func subject(_ document: DocumentID) throws(Errno) -> Subject? {
         var subject = try catalog.read { database throws(Errno) -> Subject? in
@@ -52,49 +68,116 @@ extension Thumbnails {
         )
     }
 
-    /// Looks for a document's picture, and has those see it that are to.
-    func look(for document: DocumentID, _ purpose: Purpose) async -> Picture? {
-        guard let subject = try? await onQueue({ [self] () throws(Errno) in try self.subject(document) }) else {
-            return nil
-        }
-        var found: (row: ThumbnailRow, picture: Picture)?
-        if let row = subject.valid, let picture = await read(row) { found = (row, picture) }
-        if found == nil, !isAbsent(document, subject.content) { found = await find(subject, purpose) }
-        guard let (row, picture) = found else { return nil }
-        if purpose.contains(.shown) { await publish(picture, row, subject) }
-        if !row.isShared { await share(picture, row, subject) }
-        return picture
+    /// The same off the cooperative pool; nil for what is no file, or can't be read now.
+    private func seen(_ document: DocumentID) async -> Subject? {
+        (try? await onQueue { [self] () throws(Errno) in try self.subject(document) }) ?? nil
     }
 
-    private func find(_ subject: Subject, _ purpose: Purpose) async -> (ThumbnailRow, Picture)? {
+    // MARK: Asking
+
+    /// The picture of a document; nil where there is none, or none can be had within a limit.
+    func picture(of document: DocumentID, limit: TimeSpan) async -> Picture? {
+        let pending = want(document)
+        let clock = Task {
+            try? await Task.sleep(for: limit)
+            pending.fulfill(.success(nil))
+        }
+        defer { clock.cancel() }
+        return (try? await pending.value()) ?? nil
+    }
+
+    /// Has a picture looked for that programs of the desktop, or whoever asks, are to see.
+    @discardableResult
+    func want(_ document: DocumentID) -> Pending<Picture?> {
+        let pending = Pending<Picture?>()
+        find(document, ThumbnailQueue.Job(isShown: true, waiters: [pending]))
+        return pending
+    }
+
+    /// Has a picture looked for that the provider is to get.
+    func wantShared(_ document: DocumentID) { find(document, ThumbnailQueue.Job(isShared: true)) }
+
+    private func find(_ document: DocumentID, _ job: ThumbnailQueue.Job) {
+        finding.add(document, job) { [self] document, job in await find(document, job) }
+    }
+
+    /// Looks for one that is here or at the provider; else one is made, in its turn.
+    private func find(_ document: DocumentID, _ job: ThumbnailQueue.Job) async {
+        guard let subject = await seen(document) else { return job.end(nil) }
+        if let row = subject.valid {
+            if let picture = await read(row) { return await end(job, picture, row, subject) }
+            // Its file is gone.
+            try? await onQueue { [self] () throws(Errno) in try remove(row) }
+        }
+        if isAbsent(document, subject.sight) { return await end(job, for: document) }
         var isCertain = true
-        if purpose.contains(.shown), let version = subject.entry.remoteVersion, let remote = subject.remote {
+        if job.isShown, let version = subject.entry.remoteVersion, let remote = subject.remote {
             do throws(ProviderError) {
                 if let picture = try await fetch(remote, version) {
                     var row = row(of: subject, .provider)
                     (row.isSent, row.place, row.version) = (true, remote.path, version)
-                    return await keep(picture, row, subject)
+                    if let (row, picture) = await keep(picture, row) { return await end(job, picture, row, subject) }
                 }
             } catch {
-                isCertain = error == .noSuchItem || error.isFinal
+                isCertain = error.isFinal
             }
         }
-        if let picture = await make(subject) {
-            var row = row(of: subject, .desktop)
-            row.isSent = subject.remote != nil
-            // What the provider makes by itself, other devices have from there.
-            row.isShared =
-                subject.remote == nil || !provider.capabilities.keepsThumbnails
-                || provider.capabilities.makesThumbnails
-            return await keep(picture, row, subject)
+        guard canMake(subject) else {
+            if isCertain, job.isShown, !contents.live.isWritable(subject.row.id) {
+                noteAbsence(of: document, subject.sight, for: Self.absence)
+            }
+            return await end(job, for: document)
         }
-        if isCertain, purpose.contains(.shown) { noteAbsence(of: subject.entry.document, subject.content) }
-        return nil
+        making.add(document, job) { [self] document, job in await make(document, job) }
     }
+
+    private func make(_ document: DocumentID, _ job: ThumbnailQueue.Job) async {
+        guard let subject = await seen(document), !isAbsent(document, subject.sight) else {
+            return await end(job, for: document)
+        }
+        if let row = subject.valid, let picture = await read(row) { return await end(job, picture, row, subject) }
+        guard let picture = await made(of: subject) else { return await end(job, for: document) }
+        var row = row(of: subject, .desktop)
+        row.isSent = subject.remote != nil
+        // What the provider makes by itself, other devices have from there.
+        row.isShared = subject.remote == nil || !canShare || provider.capabilities.makesThumbnails
+        guard let (kept, shown) = await keep(picture, row) else { return await end(job, for: document) }
+        await end(job, shown, kept, subject)
+    }
+
+    /// There is a picture: it is shown, whoever waits gets it, and then the provider does.
+    private func end(
+        _ job: ThumbnailQueue.Job,
+        _ picture: Picture,
+        _ row: ThumbnailRow,
+        _ subject: Subject
+    ) async {
+        if job.isShown {
+            await publish(picture, row, subject)
+            noteUse(of: row)
+        }
+        job.end(picture)
+        if !row.isShared { await share(picture, row) }
+        if job.isShared { await endWanting(subject.document) }
+    }
+
+    /// There is none.
+    private func end(_ job: ThumbnailQueue.Job, for document: DocumentID) async {
+        job.end(nil)
+        if job.isShared { await endWanting(document) }
+    }
+
+    private func endWanting(_ document: DocumentID) async {
+        try? await onQueue { [self] () throws(Errno) in
+            try catalog.write { database throws(Errno) in try database.endWantingThumbnail(document) }
+        }
+    }
+
+    // MARK: Here
 
     func row(of subject: Subject, _ origin: ThumbnailRow.Origin) -> ThumbnailRow {
         ThumbnailRow(
-            subject.entry.document,
+            subject.document,
             of: subject.row.id,
             generation: subject.row.generation,
             attributes: subject.attributes,
@@ -102,7 +185,43 @@ extension Thumbnails {
         )
     }
 
-    // MARK: Here
+    func file(_ row: ThumbnailRow) -> String { "\(folder)/\(row.document)-\(row.picture).png" }
+
+    private func read(_ row: ThumbnailRow) async -> Picture? {
+        let file = file(row)
+        return await onThread { ThumbnailCache.read(file) }
+    }
+
+    /// Keeps a picture, if the document is still what it shows; one that a program gave is kept instead. Nil where none can be.
+    func keep(_ picture: Picture, _ row: ThumbnailRow) async -> (ThumbnailRow, Picture)? {
+        if disk.isFull { return nil }
+        let kept = try? await onQueue { [self] () throws(Errno) -> ThumbnailRow? in
+            guard let now = try self.subject(row.document), now.isShown(by: row) else { return nil }
+            if let given = now.valid, given.origin == .program, row.origin != .program { return given }
+            var row = row
+            let bytes = picture.bytes(texts: [:])
+            (row.used, row.length) = (clock.now().seconds, Int64(bytes.count))
+            // What programs were given before is taken back when it is replaced.
+            (row.published, row.publishedTime) = (now.known?.published, nil)
+            if row.place == nil { (row.place, row.version) = (now.known?.place, now.known?.version) }
+            try System.makeDirectories(folder)
+            try ThumbnailCache.write(bytes, to: file(row))
+            let made = row
+            do throws(Errno) {
+                try catalog.write { database throws(Errno) in try database.store(made, isChecked: false) }
+            } catch {
+                try? System.unlink(file(made))
+                throw error
+            }
+            if let old = now.known { try? System.unlink(file(old)) }
+            try dropOldest()
+            return made
+        }
+        guard let kept = kept ?? nil else { return nil }
+        forgetAbsence(of: kept.document)
+        if kept.picture == row.picture { return (kept, picture) }
+        return await read(kept).map { (kept, $0) }
+    }
 
     /// Gives a document a picture that a program has made of what it holds now.
     func give(_ picture: Picture, to document: DocumentID) async throws(Errno) {
@@ -111,80 +230,61 @@ extension Thumbnails {
         }
         var row = row(of: subject, .program)
         row.isSent = subject.remote != nil
-        row.isShared = subject.remote == nil || !provider.capabilities.keepsThumbnails
-        guard await keep(picture, row, subject) != nil else { throw .stale }
-        want(document, for: [.shown, .shared])
+        row.isShared = subject.remote == nil || !canShare
+        guard await keep(picture, row) != nil else { throw disk.isFull ? .noSpace : .stale }
+        want(document)
     }
 
     /// Takes a document's picture away, here and at the provider.
     func takeAway(_ document: DocumentID) async throws(Errno) {
         try await onQueue { [self] () throws(Errno) in
             guard let subject = try subject(document) else { return }
-            noteAbsence(of: document, subject.content)
-            if let row = subject.known { try drop(row, isGone: true) }
+            noteAbsence(of: document, subject.sight, for: Self.failure)
+            if let row = subject.known { try drop(row) }
         }
     }
 
-    func file(_ row: ThumbnailRow) -> String {
-        let time = row.modificationTime.nanosecondsSinceEpoch
-        return "\(folder)/\(row.document)-\(row.item)-\(row.generation)-\(time).png"
-    }
-
-    private func read(_ row: ThumbnailRow) async -> Picture? {
-        let file = file(row)
-        return await OffPool.run { ThumbnailCache.read(file) }
-    }
-
-    /// Keeps a picture, if the document is still what it shows; nil where it can't be kept.
-    func keep(_ picture: Picture, _ row: ThumbnailRow, _ subject: Subject) async -> (ThumbnailRow, Picture)? {
-        let kept = try? await onQueue { [self] () throws(Errno) -> ThumbnailRow? in
-            guard let now = try self.subject(row.document),
-                row.isValid(
-                    item: now.row.id,
-                    generation: now.row.generation,
-                    now.attributes
-                )
-            else { return nil }
-            var row = row
-            row.used = clock.now().seconds
-            // What programs were given before is taken back when it is replaced.
-            (row.published, row.publishedTime) = (now.known?.published, nil)
-            try System.makeDirectories(folder)
-            try ThumbnailCache.write(picture.bytes(texts: [:]), to: file(row))
-            let made = row
-            try catalog.write { database throws(Errno) in try database.store(made, isChecked: false) }
-            if let old = now.known, file(old) != file(made) { try? System.unlink(file(old)) }
-            try dropOldest()
-            return made
+    /// Says that a picture was used, but not each time.
+    private func noteUse(of row: ThumbnailRow) {
+        guard clock.now().seconds - row.used > 3600 else { return }
+        contentQueue.async { [self] in
+            try? catalog.write { database throws(Errno) in
+                guard var known = try database.thumbnail(row.document), known.picture == row.picture else { return }
+                known.used = self.clock.now().seconds
+                try database.store(known, isChecked: false)
+            }
         }
-        guard let row = kept ?? nil else { return nil }
-        forgetAbsence(of: row.document)
-        return (row, picture)
     }
 
-    private func dropOldest() throws(Errno) {
-        let old = try catalog.read { database throws(Errno) in
-            try database.oldThumbnails(beyond: Self.mostPictures, limit: 100)
+    /// Forgets those used least where there are too many, or no room is left on the disk.
+    func dropOldest() throws(Errno) {
+        let old = try catalog.read { database throws(Errno) -> [ThumbnailRow] in
+            let (length, count) = try database.thumbnailTotals()
+            guard count > Self.mostPictures || length > Self.mostLength || disk.isFull else { return [] }
+            return try database.oldThumbnails(limit: 100)
         }
         for row in old { try remove(row) }
     }
 
     /// Forgets a picture here.
     func remove(_ row: ThumbnailRow) throws(Errno) {
-        try catalog.write { database throws(Errno) in try database.removeThumbnail(row.document) }
+        try catalog.write { database throws(Errno) in try database.removeThumbnail(row) }
         try? System.unlink(file(row))
         unpublish(row)
     }
 
     /// Drops files that no row stands for, as a death leaves them.
     func sweep() {
-        let known = try? catalog.read { database throws(Errno) in
+        // What is kept after this look has a row by the next one.
+        guard let names = try? System.names(in: folder) else { return }
+        let rows = try? catalog.read { database throws(Errno) in
             try database.all("SELECT * FROM thumbnails") { ThumbnailRow($0) }
         }
-        guard let known, let names = try? System.names(in: folder) else { return }
-        let kept = Set(known.map { file($0) } + [maker.folder])
+        guard let rows else { return }
+        let kept = Set(rows.map { file($0) } + [maker.folder])
         for name in names where !kept.contains("\(folder)/\(name)") { try? System.unlink("\(folder)/\(name)") }
-        maker.clean()
+        maker.clean(olderThan: clock.now())
+        ThumbnailHandover.clean(beside: configuration.socketPath, olderThan: clock.now())
     }
 
     // MARK: At the provider
@@ -197,8 +297,9 @@ extension Thumbnails {
         guard capabilities.makesThumbnails || capabilities.keepsThumbnails else { return nil }
         guard sync?.mayFetch == true else { throw .serverUnreachable("not connected") }
         counters.providerRequests.add(1, ordering: .relaxed)
-        guard let bytes = try await provider.thumbnail(of: remote, version: version) else { return nil }
-        guard let picture = await usable(bytes) else { return nil }
+        guard let bytes = try await provider.thumbnail(of: remote, version: version),
+            let picture = await usable(bytes)
+        else { return nil }
         counters.thumbnailsFetched.add(1, ordering: .relaxed)
         return picture
     }
@@ -208,9 +309,11 @@ extension Thumbnails {
         if let picture = Picture(bytes) { return picture }
         guard let (type, ending) = Self.type(of: bytes) else { return nil }
         let maker = maker
-        return await on(making) { [self] in
-            guard let program = programs.program(for: [type]) else { return nil }
-            return maker.picture(of: bytes, named: "picture.\(ending)", by: program)
+        return await onThread { [self] in
+            guard let program = program(for: [type]) else { return nil }
+            let made = maker.picture(of: bytes, named: "picture.\(ending)", by: program)
+            note(made, of: program)
+            return made.picture
         }
     }
 
@@ -227,30 +330,38 @@ extension Thumbnails {
 
     // MARK: In the bytes
 
-    /// True for a name whose kind the desktop's programs make pictures of.
-    func canMake(_ name: [UInt8]) -> Bool { program(for: name) != nil }
-
-    private func program(for name: [UInt8]) -> Thumbnailers.Program? {
+    /// The program that makes pictures of what has such a name; nil where there is none.
+    ///
+    /// Reads files.
+    func program(forName name: [UInt8]) -> Thumbnailers.Program? {
         let types = ContentTypes.ofMachine
-        return programs.program(for: types.tree(types.type(ofFile: String(decoding: name, as: UTF8.self))))
+        return program(for: types.tree(types.type(ofFile: String(decoding: name, as: UTF8.self))))
     }
 
-    /// Has a picture made of the bytes that are here, unless a program may be writing them.
-    private func make(_ subject: Subject) async -> Picture? {
-        let (id, size) = (subject.row.id, subject.attributes.size)
-        guard subject.row.residency == .whole, (1...Self.mostBytes).contains(size), !contents.live.isWritable(id) else {
+    /// True where a document's bytes are here, and nobody may be writing them.
+    private func canMake(_ subject: Subject) -> Bool {
+        configuration.makesThumbnails && subject.row.residency == .whole
+            && (1...Self.mostBytes).contains(subject.attributes.size) && !contents.live.isWritable(subject.row.id)
+    }
+
+    /// Has a picture made of the bytes that are here.
+    private func made(of subject: Subject) async -> Picture? {
+        guard canMake(subject) else { return nil }
+        let (file, name) = (contents.store.path(subject.row.id), subject.entry.name)
+        let maker = maker
+        let outcome = await onThread { [self] () -> ThumbnailMaker.Outcome? in
+            guard let program = program(forName: name) else { return nil }
+            let made = maker.picture(of: file, named: Self.plainName(name), by: program)
+            note(made, of: program)
+            return made
+        }
+        // Evicted meanwhile, its bytes were zeros; changed, they were of two versions.
+        guard let now = await seen(subject.document), now.sight == subject.sight else { return nil }
+        guard let picture = outcome?.picture else {
+            let isKnown = outcome != nil
+            noteAbsence(of: subject.document, subject.sight, for: isKnown ? Self.failure : Self.absence)
             return nil
         }
-        let (file, name) = (contents.store.path(id), subject.entry.name)
-        let maker = maker
-        let picture = await on(making) { [self] in
-            program(for: name).flatMap { maker.picture(of: file, named: Self.plainName(name), by: $0) }
-        }
-        // Evicted meanwhile, its bytes were zeros; `keep` looks whether they were changed.
-        guard let picture,
-            let now = try? await onQueue({ [self] () throws(Errno) in try self.subject(subject.entry.document) }),
-            now.row.residency == .whole, now.content == subject.content, now.attributes.size == size
-        else { return nil }
         counters.thumbnailsMade.add(1, ordering: .relaxed)
         return picture
     }
@@ -263,18 +374,21 @@ extension Thumbnails {
         }
         return plain && !ending.isEmpty ? "document." + String(decoding: ending.prefix(16), as: UTF8.self) : "document"
     }
-
-    /// Runs what blocks for a while.
-    func on<Value: Sendable>(_ threads: ThreadPool, _ body: @escaping @Sendable () -> Value) async -> Value {
-        await withCheckedContinuation { continuation in threads.async { continuation.resume(returning: body()) } }
-    }
 }
 
 extension ProviderError {
     /// True for what another try would not change.
-    fileprivate var isFinal: Bool {
+    var isFinal: Bool {
         switch self {
-        case .unsupported, .notPermitted, .versionNoLongerAvailable: true
+        case .unsupported, .notPermitted, .noSuchItem, .versionNoLongerAvailable: true
+        default: false
+        }
+    }
+
+    /// True for what concerns other pictures too.
+    var concernsAll: Bool {
+        switch self {
+        case .serverUnreachable, .notAuthenticated, .insufficientQuota, .throttled, .timedOut, .cancelled: true
         default: false
         }
     }

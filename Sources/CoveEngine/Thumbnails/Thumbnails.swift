@@ -3,57 +3,53 @@ internal import Synchronization
 
 /// Pictures of documents, whether their bytes are here or not: where they come from, who gets them, and when they end.
 final class Thumbnails: EnginePart {
-    /// What is to become of a picture.
-    struct Purpose: OptionSet, Sendable {
-        let rawValue: Int
-        /// Programs of the desktop, or whoever asked, are to see it.
-        static let shown = Purpose(rawValue: 1)
-        /// The provider is to have it for other devices.
-        static let shared = Purpose(rawValue: 2)
-    }
-
-    private struct Job {
-        var purpose: Purpose
-        var waiters: [Pending<Picture?>] = []
+    /// What was seen of a document in which no picture was found.
+    struct Sight: Equatable {
+        var item: ItemID
+        var generation: Int64
+        var modificationTime: Timestamp
+        var size: Int64
+        var isWhole: Bool
     }
 
     private struct State {
-        /// The last are done first: that is what somebody looks at now.
-        var order: [DocumentID] = []
-        var jobs: [DocumentID: Job] = [:]
-        var running: Set<DocumentID> = []
-        var workers = 0
         /// Documents that have none for now.
-        var absences: [DocumentID: (content: Content, until: MonotonicTime)] = [:]
+        var absences: [DocumentID: (sight: Sight, until: MonotonicTime)] = [:]
         /// Those to be looked for again, and when.
         var again: [DocumentID: MonotonicTime] = [:]
+        /// Those that the provider did not take: how often, and when it is asked again.
+        var refused: [DocumentID: (count: Int, until: MonotonicTime)] = [:]
         /// When the provider is asked again to take or to drop pictures.
         var nextSharing = MonotonicTime.distantPast
+        /// Places at the provider for which something goes on.
+        var busyPlaces: Set<RemotePath> = []
+        var isDropping = false
         var programs: (found: Thumbnailers, until: MonotonicTime)?
+        /// Programs that had to be ended: how often, and until when they are not run.
+        var hanging: [String: (count: Int, until: MonotonicTime)] = [:]
         var isChecking = false
         /// Directories whose listings wait for pictures, and how many do.
         var waits: [ItemID: Int] = [:]
+        /// When directories were shown lately.
+        var shown: [MonotonicTime] = []
         var hasEnded = false
     }
 
-    /// Which bytes a document has.
-    struct Content: Equatable {
-        var item: ItemID
-        var generation: Int64
-    }
-
-    /// So many are looked for at a time; here they are made one at a time.
-    private static let mostWorkers = 4
-    /// More are not remembered: who wants one later asks again.
-    private static let mostJobs = 4096
     private static let mostAbsences = 10_000
     private static let mostAgain = 1000
-    /// How long it is believed that a document has none.
-    private static let absence = TimeSpan.seconds(60)
-    /// How long the provider is left alone after it did not take one.
+    private static let mostRefused = 10_000
+    /// How often the provider is asked to take one picture.
+    private static let patience = 5
+    /// How long the provider is left alone, or with one picture, after it did not take it.
     private static let sharingRest = TimeSpan.seconds(60)
     /// How long the programs that were found are taken to be all there are.
     private static let programsRest = TimeSpan.seconds(60)
+    /// A program that had to be ended so often, one time after the other, is not run for so long.
+    private static let mostHangs = 3
+    private static let hangingRest = TimeSpan.seconds(3600)
+    /// So many directories are shown in so much time: who opens one after the other reads names, and looks at no pictures.
+    private static let mostShown = 10
+    private static let shownTime = TimeSpan.seconds(10)
 
     let context: EngineContext
     let contents: Contents
@@ -61,9 +57,12 @@ final class Thumbnails: EnginePart {
     /// The folder of the pictures.
     let folder: String
     let maker: ThumbnailMaker
-    /// Runs the desktop's programs, for documents and for pictures that are to be smaller.
-    let making = ThreadPool(threads: 1)
-    let reducing = ThreadPool(threads: 2)
+    /// Pictures that are here or at the provider.
+    let finding = ThumbnailQueue(workers: 4)
+    /// Pictures that the desktop's programs make of documents.
+    let making = ThumbnailQueue(workers: 1)
+    /// Runs these programs, for documents and for pictures that are to be smaller.
+    let threads = ThreadPool(threads: 3)
     private let state = EngineMutex(.thumbnails, State())
 
     init(_ context: EngineContext, _ contents: Contents, _ namespace: Namespace) {
@@ -74,108 +73,35 @@ final class Thumbnails: EnginePart {
         maker = ThumbnailMaker(folder: folder + "/making")
     }
 
-    // MARK: Jobs
-
-    /// The picture of a document; nil where there is none, or none can be had now.
-    func picture(of document: DocumentID) async throws(Errno) -> Picture? {
-        try await want(document, for: .shown).value()
-    }
-
-    /// Has a picture looked for, before those that were asked for earlier.
-    @discardableResult
-    func want(_ document: DocumentID, for purpose: Purpose) -> Pending<Picture?> {
-        let pending = Pending<Picture?>()
-        let dropped = add(document, Job(purpose: purpose, waiters: [pending]))
-        for waiter in dropped { waiter.fulfill(.success(nil)) }
-        return pending
-    }
-
-    /// Adds to what is to be done; who is told that nothing comes of it: the oldest jobs make room, all do at the end.
-    private func add(_ document: DocumentID, _ job: Job) -> [Pending<Picture?>] {
-        let (dropped, needsWorker) = state.withLock { state -> ([Pending<Picture?>], Bool) in
-            guard !state.hasEnded else { return (job.waiters, false) }
-            var dropped: [Pending<Picture?>] = []
-            if var known = state.jobs[document] {
-                known.purpose.formUnion(job.purpose)
-                known.waiters += job.waiters
-                state.jobs[document] = known
-            } else {
-                if state.order.count >= Self.mostJobs {
-                    dropped = state.jobs.removeValue(forKey: state.order.removeFirst())?.waiters ?? []
-                }
-                state.jobs[document] = job
-                state.order.append(document)
-            }
-            guard state.workers < Self.mostWorkers else { return (dropped, false) }
-            state.workers += 1
-            return (dropped, true)
-        }
-        if needsWorker { Task { await work() } }
-        return dropped
-    }
-
-    private func work() async {
-        while let (document, job) = next() {
-            let picture = await look(for: document, job.purpose)
-            state.withLock { _ = $0.running.remove(document) }
-            for waiter in job.waiters { waiter.fulfill(.success(picture)) }
-        }
-    }
-
-    /// The next document that nobody is busy with; nil ends a worker.
-    private func next() -> (DocumentID, Job)? {
-        state.withLock { state in
-            if let index = state.order.lastIndex(where: { !state.running.contains($0) }) {
-                let document = state.order.remove(at: index)
-                if let job = state.jobs.removeValue(forKey: document) {
-                    state.running.insert(document)
-                    return (document, job)
-                }
-            }
-            state.workers -= 1
-            return nil
-        }
-    }
-
-    /// Ends all work; who waits gets nothing.
+    /// Ends all work.
     func end() {
-        let waiters = state.withLock { state in
-            defer { (state.jobs, state.order) = ([:], []) }
-            state.hasEnded = true
-            return state.jobs.values.flatMap(\.waiters)
-        }
-        for waiter in waiters { waiter.fulfill(.success(nil)) }
+        state.withLock { $0.hasEnded = true }
+        finding.end()
+        making.end()
+    }
+
+    /// Runs what blocks for a while.
+    func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in threads.async { continuation.resume(returning: body()) } }
     }
 
     // MARK: What is known for a while
 
-    func beginWait(in directory: ItemID) { state.withLock { $0.waits[directory, default: 0] += 1 } }
-
-    func endWait(in directory: ItemID) {
-        state.withLock { state in
-            let left = (state.waits[directory] ?? 1) - 1
-            state.waits[directory] = left > 0 ? left : nil
-        }
-    }
-
-    /// True while whoever is to see a directory's pictures has not read its names yet.
-    func isWaiting(in directory: ItemID) -> Bool { state.withLock { $0.waits[directory] != nil } }
-
-    /// True where it was found lately that there is no picture of these bytes.
-    func isAbsent(_ document: DocumentID, _ content: Content) -> Bool {
+    /// True where it was found lately that there is no picture of what a document holds.
+    func isAbsent(_ document: DocumentID, _ sight: Sight) -> Bool {
         state.withLock { state in
             guard let absence = state.absences[document] else { return false }
-            if absence.content == content, absence.until > clock.monotonic() { return true }
+            if absence.sight == sight, absence.until > clock.monotonic() { return true }
             state.absences[document] = nil
             return false
         }
     }
 
-    func noteAbsence(of document: DocumentID, _ content: Content) {
-        let until = clock.monotonic() + Self.absence
+    func noteAbsence(of document: DocumentID, _ sight: Sight, for time: TimeSpan) {
+        let until = clock.monotonic() + time
         state.withLock { state in
             if state.absences.count >= Self.mostAbsences { state.absences.removeAll() }
-            state.absences[document] = (content, until)
+            state.absences[document] = (sight, until)
         }
     }
 
@@ -201,23 +127,92 @@ final class Thumbnails: EnginePart {
         }
     }
 
-    /// True while the provider may be asked to take or to drop pictures.
-    var mayShare: Bool {
-        guard sync?.mayFetch == true, !configuration.isReadOnly else { return false }
-        let capabilities = provider.capabilities
-        guard capabilities.keepsThumbnails, !capabilities.readOnly else { return false }
-        return state.withLock { $0.nextSharing <= clock.monotonic() }
+    // MARK: Directories that are shown
+
+    /// Counts a directory that is shown; false where there were too many lately.
+    func beginWait(in directory: ItemID) -> Bool {
+        let now = clock.monotonic()
+        return state.withLock { state in
+            state.shown.removeAll { $0 + Self.shownTime < now }
+            guard state.shown.count < Self.mostShown, !state.hasEnded else { return false }
+            state.shown.append(now)
+            state.waits[directory, default: 0] += 1
+            return true
+        }
     }
 
+    func endWait(in directory: ItemID) {
+        state.withLock { state in
+            let left = (state.waits[directory] ?? 1) - 1
+            state.waits[directory] = left > 0 ? left : nil
+        }
+    }
+
+    /// True while whoever is to see a directory's pictures has not read its names yet.
+    func isWaiting(in directory: ItemID) -> Bool { state.withLock { $0.waits[directory] != nil } }
+
+    // MARK: The provider
+
+    /// True where the provider keeps pictures of this account.
+    var canShare: Bool {
+        let capabilities = provider.capabilities
+        return capabilities.keepsThumbnails && !capabilities.readOnly && !configuration.isReadOnly
+    }
+
+    /// True while it may be asked to take or to drop one, the one of a document if it is named.
+    func mayShare(_ document: DocumentID? = nil) -> Bool {
+        guard sync?.mayFetch == true, canShare else { return false }
+        let now = clock.monotonic()
+        return state.withLock { state in
+            guard state.nextSharing <= now, !state.hasEnded else { return false }
+            return document.flatMap { state.refused[$0] }.map { $0.until <= now } ?? true
+        }
+    }
+
+    /// The provider did not take or drop a picture, for a reason that concerns others too.
     func noteSharingFailed() {
         let next = clock.monotonic() + Self.sharingRest
         state.withLock { $0.nextSharing = next }
     }
 
+    /// It did not take one; true when it has been asked often enough.
+    func noteRefused(_ document: DocumentID) -> Bool {
+        let until = clock.monotonic() + Self.sharingRest
+        return state.withLock { state in
+            let count = (state.refused[document]?.count ?? 0) + 1
+            if count >= Self.patience || state.refused.count >= Self.mostRefused {
+                state.refused[document] = nil
+                return true
+            }
+            state.refused[document] = (count, until)
+            return false
+        }
+    }
+
+    /// Keeps others from a place at the provider; false where one of them is there.
+    func beginWork(at place: RemotePath) -> Bool { state.withLock { $0.busyPlaces.insert(place).inserted } }
+
+    func endWork(at place: RemotePath) { state.withLock { _ = $0.busyPlaces.remove(place) } }
+
+    /// Has the body drop pictures, unless another one does.
+    func dropping(_ body: @escaping @Sendable () async -> Void) {
+        let isFree = state.withLock { state in
+            defer { state.isDropping = true }
+            return !state.isDropping && !state.hasEnded
+        }
+        guard isFree else { return }
+        Task {
+            await body()
+            state.withLock { $0.isDropping = false }
+        }
+    }
+
+    // MARK: Programs
+
     /// The desktop's programs; none where they are not to be used, or can't be shut in.
     ///
     /// Reads files.
-    var programs: Thumbnailers {
+    private var programs: Thumbnailers {
         let now = clock.monotonic()
         if let known = state.withLock({ $0.programs }), known.until > now { return known.found }
         let usable = configuration.makesThumbnails && ThumbnailMaker.canRun
@@ -225,6 +220,35 @@ final class Thumbnails: EnginePart {
         state.withLock { $0.programs = (found, now + Self.programsRest) }
         return found
     }
+
+    /// The program for the nearest of some types; nil where there is none that can be run now.
+    ///
+    /// Reads files.
+    func program(for types: [String]) -> Thumbnailers.Program? {
+        guard let program = programs.program(for: types) else { return nil }
+        let now = clock.monotonic()
+        let hangs = state.withLock {
+            $0.hanging[program.name].map { $0.count >= Self.mostHangs && $0.until > now } ?? false
+        }
+        return hangs ? nil : program
+    }
+
+    /// Counts how often in a row a program took too long.
+    func note(_ outcome: ThumbnailMaker.Outcome, of program: Thumbnailers.Program) {
+        let now = clock.monotonic()
+        let count = state.withLock { state -> Int in
+            guard case .late = outcome else {
+                state.hanging[program.name] = nil
+                return 0
+            }
+            let count = (state.hanging[program.name]?.count ?? 0) + 1
+            state.hanging[program.name] = (count, now + Self.hangingRest)
+            return count
+        }
+        if count >= Self.mostHangs { log.notice("thumbnails: \(program.name) does not end; it is not run for an hour") }
+    }
+
+    // MARK: The clock's round
 
     /// Has the body look at what has changed, unless another one does.
     func checking(_ body: @escaping @Sendable () -> Void) {

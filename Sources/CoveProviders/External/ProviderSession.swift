@@ -12,7 +12,7 @@ final class ProviderSession: Sendable {
         /// A call that was called off is answered within this time, or the process is ended.
         var cancellation = TimeSpan.seconds(10)
         /// A process that uses more than this is ended.
-        var process = ProcessLimits()
+        var process = ProcessLimits(memory: ProviderManifest.usualMemory)
         /// Says why a process may not go on; nil while it may.
         var refusal: @Sendable () -> String? = { nil }
     }

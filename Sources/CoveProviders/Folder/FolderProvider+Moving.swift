@@ -140,6 +140,7 @@ extension FolderProvider {
             guard error == .notEmpty || error == .exists else { throw ProviderError(error, "\(place.path)") }
             let directory = try tree.directory(place.path)
             removeLeftovers(directory.raw, place.path)
+            removeThumbnails(in: place.path, tree)
             do throws(Errno) { try System.unlinkat(parent, place.name, directory: true) } catch {
                 throw error == .exists ? .directoryNotEmpty : ProviderError(error, "\(place.path)")
             }

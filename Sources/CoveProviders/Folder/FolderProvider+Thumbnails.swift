@@ -42,9 +42,13 @@ extension FolderProvider {
                 guard let known = try self.stored(for: item.path, tree), ThumbnailFolder.open(known, version) != nil,
                     let folder = try self.thumbnails(of: item.path.parent, tree)
                 else { return }
-                return try attempt("\(path)") { () throws(Errno) in
+                try attempt("\(path)") { () throws(Errno) in
                     try System.unlinkat(folder.raw, path.name?.bytes ?? [])
                 }
+                // It goes with its last picture.
+                let place = try tree.place(path.parent)
+                try? System.unlinkat(place.directory.raw, place.name, directory: true)
+                return
             }
             let bytes = try ThumbnailFolder.seal(picture, version)
             for folder in [path.parent.parent, path.parent] {
@@ -90,6 +94,31 @@ extension FolderProvider {
         } catch {
             guard error == .noSuchEntry || error == .notDirectory else { throw ProviderError(error, "\(item)") }
             return nil
+        }
+    }
+
+    /// Removes the pictures of a source whose root a directory was, if that is all that is in it.
+    ///
+    /// What is no picture there stays.
+    func removeThumbnails(in directory: RemotePath, _ tree: borrowing FolderTree) {
+        func each(_ path: RemotePath, _ body: (_ folder: Int32, _ name: [UInt8]) -> Void) {
+            guard let folder = try? tree.open(path, O_RDONLY | O_DIRECTORY),
+                let names = try? System.rawNames(in: Array("/proc/self/fd/\(folder.raw)/.".utf8))
+            else { return }
+            for name in names { body(folder.raw, name) }
+        }
+        let root = directory.appending(ThumbnailFolder.name)
+        var others = 0
+        each(directory) { _, name in if name != ThumbnailFolder.name.bytes { others += 1 } }
+        guard others == 0 else { return }
+        each(root) { folder, name in
+            each(root.appending(FileName(unchecked: name))) { inner, picture in
+                if ThumbnailFolder.isPicture(picture) { try? System.unlinkat(inner, picture) }
+            }
+            try? System.unlinkat(folder, name, directory: true)
+        }
+        if let place = try? tree.place(root) {
+            try? System.unlinkat(place.directory.raw, place.name, directory: true)
         }
     }
 }

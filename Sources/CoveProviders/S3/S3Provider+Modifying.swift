@@ -223,7 +223,10 @@ extension S3Provider {
     private func deleteDirectory(_ path: RemotePath) async throws(ProviderError) {
         let key = directoryKey(path)
         let markers = S3Names.markers(of: key)
-        let objects = try await client.list(key, delimiter: false, limit: markers.count + 1).objects
+        var objects = try await client.list(key, delimiter: false, limit: markers.count + 1).objects
+        if !objects.allSatisfy({ markers.contains($0.key) }), try await dropThumbnails(in: key) {
+            objects = try await client.list(key, delimiter: false, limit: markers.count + 1).objects
+        }
         let listed = objects.map(\.key)
         if listed.isEmpty {
             try await sweepAll(key)

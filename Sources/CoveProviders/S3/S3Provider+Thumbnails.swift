@@ -10,11 +10,13 @@ extension S3Provider {
         let prefix = directoryKey(ThumbnailFolder.folder(of: directory.path))
         var present: Set<[UInt8]> = []
         var token: String?
-        repeat {
+        // Of a listing without an end the rest is not known.
+        for _ in 0..<100 {
             let listing = try await client.list(prefix, delimiter: true, from: token)
             for object in listing.objects { present.insert(Array(object.key.dropFirst(prefix.count))) }
             token = listing.next
-        } while token != nil && present.count < names.count * 4 + 10_000
+            if token == nil { break }
+        }
         return ThumbnailFolder.files(of: names, among: present)
     }
 
@@ -50,5 +52,24 @@ extension S3Provider {
         call.payload = Digest.hash(bytes, .sha256).hexadecimal
         call.isRepeatable = true
         _ = try await client.send(call)
+    }
+
+    /// Deletes the pictures of a source whose prefix a directory was, if that is all that is in it; false where it is not.
+    func dropThumbnails(in directory: [UInt8]) async throws(ProviderError) -> Bool {
+        let prefix = directory + ThumbnailFolder.name.bytes + [0x2F]
+        let markers = S3Names.markers(of: directory)
+        let around = try await client.list(directory, delimiter: true, limit: markers.count + 2)
+        guard around.prefixes == [prefix], around.next == nil,
+            around.objects.allSatisfy({ markers.contains($0.key) && $0.size == 0 })
+        else { return false }
+        // A page each time, as long as something goes.
+        for _ in 0..<1000 {
+            let pictures = try await client.list(prefix, delimiter: false).objects.map(\.key).filter { key in
+                ThumbnailFolder.isPicture(Array(key.split(separator: 0x2F).last ?? []))
+            }
+            if pictures.isEmpty { return true }
+            for picture in pictures { _ = try await client.send(S3Call("DELETE", picture)) }
+        }
+        return true
     }
 }

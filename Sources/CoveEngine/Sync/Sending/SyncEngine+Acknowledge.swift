@@ -18,7 +18,7 @@ extension SyncEngine {
         let base = plan.entry.remoteVersion
         let leftOut = leftOut(of: plan, remote)
         let (hasChildren, isComplete, sent) = try await host.onContentQueue {
-            () throws(Errno) -> (Bool, Bool, (entry: EntryRow, hasPicture: Bool)?) in
+            () throws(Errno) -> (Bool, Bool, EntryRow?) in
             // Bytes that are only there are the same, under another version.
             if generation == nil, let base {
                 try host.contents.rebase(plan.row.id, from: base, to: remote.contentVersion)
@@ -57,7 +57,10 @@ extension SyncEngine {
                 try database.markSent(entry.id, false)
                 if current.kind == .file {
                     let hasPicture = try database.noteThumbnailSent(entry, current)
-                    return (false, isComplete, (entry, hasPicture))
+                    if !hasPicture, bytes != nil, host.thumbnails.isWanted(entry) {
+                        try database.wantThumbnail(entry.document)
+                    }
+                    return (false, isComplete, entry)
                 }
                 guard isNewDirectory, try database.hasUploadedEntries(entry.item) else {
                     return (false, isComplete, nil)
@@ -67,7 +70,7 @@ extension SyncEngine {
                 return (true, isComplete, nil)
             }
         }
-        if let sent { host.thumbnails.noteSent(sent.entry, isNew: bytes != nil, hasPicture: sent.hasPicture) }
+        if let sent { host.thumbnails.noteSent(sent) }
         // It was made again after it was deleted there, with all that was in it.
         if hasChildren {
             let path = plan.directory.path.appending(FileName(unchecked: plan.entry.name))
@@ -172,11 +175,6 @@ extension SyncEngine {
                 if !isDirectory, try self.isAmbiguous(entry, database) { entry.remoteItem = nil }
                 try database.update(entry)
                 if try database.journalRow(entry.id) == nil { try database.enqueue(entry.id, at: .epoch) }
-                if isDirectory {
-                    try database.noteThumbnailsMoved(below: old)
-                } else if let row = try database.item(entry.item) {
-                    _ = try database.noteThumbnailSent(entry, row)
-                }
                 return isDirectory ? try database.remoteReference(of: entry)?.path : nil
             }
         }

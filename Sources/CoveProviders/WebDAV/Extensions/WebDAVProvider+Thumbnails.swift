@@ -49,7 +49,8 @@ extension WebDAVProvider {
     ) async throws(ProviderError) {
         let path = ThumbnailFolder.place(of: item.path)
         guard let picture else {
-            guard try await thumbnail(of: item, version: version) != nil else { return }
+            let stored = try await get(address.url(path))
+            guard stored.flatMap({ ThumbnailFolder.open($0, version) }) != nil else { return }
             let response = try await send("DELETE", path)
             guard response.isGone else { throw refusal(response, "\(path)") }
             return

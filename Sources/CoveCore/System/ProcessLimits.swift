@@ -1,24 +1,29 @@
 internal import CLinux
-internal import CoveCore
-internal import Glibc
+public import Glibc
 
-/// What a provider's process may use of the machine, with all that it starts.
-struct ProcessLimits: Sendable {
+/// What a process may use of the machine, with all that it starts.
+public struct ProcessLimits: Sendable {
     /// More processes than these nothing needs.
     private static let mostProcesses = 1000
     /// It yields to whatever a person waits for.
     private static let niceness: Int32 = 5
 
     /// How much memory all of them may have, in bytes.
-    var memory = ProviderManifest.usualMemory
+    public var memory: Int64
     /// On how many processors they run; nil for all.
-    var processors: Int?
+    public var processors: Int?
+
+    /// So much memory, in bytes, and all processors where none are named.
+    public init(memory: Int64, processors: Int? = nil) {
+        self.memory = memory
+        self.processors = processors
+    }
 
     /// No more than this process may give.
-    var possibleMemory: Int64 { min(memory, Int64(clamping: cove_hard_memory_limit())) }
+    public var possibleMemory: Int64 { min(memory, Int64(clamping: cove_hard_memory_limit())) }
 
     /// The processors on which they run, of those that this thread may use the last ones; none where it is no matter.
-    var processorNumbers: [Int32] {
+    public var processorNumbers: [Int32] {
         guard let processors else { return [] }
         var numbers = [Int32](repeating: 0, count: processors)
         let count = cove_last_processors(Int32(clamping: processors), &numbers)
@@ -26,7 +31,7 @@ struct ProcessLimits: Sendable {
     }
 
     /// Limits a process; those that it starts from then on have the same limits.
-    func limit(_ process: pid_t) {
+    public func limit(_ process: pid_t) {
         // Refused only where the process has limits that are lower, or has ended.
         _ = cove_limit_memory(process, UInt64(max(0, possibleMemory)))
         let which = __priority_which_t(PRIO_PROCESS.rawValue)
@@ -36,7 +41,7 @@ struct ProcessLimits: Sendable {
     }
 
     /// Limits a process and all below it; why it has to be ended, nil for one that keeps its limits.
-    func enforce(on process: pid_t) -> String? {
+    public func enforce(on process: pid_t) -> String? {
         let tree = Self.tree(of: process)
         if tree.count >= Self.mostProcesses { return "it has started \(tree.count) processes" }
         var used: Int64 = 0
