@@ -164,13 +164,18 @@ public enum ChildProcess {
             own?.forEach { free($0) }
         }
         var child = pid_t()
-        let error =
-            if let own {
-                posix_spawnp(&child, program, &actions, &attributes, list, own)
-            } else {
-                posix_spawnp(&child, program, &actions, &attributes, list, environ)
-            }
-        if error != 0 { throw Errno(error) }
+        for attempt in 0... {
+            let error =
+                if let own {
+                    posix_spawnp(&child, program, &actions, &attributes, list, own)
+                } else {
+                    posix_spawnp(&child, program, &actions, &attributes, list, environ)
+                }
+            if error == 0 { break }
+            // A program that was written a moment ago may be open in a process that is just being started.
+            guard error == ETXTBSY, attempt < 50 else { throw Errno(error) }
+            _ = poll(nil, 0, 10)
+        }
         return child
     }
 }
