@@ -192,7 +192,9 @@ extension Thumbnails {
         return await onThread { ThumbnailCache.read(file) }
     }
 
-    /// Keeps a picture, if the document is still what it shows; one that a program gave is kept instead. Nil where none can be.
+    /// Keeps a picture, if the document is still what it shows; nil where it can't be kept.
+    ///
+    /// One that a program gave stays, and is the result.
     func keep(_ picture: Picture, _ row: ThumbnailRow) async -> (ThumbnailRow, Picture)? {
         if disk.isFull { return nil }
         let kept = try? await onQueue { [self] () throws(Errno) -> ThumbnailRow? in

@@ -14,7 +14,7 @@ struct ProviderProgram: Sendable, Equatable {
     var manifest: ProviderManifest?
     /// What it may use of the machine.
     var limits: ProcessLimits {
-        manifest.map { ProcessLimits(memory: $0.memory, processors: $0.processors) } 
+        manifest.map { ProcessLimits(memory: $0.memory, processors: $0.processors) }
             ?? ProcessLimits(memory: ProviderManifest.usualMemory)
     }
 
