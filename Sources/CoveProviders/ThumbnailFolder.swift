@@ -22,7 +22,9 @@ enum ThumbnailFolder {
 
     /// True for the name of a picture's file, also of one that a death has left half written.
     static func isPicture(_ name: [UInt8]) -> Bool {
-        name.count == 44 && name.suffix(4).elementsEqual(".png".utf8) || FileName(unchecked: name).isReserved
+        let isMark = name.prefix(40).allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        return name.count == 44 && isMark && name.suffix(4).elementsEqual(".png".utf8)
+            || ScratchName(parsing: name)?.kind == .upload
     }
 
     private static func fileName(of name: FileName?) -> FileName {

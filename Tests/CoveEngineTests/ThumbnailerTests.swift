@@ -154,7 +154,7 @@ struct ThumbnailerTests {
         let program = try #require(Thumbnailers(folders: ["/usr/share/thumbnailers"]).program(for: ["image/png"]))
         let picture = try #require(Picture(TestPicture.png(width: 1000, height: 500, red: 90)))
         let maker = ThumbnailMaker(folder: folder.appending("making"))
-        let made = await OffPool.run { maker.reduced(picture, to: [512, 256, 128], by: program) }
+        let made = await OffPool.run { maker.reduced(picture, to: [512, 256, 128], by: program).pictures }
         #expect(made[512]?.width == 512 && made[512]?.height == 256)
         #expect(made[256]?.width == 256 && made[128]?.width == 128)
     }

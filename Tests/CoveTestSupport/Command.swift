@@ -43,6 +43,8 @@ public final class Command {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, files[0], 1)
         posix_spawn_file_actions_adddup2(&actions, files[1], 2)
+        // A file that another test is just writing would stay open in it, and could not be run.
+        _ = cove_spawn_closes_from(&actions, 3)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

@@ -69,7 +69,7 @@ public struct ThumbnailCache: Sendable {
         for folder in [folder, "\(folder)/\(size)"] { try System.makeDirectories(folder) }
         // Tumbler wants the microseconds and takes the first time that it finds, Qt wants none and takes the last.
         let texts: KeyValuePairs = [
-            Self.placeKey: Self.uri(of: path), Self.timeKey: Self.exact(modified), "Software": Self.program,
+            Self.placeKey: Self.uri(of: path), Self.timeKey: modified.decimalSeconds, "Software": Self.program,
             Self.timeKey: "\(modified.seconds)",
         ]
         let file = "\(folder)/\(size)/\(Self.name(of: path))"
@@ -83,16 +83,11 @@ public struct ThumbnailCache: Sendable {
         Self.sizes.contains { access("\(folder)/\($0.0)/\(name)", F_OK) == 0 }
     }
 
-    private static func exact(_ time: Timestamp) -> String {
-        let micros = "\(1_000_000 + Int(time.nanoseconds) / 1000)"
-        return "\(time.seconds).\(micros.dropFirst())"
-    }
-
     /// Takes back what was published under a name; what other programs have made is theirs.
     ///
     /// Blocks.
-    public func remove(_ name: String) {
-        for (size, _) in Self.sizes {
+    public func remove(_ name: String, sizes: [String] = ThumbnailCache.sizes.map(\.0)) {
+        for size in sizes {
             let file = "\(folder)/\(size)/\(name)"
             if Self.read(file)?.texts["Software"] == Self.program { try? System.unlink(file) }
         }

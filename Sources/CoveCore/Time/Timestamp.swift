@@ -50,6 +50,9 @@ public struct Timestamp: Hashable, Sendable, Comparable, CustomStringConvertible
     /// Seconds since 1970 UTC, for messages.
     public var secondsSinceEpoch: Double { Double(nanosecondsSinceEpoch) / 1e9 }
 
+    /// Seconds since 1970 UTC with six decimals, for other programs.
+    public var decimalSeconds: String { "\(seconds).\("\(1_000_000 + nanoseconds / 1000)".dropFirst())" }
+
     /// The same time without parts of a millisecond, as the journal keeps it.
     public var inMilliseconds: Timestamp { Timestamp(milliseconds: millisecondsSinceEpoch) }
 

@@ -48,7 +48,7 @@ struct ThumbnailRow {
         version = row.optionalBlob(11).map { ContentVersion($0) }
         published = row.optionalText(12)
         publishedTime = row.optionalInt(13).map { Timestamp($0) }
-        used = row.int(14)
+        used = row.count(14)
     }
 
     /// A picture of what an item holds.
@@ -99,7 +99,7 @@ extension Database {
             .optional(row.place?.bytes),
             .optional(row.version?.bytes),
             .optional(row.published),
-            .optional(row.publishedTime?.nanosecondsSinceEpoch),
+            row.publishedTime.map { .time($0) } ?? .null,
             .int(row.used),
             .flag(isChecked)
         )
@@ -108,15 +108,6 @@ extension Database {
     func removeThumbnail(_ row: ThumbnailRow) throws(Errno) {
         try run(
             "DELETE FROM thumbnails WHERE document = ? AND picture = ?",
-            .document(row.document),
-            .int(row.picture)
-        )
-    }
-
-    /// Nothing of a picture's document has changed that it does not know of.
-    func noteChecked(_ row: ThumbnailRow) throws(Errno) {
-        try run(
-            "UPDATE thumbnails SET checked = 1 WHERE document = ? AND picture = ?",
             .document(row.document),
             .int(row.picture)
         )
@@ -154,9 +145,15 @@ extension Database {
         ) { $0.document(0) }
     }
 
-    /// Documents of which a picture is to be made for the provider.
-    func wantedThumbnails(limit: Int) throws(Errno) -> [DocumentID] {
-        try all("SELECT document FROM wanted_thumbnails LIMIT ?", .int(Int64(limit))) { $0.document(0) }
+    /// Documents of which a picture is to be made for the provider, with their names; others each time where there are many.
+    func wantedThumbnails(limit: Int) throws(Errno) -> [(document: DocumentID, name: [UInt8]?)] {
+        try all(
+            """
+            SELECT w.document, e.name FROM (SELECT document FROM wanted_thumbnails ORDER BY random() LIMIT ?) w
+                LEFT JOIN entries e ON e.document = w.document
+            """,
+            .int(Int64(limit))
+        ) { ($0.document(0), $0.optionalBlob(1)) }
     }
 
     func wantThumbnail(_ document: DocumentID) throws(Errno) {
@@ -197,8 +194,49 @@ extension Database {
         ) ?? false
     }
 
+    /// Another picture is about to be there.
     func forgetDroppedThumbnail(at place: RemotePath) throws(Errno) {
         try run("DELETE FROM dropped_thumbnails WHERE place = ?", .blob(place.bytes))
+    }
+
+    /// It has dropped one.
+    func endDroppingThumbnail(at place: RemotePath, _ version: ContentVersion) throws(Errno) {
+        try run(
+            "DELETE FROM dropped_thumbnails WHERE place = ? AND version = ?",
+            .blob(place.bytes),
+            .blob(version.bytes)
+        )
+    }
+
+    /// The provider keeps none: nothing waits for it.
+    func endSharingThumbnails() throws(Errno) {
+        try run("DELETE FROM dropped_thumbnails")
+        try run("DELETE FROM wanted_thumbnails")
+        try run("UPDATE thumbnails SET shared = 1 WHERE shared = 0")
+    }
+
+    /// True while anything waits for the provider.
+    func hasThumbnailsToShare() throws(Errno) -> Bool {
+        try first(
+            """
+            SELECT EXISTS (SELECT 1 FROM thumbnails WHERE shared = 0) OR EXISTS (SELECT 1 FROM dropped_thumbnails)
+                OR EXISTS (SELECT 1 FROM wanted_thumbnails)
+            """,
+            read: { $0.int(0) != 0 }
+        ) ?? false
+    }
+
+    /// How many pictures the provider is to get.
+    func unsharedThumbnailCount() throws(Errno) -> Int64 {
+        try first("SELECT count(*) FROM thumbnails WHERE shared = 0", read: { $0.int(0) }) ?? 0
+    }
+
+    /// True where there is something to look at again.
+    func hasUncheckedThumbnails() throws(Errno) -> Bool {
+        try first(
+            "SELECT EXISTS (SELECT 1 FROM thumbnails WHERE checked = 0) OR EXISTS (SELECT 1 FROM meta WHERE key = 'thumbnails')",
+            read: { $0.int(0) != 0 }
+        ) ?? false
     }
 
     /// How long all files of pictures are together, and how many there are.
@@ -208,9 +246,9 @@ extension Database {
         } ?? (0, 0)
     }
 
-    /// Those used least that the provider need not get.
+    /// Those used least, but for what programs gave and the provider has not got yet.
     func oldThumbnails(limit: Int) throws(Errno) -> [ThumbnailRow] {
-        try all("SELECT * FROM thumbnails WHERE shared = 1 ORDER BY used LIMIT ?", .int(Int64(limit))) {
+        try all("SELECT * FROM thumbnails WHERE shared = 1 OR made <> 2 ORDER BY used LIMIT ?", .int(Int64(limit))) {
             ThumbnailRow($0)
         }
     }
@@ -222,8 +260,19 @@ extension Database {
             !entry.hasUnsentContent(generation: row.generation)
         else { return false }
         known.isSent = true
-        // The next look at it sees whether the provider is to get it.
+        // What has been at the provider is to be there under the new name, and for the new version.
+        let place = try remoteReference(of: entry)?.path
+        if known.place != nil, known.place != place || known.version != entry.remoteVersion { known.isShared = false }
         try store(known, isChecked: false)
         return true
+    }
+
+    /// The provider has the documents of a directory elsewhere, for this device has moved it.
+    func noteThumbnailsMoved(below directory: RemotePath) throws(Errno) {
+        try run(
+            "UPDATE thumbnails SET shared = 0, checked = 0 WHERE place > ? AND place < ?",
+            .blob(directory.bytes + [0x2F]),
+            .blob(directory.bytes + [0x30])
+        )
     }
 }

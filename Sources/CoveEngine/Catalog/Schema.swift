@@ -242,7 +242,8 @@ enum Schema {
             WHEN (new.generation <> old.generation OR new.mtime <> old.mtime OR new.size <> old.size)
                 AND EXISTS (SELECT 1 FROM thumbnails WHERE item = old.id)
             BEGIN UPDATE thumbnails SET checked = 0 WHERE item = old.id; END;
-        CREATE TRIGGER thumbnails_entry AFTER UPDATE OF parent, name, item, document, remote_parent, remote_name ON entries
+        CREATE TRIGGER thumbnails_entry AFTER UPDATE OF parent, name, item, document, remote_parent, remote_name,
+                remote_version ON entries
             WHEN EXISTS (SELECT 1 FROM thumbnails WHERE document IN (old.document, new.document))
             BEGIN UPDATE thumbnails SET checked = 0 WHERE document IN (old.document, new.document); END;
         CREATE TRIGGER thumbnails_removed AFTER DELETE ON entries

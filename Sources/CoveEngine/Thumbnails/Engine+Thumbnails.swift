@@ -23,7 +23,7 @@ extension Engine {
         try requireWritable()
         let document = try await document(at: path)
         guard let image else { return try await thumbnails.takeAway(document) }
-        guard let picture = await thumbnails.usable(image) else { throw .invalidArgument }
+        guard let picture = await thumbnails.usable(image, isGiven: true) else { throw .invalidArgument }
         try await thumbnails.give(picture, to: document)
     }
 

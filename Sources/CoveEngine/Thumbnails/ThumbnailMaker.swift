@@ -11,6 +11,8 @@ struct ThumbnailMaker: Sendable {
         case nothing
         /// It had to be ended, for it took too long.
         case late
+        /// It could not be started.
+        case unable
 
         var picture: Picture? { if case .picture(let picture) = self { picture } else { nil } }
     }
@@ -58,22 +60,25 @@ struct ThumbnailMaker: Sendable {
         withFile(bytes) { picture(of: $0, named: name, by: program) } ?? .nothing
     }
 
-    /// Smaller ones of a picture, by how many pixels they have at most in a row or a column.
+    /// Smaller ones of a picture, by how many pixels they have at most in a row or a column, and what became of the last.
     ///
     /// Blocks.
-    func reduced(_ picture: Picture, to sides: [Int], by program: Thumbnailers.Program) -> [Int: Picture] {
+    func reduced(
+        _ picture: Picture,
+        to sides: [Int],
+        by program: Thumbnailers.Program
+    ) -> (pictures: [Int: Picture], outcome: Outcome) {
         var reduced: [Int: Picture] = [:]
-        var last = picture
+        var last = Outcome.picture(picture)
         // Each is made of the one before it, which takes less time than to read the largest each time.
         for side in sides.sorted(by: >) {
-            let made = withFile(last.bytes(texts: [:])) {
-                run(program, $0, named: "picture.png", sides: [side])
-            }
-            guard let smaller = made?.picture else { break }
-            reduced[side] = smaller
-            last = smaller
+            guard let former = last.picture else { break }
+            last =
+                withFile(former.bytes(texts: [:])) { run(program, $0, named: "picture.png", sides: [side]) }
+                ?? .unable
+            reduced[side] = last.picture
         }
-        return reduced
+        return (reduced, last)
     }
 
     private func withFile<Value>(_ bytes: [UInt8], _ body: (String) -> Value) -> Value? {
@@ -136,7 +141,7 @@ struct ThumbnailMaker: Sendable {
                 guard let status else { return .late }
                 if status != 0 { continue }
             } catch {
-                return .nothing
+                return .unable
             }
             if let picture = ThumbnailCache.read(result), max(picture.width, picture.height) <= side {
                 return .picture(picture)

@@ -8,6 +8,8 @@ extension Thumbnails {
     private static let patience = TimeSpan.seconds(1)
     /// Of larger directories the first entries only.
     private static let mostShown = 1000
+    /// So many pictures are looked at in one round.
+    private static let mostChecked = 300
     /// How long it is believed that a file of a directory has none.
     private static let rest = TimeSpan.seconds(60)
     /// How soon a picture that was shown is looked for again when its document has changed.
@@ -36,9 +38,10 @@ extension Thumbnails {
     }
 
     private func showAll(in directory: ItemID) async {
-        guard let (subjects, place) = try? await onQueue({ [self] () throws(Errno) in try toBeShown(in: directory) }),
-            !subjects.isEmpty
-        else { return }
+        let found = try? await onQueue { [self] () throws(Errno) in try toBeShown(in: directory) }
+        guard let (known, place) = found else { return }
+        let subjects = await onThread { [self] in known.filter { !isPublished($0) } }
+        if subjects.isEmpty { return }
         var waiting: [Pending<Picture?>] = []
         let unknown = subjects.filter { $0.valid == nil }
         let present = await mayHaveOne(unknown.map { FileName(unchecked: $0.entry.name) }, in: place)
@@ -79,7 +82,7 @@ extension Thumbnails {
                 let isKnown = try database.thumbnail(entry.document) != nil
                 // Of what is here the desktop makes its own.
                 guard row.residency != .whole || isKnown, let subject = try self.subject(entry, row, database),
-                    !isPublished(subject), !isAbsent(entry.document, subject.sight)
+                    !isAbsent(entry.document, subject.sight)
                 else { continue }
                 subjects.append(subject)
             }
@@ -108,28 +111,40 @@ extension Thumbnails {
     func publish(_ picture: Picture, _ row: ThumbnailRow, _ subject: Subject) async {
         var subject = subject
         subject.known = row
-        guard let cache, !isPublished(subject) else { return }
+        let known = subject
+        guard let cache, await !onThread({ [self] in isPublished(known) }) else { return }
         let largest = max(picture.width, picture.height)
         let smaller = ThumbnailCache.sizes.map(\.1).filter { $0 < largest }
         let maker = maker
         var reduced: [Int: Picture] = [:]
         if !smaller.isEmpty {
             reduced = await onThread { [self] in
-                program(for: ["image/png"]).map { maker.reduced(picture, to: smaller, by: $0) } ?? [:]
+                guard let program = program(for: ["image/png"]) else { return [:] }
+                let (made, outcome) = maker.reduced(picture, to: smaller, by: program)
+                note(outcome, of: program)
+                return made
             }
         }
-        let sizes = reduced
-        let given = try? await onQueue { [self] () throws(Errno) -> Subject? in
-            // It may have another name by now, or hold something else.
-            guard let now = try self.subject(row.document), now.valid?.picture == row.picture else { return nil }
-            let (path, modified) = (localPath(now.path), now.attributes.modificationTime)
-            let name = ThumbnailCache.name(of: path)
+        // It may have another name by now, or hold something else.
+        guard let now = (try? await onQueue { [self] () throws(Errno) in try self.subject(row.document) }) ?? nil,
+            now.valid?.picture == row.picture
+        else { return }
+        let (path, modified, sizes) = (localPath(now.path), now.attributes.modificationTime, reduced)
+        let name = ThumbnailCache.name(of: path)
+        let isWritten = await onThread {
             for (size, side) in ThumbnailCache.sizes {
-                guard let fitting = side >= largest ? picture : sizes[side] else { continue }
-                try cache.publish(fitting, as: size, of: path, modified: modified)
+                guard let fitting = side >= largest ? picture : sizes[side] else {
+                    // What was there shows something else.
+                    cache.remove(name, sizes: [size])
+                    continue
+                }
+                guard (try? cache.publish(fitting, as: size, of: path, modified: modified)) != nil else { return false }
             }
-            let isKept = try catalog.write { database throws(Errno) -> Bool in
-                guard var known = try database.thumbnail(row.document), known.picture == row.picture else {
+            return true
+        }
+        let isKept = try? await onQueue { [self] () throws(Errno) in
+            try catalog.write { database throws(Errno) -> Bool in
+                guard isWritten, var known = try database.thumbnail(row.document), known.picture == row.picture else {
                     return false
                 }
                 (known.published, known.publishedTime) = (name, modified)
@@ -137,12 +152,10 @@ extension Thumbnails {
                 try database.store(known, isChecked: false)
                 return true
             }
-            if !isKept || now.known?.published.map({ $0 != name }) == true {
-                try unpublish(isKept ? now.known?.published : name, of: row.document)
-            }
-            return isKept ? now : nil
         }
-        if let shown = given ?? nil, !isWaiting(in: shown.entry.parent) { await tellWatchers(shown) }
+        guard isKept == true else { return unpublish(name, of: row.document) }
+        if let old = now.known?.published, old != name { unpublish(old, of: row.document) }
+        if !isWaiting(in: now.entry.parent) { await tellWatchers(now) }
     }
 
     /// Has file managers that show the file already look for its picture again.
@@ -152,15 +165,19 @@ extension Thumbnails {
         try? await onQueue { () throws(Errno) in try announcer.perform(.notice(subject.path)) }
     }
 
-    func unpublish(_ row: ThumbnailRow) { try? unpublish(row.published, of: row.document) }
+    func unpublish(_ row: ThumbnailRow) {
+        if let name = row.published { unpublish(name, of: row.document) }
+    }
 
-    /// Takes back what was published under a name, unless another document's picture is there.
-    private func unpublish(_ name: String?, of document: DocumentID) throws(Errno) {
-        guard let name, let cache else { return }
-        let isOthers = try catalog.read { database throws(Errno) in
-            try database.isPublished(name, besides: document)
+    /// Takes back what was published under a name, unless another document's picture is there; does not wait for the disk.
+    private func unpublish(_ name: String, of document: DocumentID) {
+        guard let cache else { return }
+        threads.async { [self] in
+            let isOthers = try? catalog.read { database throws(Errno) in
+                try database.isPublished(name, besides: document)
+            }
+            if isOthers == false { cache.remove(name) }
         }
-        if !isOthers { cache.remove(name) }
     }
 
     // MARK: The clock's round
@@ -170,8 +187,8 @@ extension Thumbnails {
         for document in takeAgain() { want(document) }
         checking { [self] in
             do throws(Errno) {
-                try check()
-                if mayShare() { try shareMore() }
+                if try catalog.read({ database throws(Errno) in try database.hasUncheckedThumbnails() }) { try check() }
+                try shareMore()
                 if disk.isFull { try dropOldest() }
             } catch {
                 log.info("thumbnails: \(error)")
@@ -179,45 +196,82 @@ extension Thumbnails {
         }
     }
 
+    /// What a look at a picture has shown.
+    private struct Finding {
+        var row: ThumbnailRow
+        /// Nil where the document is gone.
+        var subject: Subject?
+        var isValid: Bool
+    }
+
     private func check() throws(Errno) {
-        let (changed, hasMoved) = try catalog.read { database throws(Errno) in
-            (try database.uncheckedThumbnails(limit: 1000), try database.hasMovedThumbnails())
+        let unchecked = try catalog.read { database throws(Errno) in
+            try database.uncheckedThumbnails(limit: Self.mostChecked)
         }
-        if hasMoved { try catalog.write { database throws(Errno) in try database.uncheckThumbnails() } }
-        for row in changed {
-            let subject = try subject(row.document)
-            guard let subject, subject.isShown(by: row) else {
-                try drop(row)
-                if subject != nil, row.published != nil { wantAgain(row.document, after: Self.pause) }
+        // What a program is writing is known before its row is.
+        var written: [DocumentID: ItemAttributes] = [:]
+        for row in unchecked where !row.isSent { written[row.document] = try subject(row.document)?.attributes }
+        let attributes = written
+        let findings = try catalog.write { database throws(Errno) -> [Finding] in
+            if try database.hasMovedThumbnails() { try database.uncheckThumbnails() }
+            var findings: [Finding] = []
+            for row in try database.uncheckedThumbnails(limit: Self.mostChecked) {
+                findings.append(try self.look(at: row, attributes[row.document], database))
+            }
+            return findings
+        }
+        for finding in findings {
+            let row = finding.row
+            guard finding.isValid, let subject = finding.subject else {
+                try? System.unlink(file(row))
+                unpublish(row)
+                if finding.subject != nil, row.published != nil { wantAgain(row.document, after: Self.pause) }
                 continue
             }
-            try catalog.write { database throws(Errno) in
-                try database.noteChecked(row)
-                guard var known = try database.thumbnail(row.document), known.picture == row.picture else { return }
-                if try self.noteProvider(&known, subject) { try database.store(known, isChecked: true) }
-            }
             // Under another name, or with another time, programs don't find it.
-            if row.published != nil, !isPublished(subject) { want(row.document) }
+            guard row.published != nil else { continue }
+            threads.async { [self] in if !isPublished(subject) { want(subject.document) } }
         }
     }
 
-    /// Looks whether the provider has what a picture shows, and has the picture where it belongs; true for news.
-    private func noteProvider(_ row: inout ThumbnailRow, _ subject: Subject) throws(Errno) -> Bool {
-        guard let remote = subject.remote, let version = subject.entry.remoteVersion else { return false }
-        let wasSent = row.isSent
+    /// Looks at one, in the transaction that says so: what changes after it is seen by the next look.
+    private func look(
+        at row: ThumbnailRow,
+        _ written: ItemAttributes?,
+        _ database: Database
+    ) throws(Errno) -> Finding {
+        guard let entry = try database.entry(document: row.document), let item = try database.item(entry.item),
+            var subject = try subject(entry, item, database)
+        else {
+            try drop(row, database)
+            return Finding(row: row, isValid: false)
+        }
+        let isStored = subject.isShown(by: row)
+        if !isStored, let written { subject.attributes = written }
+        guard subject.isShown(by: row) else {
+            try drop(row, database)
+            return Finding(row: row, subject: subject, isValid: false)
+        }
+        var known = row
+        noteProvider(&known, subject)
+        subject.known = known
+        try database.store(known, isChecked: isStored)
+        return Finding(row: known, subject: subject, isValid: true)
+    }
+
+    /// Looks whether the provider has what a picture shows, and has the picture where it belongs.
+    private func noteProvider(_ row: inout ThumbnailRow, _ subject: Subject) {
+        guard let remote = subject.remote, let version = subject.entry.remoteVersion else { return }
         row.isSent = true
         let isThere = row.place == remote.path && row.version == version
-        // What the provider makes by itself is not given to it; what it has had, it is to have at the new place too.
-        let isDue = row.place != nil || row.origin == .program || !provider.capabilities.makesThumbnails
-        guard !isThere, isDue, canShare, row.isShared else { return !wasSent }
-        row.isShared = false
-        return true
+        // What was fetched is given again by whoever has moved it.
+        if !isThere, row.origin != .provider, !configuration.isReadOnly { row.isShared = false }
     }
 
     /// A picture does not show what its document is now, or there is no such document.
-    func drop(_ row: ThumbnailRow) throws(Errno) {
-        try remove(row)
-        guard canShare, let place = row.place, let version = row.version else { return }
-        try catalog.write { database throws(Errno) in try database.dropThumbnail(at: place, version) }
+    private func drop(_ row: ThumbnailRow, _ database: Database) throws(Errno) {
+        try database.removeThumbnail(row)
+        guard !configuration.isReadOnly, let place = row.place, let version = row.version else { return }
+        try database.dropThumbnail(at: place, version)
     }
 }

@@ -35,13 +35,15 @@ extension Thumbnails {
     }
 
     /// No larger file is given to the desktop's programs.
-    private static let mostBytes: Int64 = 256 << 20
+    static let mostBytes: Int64 = 256 << 20
     /// No more pictures are kept, nor longer ones together.
     private static let mostPictures = 10_000
     private static let mostLength: Int64 = 512 << 20
     /// How long it is believed that a document has none: where nobody has one, and where none could be made of it.
-    private static let absence = TimeSpan.seconds(60)
-    private static let failure = TimeSpan.seconds(3600)
+    static let absence = TimeSpan.seconds(60)
+    static let failure = TimeSpan.seconds(3600)
+    /// No younger file is taken for what a death has left.
+    private static let youth = TimeSpan.seconds(60)
 
     func subject(_ document: DocumentID) throws(Errno) -> Subject? {
         var subject = try catalog.read { database throws(Errno) -> Subject? in
@@ -69,7 +71,7 @@ extension Thumbnails {
     }
 
     /// The same off the cooperative pool; nil for what is no file, or can't be read now.
-    private func seen(_ document: DocumentID) async -> Subject? {
+    func seen(_ document: DocumentID) async -> Subject? {
         (try? await onQueue { [self] () throws(Errno) in try self.subject(document) }) ?? nil
     }
 
@@ -103,45 +105,46 @@ extension Thumbnails {
 
     /// Looks for one that is here or at the provider; else one is made, in its turn.
     private func find(_ document: DocumentID, _ job: ThumbnailQueue.Job) async {
-        guard let subject = await seen(document) else { return job.end(nil) }
+        guard let subject = await seen(document) else { return await end(job, for: document, isFinal: true) }
         if let row = subject.valid {
             if let picture = await read(row) { return await end(job, picture, row, subject) }
             // Its file is gone.
             try? await onQueue { [self] () throws(Errno) in try remove(row) }
         }
-        if isAbsent(document, subject.sight) { return await end(job, for: document) }
+        if isAbsent(document, subject.sight) { return await end(job, for: document, isFinal: true) }
         var isCertain = true
         if job.isShown, let version = subject.entry.remoteVersion, let remote = subject.remote {
             do throws(ProviderError) {
                 if let picture = try await fetch(remote, version) {
                     var row = row(of: subject, .provider)
-                    (row.isSent, row.place, row.version) = (true, remote.path, version)
+                    row.isSent = true
+                    // What the provider makes by itself is not at a place of its own.
+                    if !provider.capabilities.makesThumbnails { (row.place, row.version) = (remote.path, version) }
                     if let (row, picture) = await keep(picture, row) { return await end(job, picture, row, subject) }
                 }
             } catch {
-                isCertain = error.isFinal
+                isCertain = error.isFinal || error == .noSuchItem
             }
         }
         guard canMake(subject) else {
-            if isCertain, job.isShown, !contents.live.isWritable(subject.row.id) {
-                noteAbsence(of: document, subject.sight, for: Self.absence)
-            }
-            return await end(job, for: document)
+            let isBusy = contents.live.isWritable(subject.row.id)
+            if isCertain, job.isShown, !isBusy { noteAbsence(of: document, subject.sight, for: Self.absence) }
+            return await end(job, for: document, isFinal: !isBusy)
         }
         making.add(document, job) { [self] document, job in await make(document, job) }
     }
 
     private func make(_ document: DocumentID, _ job: ThumbnailQueue.Job) async {
         guard let subject = await seen(document), !isAbsent(document, subject.sight) else {
-            return await end(job, for: document)
+            return await end(job, for: document, isFinal: true)
         }
         if let row = subject.valid, let picture = await read(row) { return await end(job, picture, row, subject) }
-        guard let picture = await made(of: subject) else { return await end(job, for: document) }
+        let (picture, isFinal) = await made(of: subject)
+        guard let picture else { return await end(job, for: document, isFinal: isFinal) }
         var row = row(of: subject, .desktop)
         row.isSent = subject.remote != nil
-        // What the provider makes by itself, other devices have from there.
-        row.isShared = subject.remote == nil || !canShare || provider.capabilities.makesThumbnails
-        guard let (kept, shown) = await keep(picture, row) else { return await end(job, for: document) }
+        row.isShared = subject.remote == nil || configuration.isReadOnly
+        guard let (kept, shown) = await keep(picture, row) else { return await end(job, for: document, isFinal: false) }
         await end(job, shown, kept, subject)
     }
 
@@ -157,14 +160,14 @@ extension Thumbnails {
             noteUse(of: row)
         }
         job.end(picture)
-        if !row.isShared { await share(picture, row) }
+        if !row.isShared, mayShare(row.document) { addShare(row.document) }
         if job.isShared { await endWanting(subject.document) }
     }
 
-    /// There is none.
-    private func end(_ job: ThumbnailQueue.Job, for document: DocumentID) async {
+    /// There is none, or none yet.
+    private func end(_ job: ThumbnailQueue.Job, for document: DocumentID, isFinal: Bool) async {
         job.end(nil)
-        if job.isShared { await endWanting(document) }
+        if job.isShared, isFinal { await endWanting(document) }
     }
 
     private func endWanting(_ document: DocumentID) async {
@@ -187,7 +190,7 @@ extension Thumbnails {
 
     func file(_ row: ThumbnailRow) -> String { "\(folder)/\(row.document)-\(row.picture).png" }
 
-    private func read(_ row: ThumbnailRow) async -> Picture? {
+    func read(_ row: ThumbnailRow) async -> Picture? {
         let file = file(row)
         return await onThread { ThumbnailCache.read(file) }
     }
@@ -197,32 +200,50 @@ extension Thumbnails {
     /// One that a program gave stays, and is the result.
     func keep(_ picture: Picture, _ row: ThumbnailRow) async -> (ThumbnailRow, Picture)? {
         if disk.isFull { return nil }
+        let bytes = picture.bytes(texts: [:])
         let kept = try? await onQueue { [self] () throws(Errno) -> ThumbnailRow? in
-            guard let now = try self.subject(row.document), now.isShown(by: row) else { return nil }
-            if let given = now.valid, given.origin == .program, row.origin != .program { return given }
-            var row = row
-            let bytes = picture.bytes(texts: [:])
-            (row.used, row.length) = (clock.now().seconds, Int64(bytes.count))
-            // What programs were given before is taken back when it is replaced.
-            (row.published, row.publishedTime) = (now.known?.published, nil)
-            if row.place == nil { (row.place, row.version) = (now.known?.place, now.known?.version) }
             try System.makeDirectories(folder)
+            var row = row
+            (row.used, row.length) = (clock.now().seconds, Int64(bytes.count))
             try ThumbnailCache.write(bytes, to: file(row))
-            let made = row
-            do throws(Errno) {
-                try catalog.write { database throws(Errno) in try database.store(made, isChecked: false) }
-            } catch {
-                try? System.unlink(file(made))
-                throw error
+            // Another one may come at the same moment: each is kept in its turn.
+            for _ in 0..<3 {
+                guard let now = try self.subject(row.document), now.isShown(by: row),
+                    row.origin == .program || !isAbsent(row.document, now.sight)
+                else { break }
+                if let given = now.valid, given.origin == .program, row.origin != .program {
+                    try? System.unlink(file(row))
+                    return given
+                }
+                if try store(row, instead: now.known) {
+                    if let old = now.known { try? System.unlink(file(old)) }
+                    try dropOldest()
+                    return row
+                }
             }
-            if let old = now.known { try? System.unlink(file(old)) }
-            try dropOldest()
-            return made
+            try? System.unlink(file(row))
+            return nil
         }
         guard let kept = kept ?? nil else { return nil }
         forgetAbsence(of: kept.document)
         if kept.picture == row.picture { return (kept, picture) }
         return await read(kept).map { (kept, $0) }
+    }
+
+    /// Puts a row in the place of another one, or of none; false where that is not what is there.
+    private func store(_ row: ThumbnailRow, instead old: ThumbnailRow?) throws(Errno) -> Bool {
+        try catalog.write { database throws(Errno) -> Bool in
+            guard try database.thumbnail(row.document)?.picture == old?.picture else { return false }
+            var row = row
+            // What programs were given before is taken back when it is replaced.
+            (row.published, row.publishedTime) = (old?.published, nil)
+            if row.place == nil { (row.place, row.version) = (old?.place, old?.version) }
+            try database.store(row, isChecked: false)
+            if let place = old?.place, let version = old?.version, place != row.place {
+                try database.dropThumbnail(at: place, version)
+            }
+            return true
+        }
     }
 
     /// Gives a document a picture that a program has made of what it holds now.
@@ -232,7 +253,7 @@ extension Thumbnails {
         }
         var row = row(of: subject, .program)
         row.isSent = subject.remote != nil
-        row.isShared = subject.remote == nil || !canShare
+        row.isShared = subject.remote == nil || configuration.isReadOnly
         guard await keep(picture, row) != nil else { throw disk.isFull ? .noSpace : .stale }
         want(document)
     }
@@ -242,7 +263,18 @@ extension Thumbnails {
         try await onQueue { [self] () throws(Errno) in
             guard let subject = try subject(document) else { return }
             noteAbsence(of: document, subject.sight, for: Self.failure)
-            if let row = subject.known { try drop(row) }
+            if let row = subject.known { try remove(row) }
+            guard !configuration.isReadOnly else { return }
+            try catalog.write { database throws(Errno) in
+                try database.endWantingThumbnail(document)
+                if let place = subject.known?.place, let version = subject.known?.version {
+                    try database.dropThumbnail(at: place, version)
+                }
+                // This device need not know that there is one.
+                if let place = subject.remote?.path, let version = subject.entry.remoteVersion {
+                    try database.dropThumbnail(at: place, version)
+                }
+            }
         }
     }
 
@@ -265,7 +297,12 @@ extension Thumbnails {
             guard count > Self.mostPictures || length > Self.mostLength || disk.isFull else { return [] }
             return try database.oldThumbnails(limit: 100)
         }
-        for row in old { try remove(row) }
+        for row in old {
+            try remove(row)
+            // What the provider has not got is made again when there is room.
+            guard !row.isShared, row.origin == .desktop else { continue }
+            try catalog.write { database throws(Errno) in try database.wantThumbnail(row.document) }
+        }
     }
 
     /// Forgets a picture here.
@@ -277,121 +314,24 @@ extension Thumbnails {
 
     /// Drops files that no row stands for, as a death leaves them.
     func sweep() {
-        // What is kept after this look has a row by the next one.
+        // What is younger may be about to get a row.
+        let young = clock.now() - Self.youth
         guard let names = try? System.names(in: folder) else { return }
         let rows = try? catalog.read { database throws(Errno) in
             try database.all("SELECT * FROM thumbnails") { ThumbnailRow($0) }
         }
         guard let rows else { return }
         let kept = Set(rows.map { file($0) } + [maker.folder])
-        for name in names where !kept.contains("\(folder)/\(name)") { try? System.unlink("\(folder)/\(name)") }
-        maker.clean(olderThan: clock.now())
-        ThumbnailHandover.clean(beside: configuration.socketPath, olderThan: clock.now())
-    }
-
-    // MARK: At the provider
-
-    private func fetch(
-        _ remote: RemoteReference,
-        _ version: ContentVersion
-    ) async throws(ProviderError) -> Picture? {
-        let capabilities = provider.capabilities
-        guard capabilities.makesThumbnails || capabilities.keepsThumbnails else { return nil }
-        guard sync?.mayFetch == true else { throw .serverUnreachable("not connected") }
-        counters.providerRequests.add(1, ordering: .relaxed)
-        guard let bytes = try await provider.thumbnail(of: remote, version: version),
-            let picture = await usable(bytes)
-        else { return nil }
-        counters.thumbnailsFetched.add(1, ordering: .relaxed)
-        return picture
-    }
-
-    /// A picture as it is kept, of an image file of whatever kind; nil where nothing here can read it.
-    func usable(_ bytes: [UInt8]) async -> Picture? {
-        if let picture = Picture(bytes) { return picture }
-        guard let (type, ending) = Self.type(of: bytes) else { return nil }
-        let maker = maker
-        return await onThread { [self] in
-            guard let program = program(for: [type]) else { return nil }
-            let made = maker.picture(of: bytes, named: "picture.\(ending)", by: program)
-            note(made, of: program)
-            return made.picture
+        for name in names {
+            let file = "\(folder)/\(name)"
+            guard !kept.contains(file), let status = try? System.lstat(file), Timestamp(status.st_mtim) < young else {
+                continue
+            }
+            try? System.unlink(file)
         }
-    }
-
-    /// What the first bytes of an image say of it.
-    private static func type(of bytes: [UInt8]) -> (type: String, ending: String)? {
-        if bytes.starts(with: [0xFF, 0xD8, 0xFF]) { return ("image/jpeg", "jpg") }
-        if bytes.starts(with: [0x89, 0x50, 0x4E, 0x47]) { return ("image/png", "png") }
-        if bytes.starts(with: Array("GIF8".utf8)) { return ("image/gif", "gif") }
-        if bytes.starts(with: Array("RIFF".utf8)), bytes.dropFirst(8).starts(with: Array("WEBP".utf8)) {
-            return ("image/webp", "webp")
-        }
-        return nil
-    }
-
-    // MARK: In the bytes
-
-    /// The program that makes pictures of what has such a name; nil where there is none.
-    ///
-    /// Reads files.
-    func program(forName name: [UInt8]) -> Thumbnailers.Program? {
-        let types = ContentTypes.ofMachine
-        return program(for: types.tree(types.type(ofFile: String(decoding: name, as: UTF8.self))))
-    }
-
-    /// True where a document's bytes are here, and nobody may be writing them.
-    private func canMake(_ subject: Subject) -> Bool {
-        configuration.makesThumbnails && subject.row.residency == .whole
-            && (1...Self.mostBytes).contains(subject.attributes.size) && !contents.live.isWritable(subject.row.id)
-    }
-
-    /// Has a picture made of the bytes that are here.
-    private func made(of subject: Subject) async -> Picture? {
-        guard canMake(subject) else { return nil }
-        let (file, name) = (contents.store.path(subject.row.id), subject.entry.name)
-        let maker = maker
-        let outcome = await onThread { [self] () -> ThumbnailMaker.Outcome? in
-            guard let program = program(forName: name) else { return nil }
-            let made = maker.picture(of: file, named: Self.plainName(name), by: program)
-            note(made, of: program)
-            return made
-        }
-        // Evicted meanwhile, its bytes were zeros; changed, they were of two versions.
-        guard let now = await seen(subject.document), now.sight == subject.sight else { return nil }
-        guard let picture = outcome?.picture else {
-            let isKnown = outcome != nil
-            noteAbsence(of: subject.document, subject.sight, for: isKnown ? Self.failure : Self.absence)
-            return nil
-        }
-        counters.thumbnailsMade.add(1, ordering: .relaxed)
-        return picture
-    }
-
-    /// A name that says as much as the document's own of what it is, and nothing else.
-    private static func plainName(_ name: [UInt8]) -> String {
-        let ending = name.split(separator: 0x2E, omittingEmptySubsequences: false).dropFirst().last ?? []
-        let plain = ending.prefix(16).allSatisfy { byte in
-            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-        }
-        return plain && !ending.isEmpty ? "document." + String(decoding: ending.prefix(16), as: UTF8.self) : "document"
-    }
-}
-
-extension ProviderError {
-    /// True for what another try would not change.
-    var isFinal: Bool {
-        switch self {
-        case .unsupported, .notPermitted, .noSuchItem, .versionNoLongerAvailable: true
-        default: false
-        }
-    }
-
-    /// True for what concerns other pictures too.
-    var concernsAll: Bool {
-        switch self {
-        case .serverUnreachable, .notAuthenticated, .insufficientQuota, .throttled, .timedOut, .cancelled: true
-        default: false
+        maker.clean(olderThan: young)
+        if configuration.socketPath.hasPrefix("/") {
+            ThumbnailHandover.clean(beside: configuration.socketPath, olderThan: young)
         }
     }
 }

@@ -7,6 +7,10 @@ extension Thumbnails {
     private static let most = 64
     /// So many wait to be made before more are taken up.
     private static let mostMaking = 16
+    /// So many wishes are looked at in one round.
+    private static let mostLooks = 1000
+    /// With more pictures that the provider has not got no other ones are made for it.
+    private static let mostUnshared: Int64 = 256
 
     /// What a commit tells that has the provider's answer to new bytes: a picture of them is to be made for other devices.
     ///
@@ -19,13 +23,23 @@ extension Thumbnails {
     /// The provider has what is here of a document now.
     func noteSent(_ entry: EntryRow) { forgetAbsence(of: entry.document) }
 
-    /// Gives the provider a picture of the version that it has; another time where it does not take it now.
-    func share(_ picture: Picture, _ row: ThumbnailRow) async {
-        guard mayShare(row.document),
-            let subject = (try? await onQueue { [self] () throws(Errno) in try self.subject(row.document) }) ?? nil,
-            subject.valid?.picture == row.picture, let remote = subject.remote,
-            let version = subject.entry.remoteVersion, beginWork(at: remote.path)
+    /// Has the provider given a document's picture, in its turn.
+    func addShare(_ document: DocumentID) {
+        sharing.add(document, ThumbnailQueue.Job()) { [self] document, _ in await share(document) }
+    }
+
+    /// Gives the provider a document's picture of the version that it has; another time where it does not take it now.
+    private func share(_ document: DocumentID) async {
+        guard mayShare(document),
+            let subject = (try? await onQueue { [self] () throws(Errno) in try self.subject(document) }) ?? nil,
+            let row = subject.valid, !row.isShared, let remote = subject.remote,
+            let version = subject.entry.remoteVersion
         else { return }
+        // What the provider makes by itself, other devices have from there.
+        if row.origin != .program, row.place == nil, provider.capabilities.makesThumbnails {
+            return await noteShared(row, at: nil, nil)
+        }
+        guard let picture = await read(row), beginWork(at: remote.path) else { return }
         defer { endWork(at: remote.path) }
         do throws(ProviderError) {
             // What is to be dropped there is replaced.
@@ -37,8 +51,10 @@ extension Thumbnails {
             counters.thumbnailsSent.add(1, ordering: .relaxed)
         } catch {
             log.info("\(subject.path): its thumbnail is not at the source: \(error)")
-            if error.concernsAll { return noteSharingFailed() }
-            guard error.isFinal || noteRefused(row.document) else { return }
+            if error.concernsAll { noteSharingFailed() }
+            // A source may have no room for this one alone.
+            if case .insufficientQuota = error {} else if error.concernsAll { return }
+            guard error.isFinal || noteRefused(document) else { return }
             return await noteShared(row, at: nil, nil)
         }
         await noteShared(row, at: remote.path, version)
@@ -66,23 +82,35 @@ extension Thumbnails {
 
     /// Goes on with what the provider has not taken or dropped yet, and with what is to be made for it.
     func shareMore() throws(Errno) {
-        let (unshared, dropped, wanted) = try catalog.read { database throws(Errno) in
+        let isWaiting = try catalog.read { database throws(Errno) in try database.hasThumbnailsToShare() }
+        guard isWaiting, sync?.mayFetch == true else { return }
+        guard canShare else {
+            // It says so only once it is connected.
+            return try catalog.write { database throws(Errno) in try database.endSharingThumbnails() }
+        }
+        guard mayShare() else { return }
+        let (unshared, dropped, count) = try catalog.read { database throws(Errno) in
             (
                 try database.unsharedThumbnails(limit: Self.most), try database.droppedThumbnails(limit: Self.most),
-                try database.wantedThumbnails(limit: Self.mostMaking)
+                try database.unsharedThumbnailCount()
             )
         }
-        for document in unshared where mayShare(document) { wantShared(document) }
+        for document in unshared where mayShare(document) { addShare(document) }
         if !dropped.isEmpty { dropping { [self] in await drop(dropped) } }
-        guard making.count < Self.mostMaking else { return }
-        for document in wanted {
-            let name = try catalog.read { database throws(Errno) in try database.entry(document: document)?.name }
-            if let name, program(forName: name) != nil {
-                wantShared(document)
-            } else {
-                try catalog.write { database throws(Errno) in try database.endWantingThumbnail(document) }
+        if count < Self.mostUnshared, making.count < Self.mostMaking { try makeMore() }
+    }
+
+    /// Takes up documents of which the provider is to have a picture.
+    private func makeMore() throws(Errno) {
+        let wanted = try catalog.read { database throws(Errno) in try database.wantedThumbnails(limit: Self.mostLooks) }
+        let useless = wanted.filter { wish in wish.name.map { !hasProgram(forName: $0) } ?? true }
+        if !useless.isEmpty {
+            try catalog.write { database throws(Errno) in
+                for wish in useless { try database.endWantingThumbnail(wish.document) }
             }
         }
+        let useful = wanted.lazy.filter { [self] wish in wish.name.map { program(forName: $0) != nil } ?? false }
+        for wish in useful.prefix(Self.mostMaking) { wantShared(wish.document) }
     }
 
     private func drop(_ pictures: [(place: RemotePath, version: ContentVersion)]) async {
@@ -99,11 +127,11 @@ extension Thumbnails {
                     try await provider.setThumbnail(nil, of: item, version: version)
                 }
             } catch {
-                if error.concernsAll { return noteSharingFailed() }
-                if !error.isFinal { continue }
+                // Others may go when it is asked again.
+                if !error.isFinal, error != .noSuchItem { return noteSharingFailed() }
             }
             try? await onQueue { [self] () throws(Errno) in
-                try catalog.write { database throws(Errno) in try database.forgetDroppedThumbnail(at: place) }
+                try catalog.write { database throws(Errno) in try database.endDroppingThumbnail(at: place, version) }
             }
         }
     }

@@ -61,6 +61,8 @@ final class Thumbnails: EnginePart {
     let finding = ThumbnailQueue(workers: 4)
     /// Pictures that the desktop's programs make of documents.
     let making = ThumbnailQueue(workers: 1)
+    /// Pictures that the provider is to get.
+    let sharing = ThumbnailQueue(workers: 2)
     /// Runs these programs, for documents and for pictures that are to be smaller.
     let threads = ThreadPool(threads: 3)
     private let state = EngineMutex(.thumbnails, State())
@@ -78,6 +80,7 @@ final class Thumbnails: EnginePart {
         state.withLock { $0.hasEnded = true }
         finding.end()
         making.end()
+        sharing.end()
     }
 
     /// Runs what blocks for a while.
@@ -153,7 +156,7 @@ final class Thumbnails: EnginePart {
 
     // MARK: The provider
 
-    /// True where the provider keeps pictures of this account.
+    /// True where the provider, once connected, says that it keeps pictures, and may be given some.
     var canShare: Bool {
         let capabilities = provider.capabilities
         return capabilities.keepsThumbnails && !capabilities.readOnly && !configuration.isReadOnly
@@ -225,12 +228,20 @@ final class Thumbnails: EnginePart {
     ///
     /// Reads files.
     func program(for types: [String]) -> Thumbnailers.Program? {
-        guard let program = programs.program(for: types) else { return nil }
+        guard let program = programs.program(for: types), !isResting(program) else { return nil }
+        return program
+    }
+
+    /// True where there is a program for one of the types, even if it rests.
+    ///
+    /// Reads files.
+    func hasProgram(for types: [String]) -> Bool { programs.program(for: types) != nil }
+
+    private func isResting(_ program: Thumbnailers.Program) -> Bool {
         let now = clock.monotonic()
-        let hangs = state.withLock {
-            $0.hanging[program.name].map { $0.count >= Self.mostHangs && $0.until > now } ?? false
+        return state.withLock { state in
+            state.hanging[program.name].map { $0.count >= Self.mostHangs && $0.until > now } ?? false
         }
-        return hangs ? nil : program
     }
 
     /// Counts how often in a row a program took too long.
@@ -238,7 +249,8 @@ final class Thumbnails: EnginePart {
         let now = clock.monotonic()
         let count = state.withLock { state -> Int in
             guard case .late = outcome else {
-                state.hanging[program.name] = nil
+                // What could not be started says nothing of it.
+                if case .unable = outcome {} else { state.hanging[program.name] = nil }
                 return 0
             }
             let count = (state.hanging[program.name]?.count ?? 0) + 1

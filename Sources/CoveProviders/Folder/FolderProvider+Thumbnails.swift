@@ -51,25 +51,40 @@ extension FolderProvider {
                 return
             }
             let bytes = try ThumbnailFolder.seal(picture, version)
-            for folder in [path.parent.parent, path.parent] {
-                let place = try tree.place(folder)
-                do throws(Errno) {
-                    try System.mkdirat(place.directory.raw, place.name, 0o777)
+            for attempt in 0... {
+                do throws(ProviderError) {
+                    return try self.store(bytes, at: path, tree)
                 } catch {
-                    if error != .exists { throw ProviderError(error, "\(folder)") }
+                    // Another device has just removed the folder with its last picture.
+                    guard error == .noSuchItem, attempt < 3 else { throw error }
                 }
             }
-            let place = try tree.place(path)
-            var scratch = try Scratch(for: place)
-            let (file, name) = (scratch.file.raw, scratch.name)
-            let directory = place.directory.raw
-            try attempt("\(path)") { () throws(Errno) in
-                try System.pwriteAll(file, bytes, 0)
-                try System.fchmod(file, 0o644)
-                try System.renameat(directory, name, directory, path.name?.bytes ?? [], .replace)
-            }
-            scratch.finish()
         }
+    }
+
+    private func store(
+        _ bytes: [UInt8],
+        at path: RemotePath,
+        _ tree: borrowing FolderTree
+    ) throws(ProviderError) {
+        for folder in [path.parent.parent, path.parent] {
+            let place = try tree.place(folder)
+            do throws(Errno) {
+                try System.mkdirat(place.directory.raw, place.name, 0o777)
+            } catch {
+                if error != .exists { throw ProviderError(error, "\(folder)") }
+            }
+        }
+        let place = try tree.place(path)
+        var scratch = try Scratch(for: place)
+        let (file, name) = (scratch.file.raw, scratch.name)
+        let directory = place.directory.raw
+        try attempt("\(path)") { () throws(Errno) in
+            try System.pwriteAll(file, bytes, 0)
+            try System.fchmod(file, 0o644)
+            try System.renameat(directory, name, directory, path.name?.bytes ?? [], .replace)
+        }
+        scratch.finish()
     }
 
     /// The folder with the pictures of a directory's files; nil where there is none yet.

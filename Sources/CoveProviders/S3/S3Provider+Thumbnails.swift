@@ -63,12 +63,14 @@ extension S3Provider {
             around.objects.allSatisfy({ markers.contains($0.key) && $0.size == 0 })
         else { return false }
         // A page each time, as long as something goes.
-        for _ in 0..<1000 {
+        var last: [[UInt8]] = []
+        for _ in 0..<100 {
             let pictures = try await client.list(prefix, delimiter: false).objects.map(\.key).filter { key in
                 ThumbnailFolder.isPicture(Array(key.split(separator: 0x2F).last ?? []))
             }
-            if pictures.isEmpty { return true }
+            if pictures.isEmpty || pictures == last { break }
             for picture in pictures { _ = try await client.send(S3Call("DELETE", picture)) }
+            last = pictures
         }
         return true
     }

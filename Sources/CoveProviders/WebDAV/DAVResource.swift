@@ -14,6 +14,8 @@ struct DAVResource: Sendable {
     var fileID: String?
     /// The id by which a server lists what else it keeps of a file.
     var numericID: String?
+    /// The server has a picture of it, as Nextcloud says.
+    var hasPreview: Bool?
     /// Hashes of the bytes, as ownCloud and Nextcloud write them.
     var checksums: String?
     var availableBytes: Int64?
@@ -83,6 +85,13 @@ final class MultistatusReader: XMLHandler {
         <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/><oc:checksums/></d:prop></d:propfind>
         """.utf8
     )
+    /// Asks which files have pictures.
+    static let previewRequest = Array(
+        """
+        <?xml version="1.0" encoding="utf-8"?>
+        <d:propfind xmlns:d="DAV:" xmlns:nc="http://nextcloud.org/ns"><d:prop><d:resourcetype/><nc:has-preview/></d:prop></d:propfind>
+        """.utf8
+    )
     static let quotaRequest = Array(
         """
         <?xml version="1.0" encoding="utf-8"?>
@@ -140,6 +149,7 @@ final class MultistatusReader: XMLHandler {
         case "DAV: getlastmodified": properties.modified = HTTPDate.parse(text)
         case "http://owncloud.org/ns id": properties.fileID = text.isEmpty ? nil : text
         case "http://owncloud.org/ns fileid": properties.numericID = text.isEmpty ? nil : text
+        case "http://nextcloud.org/ns has-preview": properties.hasPreview = text == "true"
         case "DAV: quota-available-bytes": properties.availableBytes = Int64(text)
         case "DAV: quota-used-bytes": properties.usedBytes = Int64(text)
         default: break
@@ -153,6 +163,7 @@ final class MultistatusReader: XMLHandler {
         resource.modified = properties.modified ?? resource.modified
         resource.fileID = properties.fileID ?? resource.fileID
         resource.numericID = properties.numericID ?? resource.numericID
+        resource.hasPreview = properties.hasPreview ?? resource.hasPreview
         resource.checksums = properties.checksums ?? resource.checksums
         resource.availableBytes = properties.availableBytes ?? resource.availableBytes
         resource.usedBytes = properties.usedBytes ?? resource.usedBytes

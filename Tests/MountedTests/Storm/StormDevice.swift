@@ -13,7 +13,7 @@ final class StormDevice: Sendable {
     let contents = Mutex(())
     private let mayBeCutOff: Bool
     private let calls: StormCalls
-    private let state = Mutex<(tree: StormTree?, daemon: Int)>((nil, 0))
+    private let state = Mutex<(tree: StormTree?, daemon: Int, query: StormQuery?)>((nil, 0, nil))
 
     init(_ index: Int, _ account: MountedAccount, _ line: FaultProxy?, mayBeCutOff: Bool, _ calls: StormCalls) {
         self.index = index
@@ -26,12 +26,16 @@ final class StormDevice: Sendable {
     /// The mount; nil while there is none.
     var tree: StormTree? { state.withLock { $0.tree } }
 
+    /// What is followed in the mount.
+    var query: StormQuery? { state.withLock { $0.query } }
+
     /// Mounts.
     func start() throws {
         try account.start()
         let tree = try StormTree(device: index, mount: account.mount, mayBeCutOff: mayBeCutOff, calls: calls)
         let daemon = try account.statistics().daemonPID
-        state.withLock { $0 = (tree, daemon) }
+        let query = try StormQuery(account, device: index)
+        state.withLock { $0 = (tree, daemon, query) }
     }
 
     /// Kills the daemon; the keeper starts another one, and programs are to notice nothing.
@@ -45,7 +49,7 @@ final class StormDevice: Sendable {
     func crash() throws {
         state.withLock { state in
             state.tree?.die()
-            state.tree = nil
+            (state.tree, state.query) = (nil, nil)
         }
         try account.crash()
         try start()
@@ -53,7 +57,7 @@ final class StormDevice: Sendable {
 
     /// Unmounts.
     func end() throws {
-        state.withLock { $0.tree = nil }
+        state.withLock { ($0.tree, $0.query) = (nil, nil) }
         try account.end()
     }
 

@@ -26,6 +26,11 @@ struct StormEnd {
         } while left != nil && System.monotonic() < end
         var problems = calls.problems
         if let left { problems.append("never the same: \(left)") }
+        for device in devices where left == nil {
+            guard let tree = device.tree, let query = device.query else { continue }
+            let walk = { try Set(tree.snapshot().keys) }
+            if let problem = try query.problem(with: walk, deadline: .seconds(30)) { problems.append(problem) }
+        }
         for device in devices {
             do {
                 if let problem = try device.daemonProblem() { problems.append(problem) }

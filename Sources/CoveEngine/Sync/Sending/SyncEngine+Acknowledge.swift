@@ -175,6 +175,11 @@ extension SyncEngine {
                 if !isDirectory, try self.isAmbiguous(entry, database) { entry.remoteItem = nil }
                 try database.update(entry)
                 if try database.journalRow(entry.id) == nil { try database.enqueue(entry.id, at: .epoch) }
+                if isDirectory {
+                    try database.noteThumbnailsMoved(below: old)
+                } else if let row = try database.item(entry.item) {
+                    _ = try database.noteThumbnailSent(entry, row)
+                }
                 return isDirectory ? try database.remoteReference(of: entry)?.path : nil
             }
         }

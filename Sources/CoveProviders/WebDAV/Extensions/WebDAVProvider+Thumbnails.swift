@@ -9,19 +9,40 @@ extension WebDAVProvider {
         of names: [FileName],
         in directory: RemoteReference
     ) async throws(ProviderError) -> Set<FileName> {
-        // The server answers for each whether it makes pictures of its kind.
-        if try server().makesThumbnails { return Set(names) }
-        let folder = ThumbnailFolder.folder(of: directory.path)
-        let address = address
-        do throws(ProviderError) {
-            let found = try await propfind(folder, isDirectory: true, depth: 1, MultistatusReader.request)
-            let present = found.compactMap { resource -> [UInt8]? in
-                if case .inside(let name) = address.place(of: resource.href, in: folder) { name } else { nil }
+        var found: Set<FileName> = []
+        if try server().makesThumbnails {
+            let resources = try await self.names(in: directory.path, MultistatusReader.previewRequest) {
+                $0.hasPreview == true
             }
-            return ThumbnailFolder.files(of: names, among: Set(present))
-        } catch .noSuchItem {
-            return []
+            found = Set(names.filter { resources.contains($0.bytes) })
         }
+        do throws(ProviderError) {
+            let present = try await self.names(
+                in: ThumbnailFolder.folder(of: directory.path),
+                MultistatusReader.request
+            ) { _ in true }
+            return found.union(ThumbnailFolder.files(of: names, among: present))
+        } catch .noSuchItem {
+            return found
+        }
+    }
+
+    /// The names of what is in a folder, as far as it is meant.
+    private func names(
+        in folder: RemotePath,
+        _ request: [UInt8],
+        _ isMeant: (DAVResource) -> Bool
+    ) async throws(ProviderError) -> Set<[UInt8]> {
+        let address = address
+        let found = try await propfind(folder, isDirectory: true, depth: 1, request)
+        return Set(
+            found.compactMap { resource in
+                guard isMeant(resource), case .inside(let name) = address.place(of: resource.href, in: folder) else {
+                    return nil
+                }
+                return name
+            }
+        )
     }
 
     /// The one of a version.

@@ -1,0 +1,50 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+
+/// A query of a device that goes on through a storm, over the deaths of its daemons: at the end it knows what a walk finds.
+///
+/// Its command is asked by the thread that ends the storm alone.
+final class StormQuery: @unchecked Sendable {
+    private let command: Command
+    private let device: Int
+
+    /// Begins to follow all that is in a device's mount.
+    init(_ account: MountedAccount, device: Int) throws {
+        self.device = device
+        command = try account.start("exec $COVE query TRUEPREDICATE $mnt --follow --json --interval 0")
+    }
+
+    deinit { command.signal(SIGKILL) }
+
+    /// What it has told is there.
+    private func paths() throws -> Set<String> {
+        var paths: Set<String> = []
+        // The last line may not be there as a whole.
+        for line in command.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
+            let event = try JSONValue(parsing: Array(line.utf8))
+            guard case .string(let kind) = event["event"], case .string(let path) = event["path"] else { continue }
+            switch kind {
+            case "added": paths.insert(path)
+            case "removed": paths.remove(path)
+            default:
+                if case .string(let former) = event["from"] { paths.remove(former) }
+                paths.insert(path)
+            }
+        }
+        return paths
+    }
+
+    /// What it tells that is not so, where nothing changes any more; nil once it tells what is there.
+    func problem(with walk: () throws -> Set<String>, deadline: TimeSpan) throws -> String? {
+        let end = System.monotonic() + deadline
+        while true {
+            let (told, there) = (try paths(), try walk())
+            if told == there { return nil }
+            if command.hasEnded(within: 0.1) { return "device \(device): the query has ended: \(command.error)" }
+            guard System.monotonic() > end else { continue }
+            let (missing, wrong) = (there.subtracting(told).sorted(), told.subtracting(there).sorted())
+            return "device \(device): the query misses \(missing.prefix(5)) and has \(wrong.prefix(5))"
+        }
+    }
+}
