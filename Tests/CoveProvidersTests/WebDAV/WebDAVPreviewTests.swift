@@ -7,6 +7,7 @@ import Testing
 
 /// Pictures that a server of Nextcloud's kind makes, beside those that devices give it.
 @Suite struct WebDAVPreviewTests {
+    private static let photo = FileName(unchecked: Array("a.jpg".utf8))
     private let cloud: ScriptedCloud
 
     init() throws { cloud = try ScriptedCloud() }
@@ -37,8 +38,9 @@ import Testing
     }
 
     private func item(_ name: String, _ dav: any Provider) async throws -> (RemoteReference, ContentVersion) {
-        let item = try await dav.lookup(FileName(name)!, in: .root)
-        return (RemoteReference(id: item.id, path: RemotePath([FileName(name)!])), item.contentVersion)
+        let name = FileName(unchecked: Array(name.utf8))
+        let item = try await dav.lookup(name, in: .root)
+        return (RemoteReference(id: item.id, path: RemotePath([name])), item.contentVersion)
     }
 
     @Test func `the server's picture is of the version that was asked for, and one that was given comes first`()
@@ -54,7 +56,7 @@ import Testing
         #expect(try await dav.thumbnail(of: reference, version: ContentVersion(Array("other".utf8))) == nil)
         try await dav.setThumbnail(given, of: reference, version: version)
         #expect(try await dav.thumbnail(of: reference, version: version) == given)
-        #expect(try await dav.thumbnails(of: [FileName("a.jpg")!], in: .root) == [FileName("a.jpg")!])
+        #expect(try await dav.thumbnails(of: [Self.photo], in: .root) == [Self.photo])
         // What is given for one version is not taken away for another one.
         try await dav.setThumbnail(nil, of: reference, version: ContentVersion(Array("other".utf8)))
         #expect(try await dav.thumbnail(of: reference, version: version) == given)
