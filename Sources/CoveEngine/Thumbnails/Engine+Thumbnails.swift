@@ -5,6 +5,11 @@ extension Engine {
     /// The control socket, beside which images are handed over.
     public var socketPath: String { configuration.socketPath }
 
+    /// The program of this machine that makes pictures of files of a MIME type; nil where there is none.
+    public static func thumbnailer(ofType type: String) -> String? {
+        Thumbnailers.ofMachine().program(for: [type])?.name
+    }
+
     /// The PNG file that has a document's picture, until the document changes; nil where there is none.
     ///
     /// It may come from the provider, and be made of the bytes that are here; none are fetched for it.

@@ -36,10 +36,15 @@ extension Thumbnails {
             let version = subject.entry.remoteVersion
         else { return }
         // What the provider makes by itself, other devices have from there.
-        if row.origin != .program, row.place == nil, provider.capabilities.makesThumbnails {
-            return await noteShared(row, at: nil, nil)
+        if row.origin != .program, provider.capabilities.makesThumbnails {
+            return await noteShared(row, at: remote.path, version)
         }
-        guard let picture = await read(row), beginWork(at: remote.path) else { return }
+        guard let picture = await read(row) else {
+            // Its file is gone.
+            try? await onQueue { [self] () throws(Errno) in try remove(row) }
+            return
+        }
+        guard beginWork(at: remote.path) else { return }
         defer { endWork(at: remote.path) }
         do throws(ProviderError) {
             // What is to be dropped there is replaced.
@@ -55,27 +60,23 @@ extension Thumbnails {
             // A source may have no room for this one alone.
             if case .insufficientQuota = error {} else if error.concernsAll { return }
             guard error.isFinal || noteRefused(document) else { return }
-            return await noteShared(row, at: nil, nil)
+            // It is as if it were there: nobody asks again before the document changes.
         }
         await noteShared(row, at: remote.path, version)
     }
 
-    /// The provider has a picture, or will not have it.
-    private func noteShared(_ row: ThumbnailRow, at place: RemotePath?, _ version: ContentVersion?) async {
+    /// The provider has a picture, or is not to be asked again to take it for this version.
+    private func noteShared(_ row: ThumbnailRow, at place: RemotePath, _ version: ContentVersion) async {
         try? await onQueue { [self] () throws(Errno) in
             try catalog.write { database throws(Errno) in
                 guard var known = try database.thumbnail(row.document), known.picture == row.picture else {
                     // It was taken away or replaced meanwhile, when nobody knew that the provider has it.
-                    if let place, let version { try database.dropThumbnail(at: place, version) }
-                    return
+                    return try database.dropThumbnail(at: place, version)
                 }
                 let (old, oldVersion) = (known.place, known.version)
-                known.isShared = true
-                if let place { (known.place, known.version) = (place, version) }
+                (known.isShared, known.place, known.version) = (true, place, version)
                 try database.store(known, isChecked: false)
-                if let place, let old, let oldVersion, old != place {
-                    try database.dropThumbnail(at: old, oldVersion)
-                }
+                if let old, let oldVersion, old != place { try database.dropThumbnail(at: old, oldVersion) }
             }
         }
     }

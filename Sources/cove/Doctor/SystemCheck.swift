@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import CoveEngine
 internal import CoveMount
 internal import CoveProviders
 internal import Glibc
@@ -6,7 +7,7 @@ internal import Glibc
 /// What `cove doctor` looks at beside state directories and daemons: the kernel, FUSE, and mounts whose daemon has died.
 enum SystemCheck {
     static func all(_ arguments: Arguments) -> [DoctorFinding] {
-        [device(), helper(), kernel(), allowOther(), watches(), bubblewrap()] + mounts(arguments)
+        [device(), helper(), kernel(), allowOther(), watches(), bubblewrap(), thumbnailer()] + mounts(arguments)
     }
 
     private static func device() -> DoctorFinding {
@@ -37,8 +38,17 @@ enum SystemCheck {
         if let path = InstalledProviders.bubblewrap { return .ok("bubblewrap", path) }
         return .warning(
             "bubblewrap",
-            "bwrap is missing, without which no provider that is to be confined is started",
+            "bwrap is missing, without which no provider that is to be confined is started, and no thumbnail made",
             "install it (Debian: apt install bubblewrap)"
+        )
+    }
+
+    private static func thumbnailer() -> DoctorFinding {
+        if let program = Engine.thumbnailer(ofType: "image/png") { return .ok("thumbnailer", program) }
+        return .warning(
+            "thumbnailer",
+            "no program makes thumbnails of images, nor smaller ones of those that the source has",
+            "install one (Debian: apt install libgdk-pixbuf2.0-bin)"
         )
     }
 

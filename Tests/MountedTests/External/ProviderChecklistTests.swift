@@ -75,7 +75,7 @@ extension Mounted {
                 try account.expectRefused("cat f", "No route to host")
                 try account.shell("rm $tmp/here/die")
                 try waitUntil("the next attempt works") { (try? account.shell("cat f")) == "bytes" }
-                try account.shell("$COVE evict f; touch $tmp/here/refuse")
+                try account.shell("touch $tmp/here/refuse; $COVE evict f")
                 try account.expectRefused("cat f", "Operation not permitted")
                 try account.shell("rm $tmp/here/refuse")
                 #expect(try account.shell("cat f") == "bytes")

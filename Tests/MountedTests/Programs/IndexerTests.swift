@@ -63,5 +63,41 @@ extension Mounted {
                 try account.end()
             }
         }
+
+        @Test func `Baloo finds all names and fetches nothing`() async throws {
+            try await blocking {
+                let account = try account()
+                try account.shell(
+                    """
+                    export XDG_CONFIG_HOME=$tmp/config XDG_DATA_HOME=$tmp/data QT_QPA_PLATFORM=offscreen
+                    mkdir -p $XDG_CONFIG_HOME $XDG_DATA_HOME
+                    printf '[Basic Settings]\\nIndexing-Enabled=true\\n[General]\\nfolders[$e]=%s/\\nfirst run=true\\n' $mnt > $XDG_CONFIG_HOME/baloofilerc
+                    cd /
+                    dbus-run-session -- bash -c '
+                        baloo_file & indexer=$!
+                        until baloosearch note 2> /dev/null | grep -q notes/deep/note.txt; do sleep 0.1; done
+                        kill $indexer; wait $indexer || true
+                    '
+                    """,
+                    deadline: 100
+                )
+                #expect(try account.statistics().downloadsStarted == 0)
+                try account.end()
+            }
+        }
+
+        @Test func `what Tracker reads of files that are not here is refused, and of others is told`() async throws {
+            try await blocking {
+                let account = try account()
+                let extract = "HOME=$tmp dbus-run-session -- /usr/libexec/tracker-extract-3 --file $mnt/picture.png"
+                let none = try account.start(extract).wait(deadline: 60)
+                #expect(!none.output.contains("width"), "\(none)")
+                #expect(try account.statistics().downloadsStarted == 0)
+                let told = try account.shell("cat picture.png > /dev/null; \(extract)")
+                #expect(told.contains("nfo:width 40"), "\(told)")
+                #expect(try account.statistics().downloadsStarted == 1)
+                try account.end()
+            }
+        }
     }
 }
