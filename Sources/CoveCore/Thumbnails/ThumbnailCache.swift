@@ -10,6 +10,11 @@ public struct ThumbnailCache: Sendable {
     private static let timeKey = "Thumb::MTime"
     private static let placeKey = "Thumb::URI"
     private static let program = "Cove"
+    /// What a URI has as it is.
+    private static let plain = Set(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~!$&'()*+,:=@/".utf8
+    )
+    private static let digits = Array("0123456789ABCDEF".utf8)
 
     /// The folder with a folder for each size in it.
     public let folder: String
@@ -22,14 +27,12 @@ public struct ThumbnailCache: Sendable {
 
     /// A path as a URI, as the desktop's libraries write it.
     public static func uri(of path: [UInt8]) -> String {
-        let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~!$&'()*+,:=@/".utf8)
-        let digits = Array("0123456789ABCDEF".utf8)
         var bytes = Array("file://".utf8)
         for byte in path {
-            if plain.contains(byte) {
+            if Self.plain.contains(byte) {
                 bytes.append(byte)
             } else {
-                bytes += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+                bytes += [0x25, Self.digits[Int(byte >> 4)], Self.digits[Int(byte & 15)]]
             }
         }
         return String(decoding: bytes, as: UTF8.self)

@@ -57,7 +57,7 @@ struct ThumbnailMaker: Sendable {
     ///
     /// Blocks.
     func picture(of bytes: [UInt8], named name: String, by program: Thumbnailers.Program) -> Outcome {
-        withFile(bytes) { picture(of: $0, named: name, by: program) } ?? .nothing
+        withFile(bytes) { picture(of: $0, named: name, by: program) } ?? .unable
     }
 
     /// Smaller ones of a picture, by how many pixels they have at most in a row or a column, and what became of the last.
@@ -99,7 +99,7 @@ struct ThumbnailMaker: Sendable {
     ) -> Outcome {
         guard let bwrap = Sandbox.find("bwrap"), let prlimit = Sandbox.find("prlimit"),
             let result = try? emptyFile()
-        else { return .nothing }
+        else { return .unable }
         defer { try? System.unlink(result) }
         let input = "\(Self.inputFolder)/\(name)"
         let limits = [

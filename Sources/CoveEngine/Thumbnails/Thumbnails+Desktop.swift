@@ -188,10 +188,11 @@ extension Thumbnails {
         checking { [self] in
             do throws(Errno) {
                 if try catalog.read({ database throws(Errno) in try database.hasUncheckedThumbnails() }) { try check() }
-                try shareMore()
                 if disk.isFull { try dropOldest() }
+                return try !shareMore() && !disk.isFull
             } catch {
                 log.info("thumbnails: \(error)")
+                return false
             }
         }
     }

@@ -81,15 +81,16 @@ extension Thumbnails {
         }
     }
 
-    /// Goes on with what the provider has not taken or dropped yet, and with what is to be made for it.
-    func shareMore() throws(Errno) {
+    /// Goes on with what the provider has not taken or dropped yet, and with what is to be made for it; false where nothing is.
+    func shareMore() throws(Errno) -> Bool {
         let isWaiting = try catalog.read { database throws(Errno) in try database.hasThumbnailsToShare() }
-        guard isWaiting, sync?.mayFetch == true else { return }
+        guard isWaiting, sync?.mayFetch == true else { return isWaiting }
         guard canShare else {
             // It says so only once it is connected.
-            return try catalog.write { database throws(Errno) in try database.endSharingThumbnails() }
+            try catalog.write { database throws(Errno) in try database.endSharingThumbnails() }
+            return false
         }
-        guard mayShare() else { return }
+        guard mayShare() else { return true }
         let (unshared, dropped, count) = try catalog.read { database throws(Errno) in
             (
                 try database.unsharedThumbnails(limit: Self.most), try database.droppedThumbnails(limit: Self.most),
@@ -99,6 +100,7 @@ extension Thumbnails {
         for document in unshared where mayShare(document) { addShare(document) }
         if !dropped.isEmpty { dropping { [self] in await drop(dropped) } }
         if count < Self.mostUnshared, making.count < Self.mostMaking { try makeMore() }
+        return true
     }
 
     /// Takes up documents of which the provider is to have a picture.

@@ -88,7 +88,8 @@ extension Thumbnails {
             noteAbsence(of: subject.document, subject.sight, for: Self.failure)
             return (nil, true)
         case nil:
-            noteAbsence(of: subject.document, subject.sight, for: Self.absence)
+            // One that rests will run again.
+            if !hasProgram { noteAbsence(of: subject.document, subject.sight, for: Self.absence) }
             return (nil, !hasProgram)
         case .unable: return (nil, false)
         }

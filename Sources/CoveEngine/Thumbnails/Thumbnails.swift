@@ -28,6 +28,8 @@ final class Thumbnails: EnginePart {
         /// Programs that had to be ended: how often, and until when they are not run.
         var hanging: [String: (count: Int, until: MonotonicTime)] = [:]
         var isChecking = false
+        /// How many commits there were at the last look; nil where it left something to do.
+        var checked: Int?
         /// Directories whose listings wait for pictures, and how many do.
         var waits: [ItemID: Int] = [:]
         /// When directories were shown lately.
@@ -262,16 +264,21 @@ final class Thumbnails: EnginePart {
 
     // MARK: The clock's round
 
-    /// Has the body look at what has changed, unless another one does.
-    func checking(_ body: @escaping @Sendable () -> Void) {
-        let isFree = state.withLock { state in
-            defer { state.isChecking = true }
-            return !state.isChecking && !state.hasEnded
+    /// Has the body look at what has changed, unless another one does, or nothing was committed since it left nothing to do.
+    func checking(_ body: @escaping @Sendable () -> Bool) {
+        let commits = catalog.commitCount
+        let isDue = state.withLock { state in
+            guard !state.isChecking, !state.hasEnded, state.checked != commits else { return false }
+            state.isChecking = true
+            return true
         }
-        guard isFree else { return }
+        guard isDue else { return }
         contentQueue.async { [self] in
-            body()
-            state.withLock { $0.isChecking = false }
+            let isDone = body()
+            state.withLock { state in
+                state.isChecking = false
+                state.checked = isDone ? commits : nil
+            }
         }
     }
 }

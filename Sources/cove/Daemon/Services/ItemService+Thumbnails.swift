@@ -35,19 +35,18 @@ extension ItemService {
     private static func explaining<Value: Sendable>(
         _ body: () async throws(Errno) -> Value
     ) async throws(VarlinkError) -> Value {
-        do throws(Errno) {
-            return try await body()
-        } catch {
-            let text =
-                switch error {
-                case .isDirectory: "only files have thumbnails; name a file"
-                case .invalidArgument:
-                    "that is no picture; give a PNG of at most 1024 by 1024 pixels, or install a thumbnailer for its kind"
-                case .fileTooLarge: "that picture is too large; give one of at most 16 MiB"
-                case .stale: "it has changed meanwhile; try again"
-                default: error.explanation
-                }
-            throw .failed(text, errno: error, interface: ItemInterface.name)
+        try await explaining(by: words, body)
+    }
+
+    /// What an error says of pictures.
+    private static func words(_ error: Errno) -> String? {
+        switch error {
+        case .isDirectory: "only files have thumbnails; name a file"
+        case .invalidArgument:
+            "that is no picture; give a PNG of at most 1024 by 1024 pixels, or install a thumbnailer for its kind"
+        case .fileTooLarge: "that picture is too large; give one of at most 16 MiB"
+        case .stale: "it has changed meanwhile; try again"
+        default: nil
         }
     }
 }

@@ -83,18 +83,17 @@ extension ItemService {
     private static func explaining<Value: Sendable>(
         _ body: () async throws(Errno) -> Value
     ) async throws(VarlinkError) -> Value {
-        do throws(Errno) {
-            return try await body()
-        } catch {
-            let text =
-                switch error {
-                case .noData: "it has no such version; see `cove versions ls`"
-                case .isDirectory, .invalidArgument: "only files have versions; name a file"
-                case .notPermitted: "the source keeps it, and it alone can delete it"
-                case .notSupported: "no versions are kept here"
-                default: error.explanation
-                }
-            throw .failed(text, errno: error, interface: ItemInterface.name)
+        try await explaining(by: words, body)
+    }
+
+    /// What an error says of versions.
+    private static func words(_ error: Errno) -> String? {
+        switch error {
+        case .noData: "it has no such version; see `cove versions ls`"
+        case .isDirectory, .invalidArgument: "only files have versions; name a file"
+        case .notPermitted: "the source keeps it, and it alone can delete it"
+        case .notSupported: "no versions are kept here"
+        default: nil
         }
     }
 }

@@ -140,6 +140,18 @@ enum ItemService {
         return VarlinkNothing()
     }
 
+    /// Carries something out whose errors say more of it than of other things.
+    static func explaining<Value: Sendable>(
+        by words: (Errno) -> String?,
+        _ body: () async throws(Errno) -> Value
+    ) async throws(VarlinkError) -> Value {
+        do throws(Errno) {
+            return try await body()
+        } catch {
+            throw .failed(words(error) ?? error.explanation, errno: error, interface: ItemInterface.name)
+        }
+    }
+
     private static func failing<Value>(_ body: () throws(Errno) -> Value) throws(VarlinkError) -> Value {
         do throws(Errno) { return try body() } catch { throw error.failure(interface: ItemInterface.name) }
     }
