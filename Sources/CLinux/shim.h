@@ -49,6 +49,12 @@ static inline int cove_backing_close(int device, uint32_t number) {
     return ioctl(device, _IOW(229, 2, uint32_t), &number);
 }
 
+// fcntl(2) F_SETFD is variadic, which Swift can't import: the descriptor stays open in a program that is started.
+static inline int cove_keep_open(int fd) { return fcntl(fd, 2, 0); }
+
+// NS_GET_PARENT of ioctl_ns(2): the namespace around a PID or user namespace.
+static inline int cove_namespace_parent(int fd) { return ioctl(fd, 0xb702); }
+
 // The type of the file system a path lies on, as statfs(2) tells it; 0 where it doesn't.
 static inline long cove_file_system_type(const char *path) {
     long status[32];  // its first member is the type

@@ -27,6 +27,7 @@ import Testing
         Part(name: "History", folder: "History", accessor: "history"),
         Part(name: "Thumbnails", folder: "Thumbnails", accessor: "thumbnails"),
         Part(name: "Coordinator", folder: "Coordination", accessor: "coordinator"),
+        Part(name: "Access", folder: "Access", accessor: "access"),
     ]
 
     /// The most fields that a part may have beside the context and the parts below it.

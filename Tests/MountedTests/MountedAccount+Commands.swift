@@ -4,6 +4,7 @@ import Testing
 
 extension MountedAccount {
     /// Runs `cove` in the mount, with words as a shell reads them; what it printed.
+    @discardableResult
     func cove(_ words: String) throws -> String { try shell("$COVE \(words)") }
 
     /// Runs `cove` with `--json` and reads the one line it prints.

@@ -84,6 +84,9 @@ public struct Caller: Sendable, Hashable {
     /// True for a request that an earlier daemon had and may have carried out before it died.
     public var isResent: Bool
 
+    /// One that no thread stands for.
+    public static let unknown = Caller(thread: 0, user: 0, group: 0)
+
     /// Names a caller.
     public init(thread: Int32, user: UInt32, group: UInt32, request: UInt64 = 0, isResent: Bool = false) {
         self.thread = thread

@@ -41,6 +41,9 @@ public struct FileName: Hashable, Sendable, Comparable, CustomStringConvertible 
         return bytes.count == prefix.count || bytes[prefix.count] == 0x2D
     }
 
+    /// True for a name that programs leave out of listings: it begins with a dot.
+    public var isHidden: Bool { bytes.first == 0x2E }
+
     /// Hashes all bytes at once.
     public func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
 

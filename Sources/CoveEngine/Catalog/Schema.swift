@@ -255,6 +255,47 @@ enum Schema {
                 AND (SELECT kind FROM items WHERE id = new.item) = 1 AND EXISTS (SELECT 1 FROM thumbnails)
             BEGIN INSERT OR REPLACE INTO meta VALUES('thumbnails', X'31'); END;
         """,
+        """
+        CREATE TABLE container_names( -- folders of the root that have another name at the provider
+            id TEXT PRIMARY KEY,      -- that name, the container's identifier
+            alias BLOB NOT NULL UNIQUE,   -- the name here, as the provider is to understand it
+            former BLOB,              -- the one before
+            named TEXT,               -- what the container's document called it when it was heeded last
+            shown BLOB                -- what its folder was called then
+        ) WITHOUT ROWID;
+        CREATE TABLE reference_documents( -- names under which apps have other documents
+            id INTEGER PRIMARY KEY AUTOINCREMENT,   -- also the readdir cookie
+            record TEXT NOT NULL UNIQUE,  -- the name of its document below .drive, 32 hexadecimal digits
+            container TEXT NOT NULL,  -- the container that has it
+            folder BLOB NOT NULL,     -- the path of its folder in the container
+            parent INTEGER,           -- that folder, where it is known here
+            name BLOB NOT NULL,
+            target BLOB,              -- the document that it stands for, where that is known here
+            place BLOB NOT NULL,      -- the path of that document at the provider
+            writes INTEGER NOT NULL,  -- 1: the app may change it
+            made INTEGER NOT NULL,    -- milliseconds since 1970
+            dirty INTEGER NOT NULL DEFAULT 0   -- 1: its document is to say so too
+        );
+        CREATE TABLE dropped_references(record TEXT PRIMARY KEY) WITHOUT ROWID;   -- whose documents are to go
+        CREATE UNIQUE INDEX reference_names ON reference_documents(parent, name) WHERE parent IS NOT NULL;
+        CREATE INDEX reference_targets ON reference_documents(target);
+        CREATE TABLE grants(          -- which app may use which document that is not its own
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            app TEXT NOT NULL,
+            document BLOB NOT NULL,
+            writes INTEGER NOT NULL,
+            source TEXT NOT NULL,     -- open, move or bookmark
+            made INTEGER NOT NULL,
+            record TEXT               -- the reference that it comes with
+        );
+        CREATE UNIQUE INDEX grants_app ON grants(app, document);
+        CREATE INDEX grants_record ON grants(record) WHERE record IS NOT NULL;
+        CREATE TABLE views(           -- programs that see what one app may, by their PID namespace
+            namespace INTEGER PRIMARY KEY,
+            app TEXT NOT NULL,
+            process INTEGER NOT NULL
+        );
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

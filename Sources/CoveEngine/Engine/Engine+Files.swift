@@ -1,4 +1,5 @@
 public import CoveCore
+internal import Glibc
 
 /// What is asked of files: their bytes.
 extension Engine {
@@ -7,6 +8,7 @@ extension Engine {
 
     /// Opens an item and counts a handle; cutting it with `O_TRUNC` fetches nothing.
     public func open(_ id: ItemID, flags: Int32, _ caller: Caller) throws(Errno) -> Outcome<Void> {
+        try access.admit(caller, id, flags & O_ACCMODE == O_RDONLY ? .reading : .writing)
         context.note(.claim, id, caller)
         return try contents.open(id, flags: flags, caller)
     }
@@ -31,7 +33,10 @@ extension Engine {
     }
 
     /// Commits size, dates and a journal row: what close(2) promises.
-    public func flush(_ id: ItemID) throws(Errno) { try contents.flush(id) }
+    public func flush(_ id: ItemID) throws(Errno) {
+        try contents.flush(id)
+        access.noteClosed(id)
+    }
 
     /// Makes bytes and row durable.
     public func fsync(_ id: ItemID, dataOnly: Bool) throws(Errno) { try contents.fsync(id, dataOnly: dataOnly) }

@@ -26,6 +26,7 @@ extension Engine {
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
         if remoteChanges.takeAnnouncedAttributes(caller, id) { return try attributes(of: id) }
+        try access.admit(caller, id, .writing)
         return try namespace.setAttributes(of: id, change, hasHandle: hasHandle, caller)
     }
 
@@ -36,7 +37,12 @@ extension Engine {
         mode: UInt32,
         flags: Int32,
         _ caller: Caller
-    ) throws(Errno) -> ItemAttributes { try namespace.create(parent, name, mode: mode, flags: flags, caller) }
+    ) throws(Errno) -> ItemAttributes {
+        try admitNew(parent, name, caller)
+        let made = try namespace.create(parent, name, mode: mode, flags: flags, caller)
+        access.noteMade(made.id, parent, name)
+        return made
+    }
 
     /// Makes a file, fifo, socket or device node; see mknod(2).
     public func makeNode(
@@ -45,7 +51,10 @@ extension Engine {
         mode: UInt32,
         device: UInt64,
         _ caller: Caller
-    ) throws(Errno) -> ItemAttributes { try namespace.makeNode(parent, name, mode: mode, device: device, caller) }
+    ) throws(Errno) -> ItemAttributes {
+        try admitNew(parent, name, caller)
+        return try namespace.makeNode(parent, name, mode: mode, device: device, caller)
+    }
 
     /// Makes an empty directory, already listed.
     public func makeDirectory(
@@ -53,7 +62,10 @@ extension Engine {
         _ name: [UInt8],
         mode: UInt32,
         _ caller: Caller
-    ) throws(Errno) -> ItemAttributes { try namespace.makeDirectory(parent, name, mode: mode, caller) }
+    ) throws(Errno) -> ItemAttributes {
+        try admitNew(parent, name, caller)
+        return try namespace.makeDirectory(parent, name, mode: mode, caller)
+    }
 
     /// Makes a symbolic link.
     public func makeSymbolicLink(
@@ -61,7 +73,10 @@ extension Engine {
         _ name: [UInt8],
         target: [UInt8],
         _ caller: Caller
-    ) throws(Errno) -> ItemAttributes { try namespace.makeSymbolicLink(parent, name, target: target, caller) }
+    ) throws(Errno) -> ItemAttributes {
+        try admitNew(parent, name, caller)
+        return try namespace.makeSymbolicLink(parent, name, target: target, caller)
+    }
 
     /// Another entry of an item; see link(2).
     public func link(
@@ -69,22 +84,74 @@ extension Engine {
         _ parent: ItemID,
         _ name: [UInt8],
         _ caller: Caller
-    ) throws(Errno) -> ItemAttributes { try namespace.link(id, parent, name, caller) }
+    ) throws(Errno) -> ItemAttributes {
+        try access.admit(caller, id, .writing)
+        try admitNew(parent, name, caller)
+        return try namespace.link(id, parent, name, caller)
+    }
+
+    /// Whether the caller may make something of a name.
+    private func admitNew(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
+        try access.requireFree(parent, name)
+        try access.requireNoReference(parent, name)
+        try access.admit(caller, parent, .writing)
+        guard parent == .root, let app = try access.app(of: caller) else { return }
+        guard try access.isShown(name, to: app) else { throw .accessDenied }
+    }
+
+    /// Whether the caller may take a name away, or give it to something else.
+    private func admitChange(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
+        try access.admit(caller, parent, .writing)
+        guard parent == .root, let app = try access.app(of: caller) else { return }
+        guard try access.isShown(name, to: app) else { throw .noSuchEntry }
+    }
 
     /// Opens a directory; one that was never listed is listed by the provider first.
     public func openDirectory(_ id: ItemID, _ caller: Caller) throws(Errno) -> Outcome<Void> {
+        try access.admit(caller, id)
         let outcome = try namespace.openDirectory(id, caller)
         guard caller.isProgram(of: configuration.fileManagers) else { return outcome }
         return withPictures(outcome, of: id)
     }
 
     /// Calls the body for each name after a cookie until it returns false; cookies 1 and 2 are `.` and `..`.
+    ///
+    /// Of the root, those that are hidden, and those that are nothing for the caller, are left out.
     public func readDirectory(
         _ id: ItemID,
         after cookie: UInt64,
         plus: Bool,
+        _ caller: Caller = .unknown,
         _ body: (borrowing DirectoryEntry) -> Bool
-    ) throws(Errno) { try namespace.readDirectory(id, after: cookie, plus: plus, body) }
+    ) throws(Errno) {
+        let app = try access.app(of: caller)
+        guard id == .root, app != nil || access.changesRoot else {
+            return try readWithReferences(id, after: cookie, plus: plus, body)
+        }
+        try namespace.readDirectory(id, after: cookie, plus: plus) { entry in
+            if access.isHidden(entry.attributes.id) { return true }
+            if let app, entry.cookie > 2, (try? access.isShown(entry.name, to: app)) != true { return true }
+            return body(entry)
+        }
+    }
+
+    /// The entries of a directory, and behind them the references in it.
+    private func readWithReferences(
+        _ id: ItemID,
+        after cookie: UInt64,
+        plus: Bool,
+        _ body: (borrowing DirectoryEntry) -> Bool
+    ) throws(Errno) {
+        if access.hasNoReferences { return try namespace.readDirectory(id, after: cookie, plus: plus, body) }
+        var goesOn = true
+        if !Access.isReference(cookie: cookie) {
+            try namespace.readDirectory(id, after: cookie, plus: plus) { entry in
+                goesOn = body(entry)
+                return goesOn
+            }
+        }
+        if goesOn { try access.readReferences(in: id, after: cookie, plus: plus, body) }
+    }
 
     /// Nothing is kept for an open directory.
     public func releaseDirectory(_ id: ItemID) { namespace.releaseDirectory(id) }
@@ -93,14 +160,20 @@ extension Engine {
     public func syncDirectory(_ id: ItemID) throws(Errno) { try namespace.syncDirectory(id) }
 
     /// One attribute's value, of a program's or of Cove's own; `ENODATA` when there is none.
-    public func extendedAttribute(_ id: ItemID, _ name: [UInt8]) throws(Errno) -> [UInt8] {
+    public func extendedAttribute(
+        _ id: ItemID,
+        _ name: [UInt8],
+        _ caller: Caller = .unknown
+    ) throws(Errno) -> [UInt8] {
+        try access.admit(caller, id)
         if CoveAttribute.isOne(name) { return try answer(id, CoveAttribute.key(name)) }
         return try namespace.extendedAttribute(id, name)
     }
 
     /// The names of attributes set by programs, each with a NUL; Cove's own are not among them.
-    public func extendedAttributeNames(_ id: ItemID) throws(Errno) -> [UInt8] {
-        try namespace.extendedAttributeNames(id)
+    public func extendedAttributeNames(_ id: ItemID, _ caller: Caller = .unknown) throws(Errno) -> [UInt8] {
+        try access.admit(caller, id)
+        return try namespace.extendedAttributeNames(id)
     }
 
     /// Sets an attribute; see setxattr(2).
@@ -111,12 +184,14 @@ extension Engine {
         flags: Int32,
         _ caller: Caller
     ) throws(Errno) {
+        try access.admit(caller, id, .writing)
         if CoveAttribute.isOne(name) { return try command(id, name, value, caller) }
         try namespace.setExtendedAttribute(id, name, value, flags: flags, caller)
     }
 
     /// Removes an attribute; see removexattr(2).
     public func removeExtendedAttribute(_ id: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
+        try access.admit(caller, id, .writing)
         try namespace.removeExtendedAttribute(id, name, caller)
     }
 
@@ -130,18 +205,29 @@ extension Engine {
         if isUncachedName(name) { return .now(try remoteChanges.incomingAttributes(parent, name)) }
         // An answer that the kernel does not keep.
         if remoteChanges.isYetToCome(parent, name, caller) { throw .noSuchEntry }
+        if let app = try access.app(of: caller) {
+            guard try access.isAdmitted(app, parent, .reading) else { throw .noSuchEntry }
+            if parent == .root, try !access.isShown(name, to: app) { throw .noSuchEntry }
+        }
+        if let reference = try access.reference(parent, name) { return .now(try access.attributes(of: reference)) }
         return try namespace.lookup(parent, name, caller)
     }
 
     /// True for names of changes on their way in: the kernel is not to keep them.
     public func isUncachedName(_ name: [UInt8]) -> Bool { name.starts(with: IncomingTable.prefix) }
 
+    /// True for names that the kernel is to ask for each time: of references too, whose documents get other items.
+    public func isUncached(_ parent: ItemID, _ name: [UInt8]) -> Bool {
+        isUncachedName(name) || (try? access.reference(parent, name)) != nil
+    }
+
     /// What stat(2) says of an item now.
     public func attributes(of id: ItemID) throws(Errno) -> ItemAttributes { try namespace.attributes(of: id) }
 
     /// What stat(2) says to a program, whose kernel may walk the path again.
     public func attributes(of id: ItemID, _ caller: Caller) throws(Errno) -> ItemAttributes {
-        try namespace.attributes(of: id, caller)
+        try access.admit(caller, id)
+        return try namespace.attributes(of: id, caller)
     }
 
     /// True for an open file that had no bytes when last heard of.
@@ -151,7 +237,10 @@ extension Engine {
     public func forget(_ id: ItemID) { namespace.forget(id) }
 
     /// Where a symbolic link points.
-    public func readLink(_ id: ItemID) throws(Errno) -> [UInt8] { try namespace.readLink(id) }
+    public func readLink(_ id: ItemID, _ caller: Caller = .unknown) throws(Errno) -> [UInt8] {
+        try access.admit(caller, id)
+        return try namespace.readLink(id)
+    }
 
     /// Removes a name; an uploaded document goes to the trash.
     public func unlink(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
@@ -159,6 +248,8 @@ extension Engine {
             if try remoteChanges.commit(announced, for: caller) { throw .busy }
             return
         }
+        try admitChange(parent, name, caller)
+        if try access.unlinkReference(parent, name, caller) { return }
         try namespace.unlink(parent, name, caller)
     }
 
@@ -167,6 +258,9 @@ extension Engine {
         if let announced = remoteChanges.takeAnnounced(caller, removing: parent, name) {
             return try remoteChanges.removeDirectory(announced, parent, name, caller)
         }
+        try access.requireMovable(parent, name)
+        try admitChange(parent, name, caller)
+        try access.requireNoReferences(in: parent, name)
         try namespace.removeDirectory(parent, name, caller)
     }
 
@@ -190,6 +284,21 @@ extension Engine {
         if let announced = remoteChanges.takeAnnounced(caller, moving: parent, name, to: newParent, newName) {
             return _ = try remoteChanges.commit(announced, for: caller)
         }
-        try namespace.rename(parent, name, newParent, newName, flags: flags, caller)
+        try access.requireFree(newParent, newName)
+        if newParent != .root || parent != .root { try access.requireMovable(parent, name) }
+        if parent != .root { try access.requireMovable(newParent, newName) }
+        try admitChange(parent, name, caller)
+        try admitChange(newParent, newName, caller)
+        switch try access.renaming(parent, name, newParent, newName, flags: flags, caller) {
+        case .done: return
+        case .ordinary:
+            try access.requireNoReferences(in: newParent, newName)
+            try namespace.rename(parent, name, newParent, newName, flags: flags, caller)
+        case .onto(let original):
+            try access.admit(caller, to: original)
+            try namespace.rename(parent, name, original.parent, original.name, flags: 0, caller)
+            access.tellOriginal(original)
+        }
+        if newParent == .root { access.noteRenamed(newName) }
     }
 }

@@ -9,7 +9,8 @@ extension Engine {
 
     /// What stat(2) says of a node; `ESTALE` for a version that is gone.
     public func hiddenAttributes(of node: HiddenNode) throws(Errno) -> ItemAttributes {
-        try history.hiddenAttributes(of: node)
+        if case .reference(let row) = node { return try access.danglingAttributes(row) }
+        return try history.hiddenAttributes(of: node)
     }
 
     /// Calls the body for each name after a cookie until it returns false; cookies 1 and 2 are `.` and `..`.
@@ -21,6 +22,7 @@ extension Engine {
 
     /// A version may be opened to be read; `ESTALE` when it is gone, `EROFS` for a writer.
     public func openHidden(_ node: HiddenNode, flags: Int32) throws(Errno) {
+        if case .reference = node { throw .stale }
         try history.openHidden(node, flags: flags)
     }
 

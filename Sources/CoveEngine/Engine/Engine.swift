@@ -18,6 +18,7 @@ public final class Engine: EnginePart {
     let history: History
     let thumbnails: Thumbnails
     let coordinator: Coordinator
+    let access: Access
     private let rounds = DispatchQueue(label: "cove.clock")
     private let timer = EngineMutex<(any DispatchSourceTimer)?>(.timer, nil)
     private let sleepWatch = EngineMutex(.sleepWatch, SleepWatch())
@@ -60,9 +61,15 @@ public final class Engine: EnginePart {
             log: log
         )
         let catalog = try recovery.openCatalog()
+        let names: ContainerNames
+        do throws(Errno) {
+            names = try ContainerNames(catalog)
+        } catch {
+            throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
+        }
         context = EngineContext(
             configuration: configuration,
-            provider: NotedProvider(provider, work: noted),
+            provider: NotedProvider(NamingProvider(provider, names), work: noted),
             log: log,
             disk: disk,
             catalog: catalog,
@@ -82,6 +89,7 @@ public final class Engine: EnginePart {
             history = History(context, contents, namespace, remoteChanges)
             thumbnails = Thumbnails(context, contents, namespace)
             coordinator = Coordinator(context, contents, namespace, history)
+            access = try Access(context, contents, namespace, names)
             contents.ask(self)
             try contents.takeOver()
             try namespace.takeOver()
@@ -90,6 +98,7 @@ public final class Engine: EnginePart {
         } catch {
             throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
         }
+        context.accountReader.withLock { $0 = access }
         coordinator.begin { [weak self] item, name in try? self?.answer(item, name) }
         disk.holdReserve()
     }
@@ -131,10 +140,12 @@ public final class Engine: EnginePart {
         context.trace.end()
         catalog.touches.end()
         thumbnails.end()
+        access.end()
         if let syncEngine { await syncEngine.stop() }
         // They refer to each other until here.
         syncSlot.withLock { $0 = nil }
         context.syncSlot.withLock { $0 = nil }
+        context.accountReader.withLock { $0 = nil }
         connected.open()
         contents.stop()
         Recovery(
@@ -155,6 +166,7 @@ public final class Engine: EnginePart {
         context.trace.end()
         catalog.touches.end()
         thumbnails.end()
+        access.end()
         coordinator.handOver()
         contents.saveAll()
     }
@@ -202,6 +214,7 @@ public final class Engine: EnginePart {
         syncEngine?.watchProgress(now)
         catalog.touches.tick()
         thumbnails.tick()
+        access.tick()
         namespace.expire(before: now)
         coordinator.expireRemoteClaims()
         coordinator.expireTruncations(before: now)

@@ -111,6 +111,8 @@ public protocol Announcer: Sendable {
 public enum Announcement: Sendable {
     /// rename(2)
     case rename(from: RemotePath, to: RemotePath)
+    /// mkdir(2)
+    case makeDirectory(RemotePath)
     /// unlink(2)
     case unlink(RemotePath)
     /// rmdir(2)

@@ -16,6 +16,8 @@ final class EngineContext: Sendable {
     let trace = Trace()
     /// What needs the provider waits here for the first attempt to connect.
     let connected = Gate()
+    /// Who finds out what containers are called, before a listing shows the first of their folders.
+    let accountReader = EngineMutex<(any AccountReader)?>(.accountReader, nil)
     /// Runs what follows a fetch: blocking, and never on Swift's cooperative pool.
     let contentQueue = ThreadPool(threads: 8)
     let kernel = EngineMutex<(any KernelNotifier)?>(.kernel, nil)
@@ -40,6 +42,15 @@ final class EngineContext: Sendable {
         self.catalog = catalog
         self.work = work
     }
+}
+
+/// Who reads the account's own documents; above those who list.
+protocol AccountReader: AnyObject, Sendable {
+    /// True until they were read for the first time.
+    var isNew: Bool { get }
+
+    /// Reads them.
+    func read() async
 }
 
 /// What the parts of an engine ask of the one that sends and receives; it is above them all.

@@ -50,6 +50,9 @@ enum EngineLock: UInt8, LockRank {
     case cache
     case evicted
     case touches
+    case accountReader
+    case access
+    case containerNames
     case thumbnails
     case thumbnailQueue
     case trace

@@ -12,6 +12,8 @@ public enum HiddenNode: Hashable, Sendable {
     case document(Int64)
     /// One version, by its row.
     case version(Int64)
+    /// A reference whose document is not there, by its row; it is where its app has it, and can't be opened.
+    case reference(Int64)
 
     private static let mark: UInt64 = 1 << 62
     private static let kindShift: UInt64 = 60
@@ -33,6 +35,7 @@ public enum HiddenNode: Hashable, Sendable {
         case 0: self = row == 0 ? .top : .versions
         case 1: self = .document(row)
         case 2: self = .version(row)
+        case 3: self = .reference(row)
         default: return nil
         }
     }
@@ -45,6 +48,7 @@ public enum HiddenNode: Hashable, Sendable {
             case .versions: (0, 1)
             case .document(let row): (1, UInt64(truncatingIfNeeded: row) & Self.rowMask)
             case .version(let row): (2, UInt64(truncatingIfNeeded: row) & Self.rowMask)
+            case .reference(let row): (3, UInt64(truncatingIfNeeded: row) & Self.rowMask)
             }
         return ItemID(Self.mark | kind << Self.kindShift | row)
     }

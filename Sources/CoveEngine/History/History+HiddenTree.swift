@@ -24,7 +24,7 @@ extension History {
                 else { return nil }
                 return self.attributes(of: version)
             }
-        case .version: throw .notDirectory
+        case .version, .reference: throw .notDirectory
         }
     }
 
@@ -115,7 +115,7 @@ extension History {
                     )
                     guard body(found) else { return }
                 }
-            case .version: throw .notDirectory
+            case .version, .reference: throw .notDirectory
             }
         }
     }

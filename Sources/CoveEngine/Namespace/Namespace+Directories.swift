@@ -11,6 +11,8 @@ public struct DirectoryEntry {
     public let cookie: UInt64
     /// Its item; without `plus` only id and kind mean something.
     public let attributes: ItemAttributes
+    /// True for one that the kernel is not to keep.
+    public var isUncached = false
 }
 
 /// Room as statfs(2) shows it.

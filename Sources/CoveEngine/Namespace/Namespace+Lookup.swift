@@ -104,6 +104,10 @@ extension Namespace {
             await connected.pass()
             var result: Result<ItemAttributes?, Errno>
             repeat { result = await askForName(parent, name) } while result == .failure(.wouldBlock)
+            // It may be what a container is called, which the listing finds out.
+            if result == .failure(.noSuchEntry), parent == .root, isNew, !FileName(unchecked: name).isHidden {
+                if (try? await listing(of: .root).value()) != nil { result = lookupListed(name) }
+            }
             if result == .failure(.stale) {
                 result = .failure(contents.whenGone(thread, isWalking: contents.isWalking(thread)))
             }
@@ -118,6 +122,19 @@ extension Namespace {
         lookups.insert(pending, work, until: clock.monotonic() + configuration.stallLimit)
         pending.onCancel { work.cancel() }
         return pending
+    }
+
+    /// True while nobody knows what containers of the account are called.
+    private var isNew: Bool { context.accountReader.withLock { $0?.isNew } == true }
+
+    /// A name of the root, once that is listed.
+    private func lookupListed(_ name: [UInt8]) -> Result<ItemAttributes?, Errno> {
+        Result { () throws(Errno) in
+            try catalog.glance { database throws(Errno) in
+                guard let entry = try database.entry(.root, name) else { throw .noSuchEntry }
+                return try database.existingItem(entry.item).attributes
+            }
+        }
     }
 
     /// Asks the provider once; `EAGAIN` when a push overtook the answer.

@@ -42,7 +42,7 @@ extension Request {
     consuming func getxattr(_ id: ItemID, _ name: [UInt8], limit: Int) {
         let engine = begin()
         do throws(Errno) {
-            let value = try engine.extendedAttribute(id, name)
+            let value = try engine.extendedAttribute(id, name, caller)
             reply(value: value, limit: limit)
         } catch {
             fail(error)
@@ -52,7 +52,7 @@ extension Request {
     consuming func listxattr(_ id: ItemID, limit: Int) {
         let engine = begin()
         do throws(Errno) {
-            let names = try engine.extendedAttributeNames(id)
+            let names = try engine.extendedAttributeNames(id, caller)
             reply(value: names, limit: limit)
         } catch {
             fail(error)

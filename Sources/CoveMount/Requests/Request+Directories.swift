@@ -8,6 +8,7 @@ extension Request {
     consuming func opendir(_ id: ItemID) {
         let engine = begin()
         if HiddenNode.contains(id) {
+            if engine.seesPart(caller) { return fail(.accessDenied) }
             _ = replyOpenDirectory(isCached: false)
             return
         }
@@ -30,7 +31,9 @@ extension Request {
 
     private consuming func finishOpenDirectory(_ id: ItemID) {
         let engine = connection.engine
-        if !replyOpenDirectory() { engine.releaseDirectory(id) }
+        // Of the root some programs see a part, which is not to be kept for others, nor the whole for them.
+        let isCached = id != .root || !engine.seesPart(caller)
+        if !replyOpenDirectory(isCached: isCached) { engine.releaseDirectory(id) }
     }
 
     /// Fills one answer of `limit` bytes with the entries after the cookie.
@@ -48,8 +51,9 @@ extension Request {
                     plus ? listing.append(plus: entry, isCached: false) : listing.append(entry)
                 }
             } else {
-                try engine.readDirectory(id, after: cookie, plus: plus) { entry in
+                try engine.readDirectory(id, after: cookie, plus: plus, caller) { entry in
                     guard plus else { return listing.append(entry) }
+                    if entry.isUncached { return listing.append(plus: entry, isCached: false) }
                     let isCached = entry.name.first != 0x2E || !engine.isUncachedName(entry.name)
                     return listing.append(plus: entry, isCached: isCached)
                 }

@@ -8,6 +8,7 @@ extension Request {
     /// Serves a request for a node of the tree.
     consuming func lookup(hidden parent: HiddenNode, _ name: [UInt8]) {
         let engine = begin()
+        if engine.seesPart(caller) { return fail(.noSuchEntry) }
         do throws(Errno) {
             reply(entry: try engine.lookupHidden(parent, name), isCached: false)
         } catch {
@@ -18,6 +19,7 @@ extension Request {
     /// The tree itself, which is in no listing of the root.
     consuming func lookupHiddenTree() {
         let engine = begin()
+        if engine.seesPart(caller) { return fail(.noSuchEntry) }
         do throws(Errno) {
             reply(entry: try engine.hiddenAttributes(of: .top), isCached: false)
         } catch {
@@ -38,6 +40,7 @@ extension Request {
 
     consuming func open(hidden node: HiddenNode, flags: Int32) {
         let engine = begin()
+        if engine.hides(node, from: caller) { return fail(.accessDenied) }
         do throws(Errno) {
             try engine.openHidden(node, flags: flags)
             _ = replyOpen(backing: nil)

@@ -7,7 +7,7 @@ internal import Glibc
 extension Request {
     consuming func lookup(_ parent: ItemID, _ name: [UInt8]) {
         let engine = begin()
-        let isCached = !engine.isUncachedName(name)
+        let isCached = !engine.isUncached(parent, name)
         do throws(Errno) {
             switch try engine.lookup(parent, name, caller) {
             case .now(let attributes):
@@ -122,7 +122,7 @@ extension Request {
     consuming func readlink(_ id: ItemID) {
         let engine = begin()
         do throws(Errno) {
-            let target = try engine.readLink(id)
+            let target = try engine.readLink(id, caller)
             reply(target: target)
         } catch {
             fail(error)

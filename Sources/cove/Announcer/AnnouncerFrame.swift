@@ -7,7 +7,7 @@ struct AnnouncerFrame: Equatable {
     /// The system call to make; `greet` tells where the mount is.
     enum Kind: UInt8 {
         case greet = 1
-        case rename, unlink, removeDirectory, setTimes, syncFileSystem, flush, notice
+        case rename, unlink, removeDirectory, setTimes, syncFileSystem, flush, notice, makeDirectory
     }
 
     /// The longest packet: two paths far beyond any that a cloud holds.

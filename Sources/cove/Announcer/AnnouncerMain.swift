@@ -55,6 +55,10 @@ struct AnnouncedMount {
                     try System.renameat(directory, name, newDirectory, newName, .replace)
                 }
             }
+        case .makeDirectory:
+            try inParent(of: frame.first) { directory, name throws(Errno) in
+                try System.mkdirat(directory, name, 0o755)
+            }
         case .unlink:
             try inParent(of: frame.first) { directory, name throws(Errno) in
                 try System.unlinkat(directory, name)

@@ -51,6 +51,7 @@ final class AnnouncerProcess: Announcer {
         let frame =
             switch announcement {
             case .rename(let from, let to): AnnouncerFrame(.rename, first: from.bytes, second: to.bytes)
+            case .makeDirectory(let path): AnnouncerFrame(.makeDirectory, first: path.bytes)
             case .unlink(let path): AnnouncerFrame(.unlink, first: path.bytes)
             case .removeDirectory(let path): AnnouncerFrame(.removeDirectory, first: path.bytes)
             case .flush(let path): AnnouncerFrame(.flush, first: path.bytes)

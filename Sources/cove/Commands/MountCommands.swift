@@ -6,7 +6,7 @@ internal import Glibc
 extension CommandTable {
     private static let mountOperands = Command.Operands(
         names: ["SOURCE", "MOUNTPOINT"],
-        minimum: 2,
+        minimum: 1,
         completion: .directory
     )
 
@@ -26,6 +26,11 @@ extension CommandTable {
             completion: .directory
         ),
         Option(long: "account", argument: "NAME", summary: "the account's name; else the source's last part"),
+        Option(
+            long: "app",
+            argument: "ID",
+            summary: "show an app's container of a mounted account in the folder (root)"
+        ),
         Option(long: "read-only", summary: "refuse every change"),
         cacert,
         Option(
@@ -82,6 +87,10 @@ extension CommandTable {
               simulate-latency=20ms, simulate-bandwidth=100M, simulate-stall=GLOB: a slow or stuck source, for tests
             """
     ) { arguments throws(Failure) in
+        if let app = arguments.value("app") { return try mountContainer(app, arguments) }
+        guard arguments.operands.count == 2 else {
+            throw .usage(nil, "needs SOURCE and MOUNTPOINT", "see `cove help mount`")
+        }
         let plan = try MountPlan(arguments)
         try plan.recoverMountPoint()
         try plan.check()

@@ -10,7 +10,9 @@ enum CommandProcess {
     private static let waiting = Atomic<Int32>(0)
 
     /// Runs a command with this process's terminal, files and environment; its exit code, or 128 and the signal's number.
-    static func run(_ words: [[UInt8]]) -> Int32 {
+    ///
+    /// `whenStarted` is called once it is there, or can't be.
+    static func run(_ words: [[UInt8]], whenStarted: () -> Void = {}) -> Int32 {
         let list = words.map { word -> UnsafeMutablePointer<CChar>? in
             strdup((word + [0]).map { CChar(bitPattern: $0) })
         }
@@ -36,6 +38,7 @@ enum CommandProcess {
         }
         var process = pid_t()
         let error = posix_spawnp(&process, list[0] ?? strdup(""), nil, &attributes, list + [nil], environ)
+        whenStarted()
         guard error == 0 else {
             Tool.report(Failure(String(decoding: words[0], as: UTF8.self), "\(Errno(error))", "check the command"))
             return error == ENOENT ? 127 : 126

@@ -8,6 +8,18 @@ public struct PeerCredentials: Sendable, Hashable {
     public var user: UInt32
     /// Its effective group when it connected.
     public var group: UInt32
+    /// Whose it was when it connected, as the server could tell.
+    public var standing = PeerStanding.user
+}
+
+/// On whose behalf a process calls.
+public enum PeerStanding: Sendable, Hashable {
+    /// The user's own program.
+    case user
+    /// A program that sees no more than an app may.
+    case app(AppIdentifier)
+    /// Nobody could tell.
+    case unknown
 }
 
 /// Stream sockets in the file system, also below paths longer than `sun_path` takes.

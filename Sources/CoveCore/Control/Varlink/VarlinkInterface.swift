@@ -15,6 +15,25 @@ public struct VarlinkInterface: Sendable {
     }
 }
 
+extension VarlinkInterface {
+    /// The same, with a look at each call before it is carried out.
+    public func guarded(
+        by check: @escaping @Sendable (_ method: String, VarlinkInvocation) async throws(VarlinkError) -> Void
+    ) -> VarlinkInterface {
+        var guarded: [String: VarlinkMethod] = [:]
+        for (name, method) in methods {
+            guarded[name] = VarlinkMethod(
+                lasts: method.lasts,
+                run: { invocation async throws(VarlinkError) in
+                    try await check(name, invocation)
+                    return try await method.run(invocation)
+                }
+            )
+        }
+        return VarlinkInterface(name: self.name, definition: definition, methods: guarded)
+    }
+}
+
 /// What a method does.
 ///
 /// It begins on the connection's thread and goes on in Swift's cooperative pool once it has waited, and so must not block.
@@ -22,6 +41,14 @@ public struct VarlinkMethod: Sendable {
     let run: @Sendable (VarlinkInvocation) async throws(VarlinkError) -> JSONValue
     /// True for a call that may last as long as others like: a server that stops does not wait for it.
     let lasts: Bool
+
+    fileprivate init(
+        lasts: Bool,
+        run: @escaping @Sendable (VarlinkInvocation) async throws(VarlinkError) -> JSONValue
+    ) {
+        self.lasts = lasts
+        self.run = run
+    }
 
     /// Makes a method from its parameters and its last reply.
     ///

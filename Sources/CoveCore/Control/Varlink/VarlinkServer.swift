@@ -32,15 +32,18 @@ public final class VarlinkServer: Sendable {
 
     private let service: VarlinkService
     private let limits: Limits
+    private let standing: @Sendable (PeerCredentials) -> PeerStanding
     private let state = Mutex(State())
 
-    /// Makes a server that does not listen yet.
+    /// Makes a server that does not listen yet; `standing` tells, when a peer has connected, on whose behalf it calls.
     public init(
         product: String,
         version: String,
         interfaces: [VarlinkInterface],
-        limits: Limits = Limits()
+        limits: Limits = Limits(),
+        standing: @escaping @Sendable (PeerCredentials) -> PeerStanding = { _ in .user }
     ) {
+        self.standing = standing
         service = VarlinkService(product: product, version: version, interfaces: interfaces)
         self.limits = limits
     }
@@ -104,7 +107,8 @@ public final class VarlinkServer: Sendable {
     /// Checks who connected, and starts a thread for it.
     private func admit(_ socket: Int32) {
         do throws(Errno) {
-            let peer = try UnixSocket.peer(of: socket)
+            var peer = try UnixSocket.peer(of: socket)
+            peer.standing = standing(peer)
             guard peer.user == geteuid() || peer.user == 0 else {
                 return refuse(socket, .permissionDenied)
             }

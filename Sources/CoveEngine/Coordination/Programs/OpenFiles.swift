@@ -47,11 +47,11 @@ enum OpenFiles {
         for line in text.split(separator: 0x0A) {
             guard let start = line.firstIndex(of: 0x2F) else { continue }
             let path = Array(line[start...])
-            guard paths.contains(path), let access = line.split(separator: 0x20, maxSplits: 2).dropFirst().first else {
+            guard paths.contains(path), let letters = line.split(separator: 0x20, maxSplits: 2).dropFirst().first else {
                 continue
             }
             // Shared, and to be written.
-            if access.contains(0x73), access.contains(0x77) { found.insert(path) }
+            if letters.contains(0x73), letters.contains(0x77) { found.insert(path) }
         }
         return found
     }

@@ -133,6 +133,10 @@ extension Namespace {
         repeat {
             counters.providerRequests.add(1, ordering: .relaxed)
             let listing = try await provider.list(directory, page: page)
+            if id == .root, try await heedAccount(listing, seen: time) {
+                // From the start: now the folders of containers have the names that they are to have here.
+                return try await list(id, at: directory)
+            }
             let (seen, later) = try await onContentQueue { [self] () throws(Errno) in
                 try admit(listing.items, into: id, directory.path, seen: time)
             }
@@ -161,6 +165,20 @@ extension Namespace {
         if mustRepeat { events.append(.directoryChanged(directory.path)) }
         if !events.isEmpty { sync?.enqueue(events, seen: time) }
         if known.isEmpty { fetchKept() }
+    }
+
+    /// Has the account's own documents read where a listing of the root shows that there are some; true when they were.
+    private func heedAccount(_ listing: Listing, seen time: MonotonicTime) async throws(ProviderError) -> Bool {
+        guard let reader = context.accountReader.withLock({ $0 }), reader.isNew else { return false }
+        let name = DriveFolder.name.bytes
+        guard let folder = listing.items.first(where: { $0.name == name && $0.kind == .directory }) else {
+            return false
+        }
+        _ = try await onContentQueue { [self] () throws(Errno) in
+            try admit([folder], into: .root, .root, seen: time)
+        }
+        await reader.read()
+        return !reader.isNew
     }
 
     /// Inserts what is new of one page; what needs more thought comes back as events.

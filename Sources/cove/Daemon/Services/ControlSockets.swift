@@ -10,15 +10,23 @@ struct ControlSockets: Sendable {
 
     /// Makes servers that do not listen yet.
     init(engine: Engine, account interface: VarlinkInterface) {
+        let apps = AppGuard(engine: engine)
         account = VarlinkServer(
             product: "Cove",
             version: Tool.version,
-            interfaces: [interface, ItemService.interface(engine: engine), QueryService.interface(engine: engine)]
+            interfaces: [
+                apps.guarding(interface), apps.guarding(ItemService.interface(engine: engine)),
+                apps.guarding(QueryService.interface(engine: engine)), AccessService.interface(engine: engine),
+            ],
+            standing: apps.standing
         )
         coordination = VarlinkServer(
             product: "Cove",
             version: Tool.version,
-            interfaces: [CoordinationService.interface(engine: engine)]
+            interfaces: [
+                apps.guarding(CoordinationService.interface(engine: engine)), AccessService.interface(engine: engine),
+            ],
+            standing: apps.standing
         )
     }
 

@@ -1,0 +1,169 @@
+internal import CoveCore
+
+/// Apps and containers as people and apps ask for them.
+extension Access {
+    /// Reads the account's documents where they have changed, so that an answer is of now.
+    func refresh() async {
+        let found = try? await onQueue { [self] () throws(Errno) in try fingerprint() }
+        if found == nil || state.withLock({ $0.fingerprint != found }) { await read() }
+    }
+
+    /// Makes an app known, or heeds its manifest again where the manifest's version is another one.
+    ///
+    /// True where anything was heeded. Containers that it declares and owns are told to others as it says.
+    func register(_ manifest: AppManifest) async throws(AccessError) -> Bool {
+        await refresh()
+        let registry = registry
+        for container in manifest.containers {
+            guard let known = registry.containers[container], known.app != manifest.identifier else { continue }
+            throw AccessError(
+                .accessDenied,
+                "container \(container) belongs to \(known.app); take it out of the manifest"
+            )
+        }
+        if let known = registry.apps[manifest.identifier], known.version == manifest.version { return false }
+        guard registry.apps.count < DriveFolder.mostRecords else {
+            throw AccessError(.noSpace, "the account has too many apps; remove some")
+        }
+        try await failing("the app can't be registered") { () throws(Errno) in
+            try await save(AppRecord(manifest))
+            for container in manifest.containers {
+                guard var record = registry.containers[container] else { continue }
+                let told = manifest.description(of: container)
+                record.isPublic = told.isPublic
+                record.folderLevels = told.folderLevels
+                if let name = told.name { record.name = name }
+                try await save(record)
+            }
+        }
+        return true
+    }
+
+    /// Forgets an app; its containers stay.
+    func removeApp(_ identifier: AppIdentifier) async throws(AccessError) {
+        await refresh()
+        guard registry.apps[identifier] != nil else {
+            throw AccessError(.noSuchEntry, "no such app; see `cove app ls`")
+        }
+        try await failing("the app can't be removed") { () throws(Errno) in
+            try await remove(identifier.recordName, in: DriveFolder.apps)
+            await read()
+        }
+    }
+
+    /// Makes a container with its `Documents`, or finds the app's own one of that identifier.
+    func createContainer(
+        _ identifier: AppIdentifier,
+        for app: AppIdentifier,
+        name: String?,
+        isPublic: Bool?
+    ) async throws(AccessError) -> ContainerRecord {
+        await refresh()
+        let registry = registry
+        if let known = registry.containers[identifier], known.app != app {
+            throw AccessError(.accessDenied, "it belongs to \(known.app); choose another identifier")
+        }
+        if let name, let problem = AppManifest.problem(withName: name) {
+            throw AccessError(.invalidArgument, "the container can't have \(problem); choose another name")
+        }
+        guard registry.containers.count < DriveFolder.mostRecords else {
+            throw AccessError(.noSpace, "the account has too many containers")
+        }
+        let declared = registry.apps[app]
+        let isDeclaredPublic =
+            declared?.publicContainers?.contains(identifier) == true || declared?.isPublicThroughout == true
+        var record =
+            registry.containers[identifier]
+            ?? ContainerRecord(
+                identifier: identifier,
+                name: name ?? declared?.name ?? identifier.text,
+                app: app,
+                isPublic: isDeclaredPublic
+            )
+        if let name { record.name = name }
+        if let isPublic { record.isPublic = isPublic }
+        let made = record
+        try await failing("the container can't be made") { () throws(Errno) in
+            if declared?.containers.contains(identifier) != true {
+                var owner = declared ?? AppRecord(AppManifest(identifier: app, version: "0"))
+                owner.containers.append(identifier)
+                try await save(owner)
+            }
+            if registry.containers[identifier] != made { try await save(made) }
+            let place = try await onQueue { [self] () throws(Errno) -> RemotePath in
+                let entry = try catalog.read { database throws(Errno) in
+                    try self.entry(ofContainer: identifier, database)
+                }
+                return RemotePath([entry.map { FileName(unchecked: $0.name) } ?? names.here(identifier.folderName)])
+            }
+            _ = try await makeShownFolder(place)
+            _ = try await makeShownFolder(place.appending(DriveFolder.documents))
+            await read()
+        }
+        return self.registry.containers[identifier] ?? made
+    }
+
+    /// Shows a container to people and other apps, or hides it from them.
+    func setPublic(_ isPublic: Bool, _ identifier: AppIdentifier) async throws(AccessError) -> ContainerRecord {
+        await refresh()
+        guard var record = registry.containers[identifier] else { throw Self.noContainer }
+        record.isPublic = isPublic
+        let changed = record
+        try await failing("the container can't be changed") { () throws(Errno) in
+            try await save(changed)
+        }
+        return changed
+    }
+
+    /// The folder of a container, from the root; without an identifier that of the first one the app declares.
+    ///
+    /// Nil where there is none that the app may have.
+    func place(ofContainer identifier: AppIdentifier?, for app: AppIdentifier?) async -> RemotePath? {
+        await refresh()
+        let registry = registry
+        guard let wanted = identifier ?? app.flatMap({ registry.apps[$0]?.containers.first }),
+            let record = registry.containers[wanted]
+        else { return nil }
+        if let app, record.app != app { return nil }
+        return try? await onQueue { [self] () throws(Errno) -> RemotePath? in
+            try catalog.read { database throws(Errno) in
+                try self.entry(ofContainer: wanted, database).map { RemotePath([FileName(unchecked: $0.name)]) }
+            }
+        }
+    }
+
+    private static var noContainer: AccessError {
+        AccessError(.noSuchEntry, "no such container; see `cove container ls`")
+    }
+
+    /// Writes an app's document, and heeds it.
+    func save(_ record: AppRecord) async throws(Errno) {
+        try await store(record, as: record.identifier.recordName, in: DriveFolder.apps)
+        await read()
+    }
+
+    /// Writes a container's document, and heeds it.
+    func save(_ record: ContainerRecord) async throws(Errno) {
+        try await store(record)
+        await read()
+    }
+
+    /// Writes a container's document while the documents are being heeded.
+    func store(_ record: ContainerRecord) async throws(Errno) {
+        try await store(record, as: record.identifier.recordName, in: DriveFolder.containers)
+        state.withLock { $0.registry.containers[record.identifier] = record }
+    }
+
+    private func store(_ record: some Encodable, as name: FileName, in folder: RemotePath) async throws(Errno) {
+        guard let value = try? JSONValue(encoding: record) else { throw .invalidArgument }
+        try await write(value.bytes + [0x0A], as: name, in: folder)
+    }
+
+    /// Carries something out whose errors are told to people.
+    func failing<Value: Sendable>(
+        _ what: String,
+        _ body: () async throws(Errno) -> Value
+    ) async throws(AccessError) -> Value {
+        do throws(Errno) { return try await body() } catch { throw .failed(error, what) }
+    }
+}

@@ -1,0 +1,125 @@
+internal import CoveCore
+internal import Glibc
+
+/// What a program that sees one app's part of the account may do; all others may do everything.
+extension Access {
+    /// What is done with an item.
+    enum Use: Sendable {
+        case reading
+        case writing
+    }
+
+    /// The app that a caller is of; nil for the user's own programs, which costs one atomic load while there are no others.
+    @inline(__always)
+    func app(of caller: Caller) throws(Errno) -> AppIdentifier? {
+        views.isEmpty ? nil : try views.app(of: caller.thread)
+    }
+
+    /// The app that a thread of some process is of; nil for the user's own programs.
+    func app(ofThread thread: Int32) throws(Errno) -> AppIdentifier? { try views.app(of: thread) }
+
+    /// From now on the programs of a process's PID namespace are an app's.
+    func enterView(of app: AppIdentifier, process: Int32) throws(Errno) { try views.enter(app, process: process) }
+
+    /// True where a listing of the root may leave something out.
+    var changesRoot: Bool { !folders.isEmpty }
+
+    /// Refuses what the caller's app may not do with an item; `EACCES`.
+    @inline(__always)
+    func admit(_ caller: Caller, _ id: ItemID, _ use: Use = .reading) throws(Errno) {
+        if views.isEmpty { return }
+        guard let app = try views.app(of: caller.thread) else { return }
+        guard try isAdmitted(app, id, use) else { throw .accessDenied }
+    }
+
+    /// Whether an app may do something with an item: its containers are its own, the root's documents everybody's.
+    func isAdmitted(_ app: AppIdentifier, _ id: ItemID, _ use: Use) throws(Errno) -> Bool {
+        if id == .root { return true }
+        if HiddenNode.contains(id) { return false }
+        return try catalog.read { database throws(Errno) in
+            // One without a name is nobody's: who has it open needs to ask nothing.
+            for entry in try database.entries(of: id) where try self.isAdmitted(app, entry, use, database) {
+                return true
+            }
+            return false
+        }
+    }
+
+    private func isAdmitted(
+        _ app: AppIdentifier,
+        _ entry: EntryRow,
+        _ use: Use,
+        _ database: Database
+    ) throws(Errno) -> Bool {
+        if try isGranted(app, entry.document, use, database) { return true }
+        var current = entry
+        var steps = 0
+        while current.parent != .root {
+            guard steps < 4096, let above = try database.entry(ofDirectory: current.parent) else { return false }
+            current = above
+            steps += 1
+            // What is given with a folder is all that is in it.
+            if try isGranted(app, current.document, use, database) { return true }
+        }
+        return isOpen(current, to: app)
+    }
+
+    /// Whether an app may see what is below an entry of the root.
+    func isOpen(_ top: EntryRow, to app: AppIdentifier) -> Bool {
+        switch folders[top.item] {
+        case .records: return false
+        case .container(let identifier, _): return registry.containers[identifier]?.app == app
+        case nil: break
+        }
+        if top.name == DriveFolder.name.bytes { return false }
+        guard let folder = containerFolder(of: top) else { return true }
+        // Who owns one that was just heard of is not known yet.
+        return registry.owner(ofFolder: folder) == app
+    }
+
+    /// Whether an app may use what is at a path, or make something there.
+    func isAdmitted(_ app: AppIdentifier, at path: RemotePath) throws(Errno) -> Bool {
+        guard let top = path.names.first else { return true }
+        return try isShown(top.bytes, to: app)
+    }
+
+    /// Whether a name of the root is there for an app.
+    func isShown(_ name: [UInt8], to app: AppIdentifier) throws(Errno) -> Bool {
+        if name == DriveFolder.name.bytes || name == HiddenNode.name { return false }
+        let entry = try catalog.glance { database throws(Errno) in try database.entry(.root, name) }
+        guard let entry else {
+            let folder = names.there(FileName(unchecked: name))
+            return !names.isContainer(there: folder) || registry.owner(ofFolder: folder) == app
+        }
+        return isOpen(entry, to: app)
+    }
+
+    /// Refuses what the caller's app may not do with the document of another place: to give it other bytes.
+    func admit(_ caller: Caller, to place: Place) throws(Errno) {
+        guard let app = try app(of: caller) else { return }
+        let entry = try catalog.glance { database throws(Errno) in try database.entry(place.parent, place.name) }
+        guard let entry, try isAdmitted(app, entry.item, .writing) else { throw .accessDenied }
+    }
+
+    /// Refuses to remove or replace a folder in which references are.
+    func requireNoReferences(in parent: ItemID, _ name: [UInt8]) throws(Errno) {
+        if hasNoReferences { return }
+        let entry = try catalog.glance { database throws(Errno) in try database.entry(parent, name) }
+        if let entry, try hasReferences(in: entry.item) { throw .notEmpty }
+    }
+
+    /// Refuses to take a container's folder out of the root, or to make something of the name of one.
+    func requireFree(_ parent: ItemID, _ name: [UInt8]) throws(Errno) {
+        guard parent == .root, !names.isEmpty else { return }
+        let name = FileName(unchecked: name)
+        // An identifier is no name here: at the source it would be the container's.
+        if names.isContainer(there: name), names.here(name) != name { throw .exists }
+    }
+
+    /// Refuses to move or remove a container's folder; renaming it in the root is how it gets another name.
+    func requireMovable(_ parent: ItemID, _ name: [UInt8]) throws(Errno) {
+        guard parent == .root, !folders.isEmpty else { return }
+        let entry = try catalog.glance { database throws(Errno) in try database.entry(.root, name) }
+        if let entry, folders[entry.item] != nil { throw .busy }
+    }
+}

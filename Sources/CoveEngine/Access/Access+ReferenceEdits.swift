@@ -1,0 +1,208 @@
+internal import CLinux
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// What programs do to references by their names.
+extension Access {
+    /// A reference that left a name a moment ago: to a backup, if the name is taken again soon.
+    struct DepartedReference: Sendable {
+        var row: Int64
+        var until: MonotonicTime
+    }
+
+    /// A file under such a name: once it is written it becomes what the document is.
+    struct Takeover: Sendable {
+        var row: Int64
+        var place: Place
+    }
+
+    /// How a rename is carried out that may concern a reference.
+    enum Renaming: Sendable {
+        /// It concerns none.
+        case ordinary
+        /// It has been carried out.
+        case done
+        /// The file becomes what a document of another place is.
+        case onto(Place)
+    }
+
+    /// Refuses a name that a reference has.
+    func requireNoReference(_ parent: ItemID, _ name: [UInt8]) throws(Errno) {
+        if try reference(parent, name) != nil { throw .exists }
+    }
+
+    /// Removes a reference, and with it what its app may do; false where the name is none's.
+    func unlinkReference(_ parent: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) -> Bool {
+        guard let row = try reference(parent, name) else { return false }
+        if try contents.earlierResult(caller) != nil { return true }
+        if configuration.isReadOnly { throw .readOnly }
+        try drop(row, for: caller)
+        return true
+    }
+
+    /// Forgets a reference and what was granted with it, durably: what is revoked stays so.
+    func drop(_ row: ReferenceRow, for caller: Caller? = nil) throws(Errno) {
+        try catalog.write(for: caller, durable: true) { database throws(Errno) in
+            try database.deleteReference(row, drops: true)
+            if let parent = row.parent {
+                try database.touch(parent, modified: true, at: self.clock.now())
+                // The request is to be known.
+                try database.note(.attributes, entry: 0, item: parent, parent: parent)
+            }
+        }
+        try countReferences()
+        hasReferenceWork.store(true, ordering: .releasing)
+    }
+
+    /// Whether a rename concerns a reference; moves one, or says where its document is.
+    func renaming(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ newParent: ItemID,
+        _ newName: [UInt8],
+        flags: UInt32,
+        _ caller: Caller
+    ) throws(Errno) -> Renaming {
+        if hasNoReferences { return .ordinary }
+        // Directories may take references with them, or their documents.
+        hasReferenceWork.store(true, ordering: .releasing)
+        let source = try reference(parent, name)
+        let target = try reference(newParent, newName)
+        guard source != nil || target != nil else {
+            guard let left = departed[Place(newParent, newName)], flags & UInt32(RENAME_EXCHANGE) == 0,
+                let place = try takenPlace(left.row, Place(newParent, newName))
+            else { return .ordinary }
+            try comeBack(left.row, to: Place(newParent, newName))
+            return .onto(place)
+        }
+        if try contents.earlierResult(caller) != nil { return .done }
+        if configuration.isReadOnly { throw .readOnly }
+        if flags & UInt32(RENAME_EXCHANGE) != 0 { throw .invalidArgument }
+        if target != nil, flags & UInt32(RENAME_NOREPLACE) != 0 { throw .exists }
+        guard let source else {
+            if namespace.isDirectory(parent, name) { throw .notDirectory }
+            guard let place = try original(newParent, newName) else { throw .stale }
+            return .onto(place)
+        }
+        if source.id == target?.id { return .done }
+        try move(source, to: Place(newParent, newName), replacing: target, flags, caller)
+        return .done
+    }
+
+    private func move(
+        _ source: ReferenceRow,
+        to place: Place,
+        replacing target: ReferenceRow?,
+        _ flags: UInt32,
+        _ caller: Caller
+    ) throws(Errno) {
+        try namespace.checkNewName(place.name)
+        let occupant = try catalog.glance { database throws(Errno) in try database.entry(place.parent, place.name) }
+        if occupant != nil {
+            if flags & UInt32(RENAME_NOREPLACE) != 0 { throw .exists }
+            try namespace.unlink(place.parent, place.name, ownCaller)
+        }
+        let former = source.parent.map { Place($0, source.name) }
+        try catalog.write(for: caller) { database throws(Errno) in
+            guard let container = try self.container(of: place.parent, database) else { throw .crossDevice }
+            // It is the container's: elsewhere it would be another app's, or nobody's.
+            guard container.record.identifier == source.container else { throw .crossDevice }
+            if let target { try database.deleteReference(target, drops: true) }
+            var row = source
+            row.parent = place.parent
+            row.name = place.name
+            row.folder = container.path
+            row.isDirty = true
+            try database.update(row)
+            let now = self.clock.now()
+            for parent in Set([source.parent, place.parent].compactMap(\.self)) {
+                try database.touch(parent, modified: true, at: now)
+            }
+            try database.note(.attributes, entry: 0, item: place.parent, parent: place.parent)
+        }
+        try countReferences()
+        guard let former, former != place else { return }
+        let until = clock.monotonic() + configuration.tombstoneTime
+        departed.insert(DepartedReference(row: source.id, until: until), for: former)
+    }
+
+    /// A file was made under a name: a reference's, where one left it a moment ago.
+    func noteMade(_ id: ItemID, _ parent: ItemID, _ name: [UInt8]) {
+        guard let left = departed[Place(parent, name)], left.until > clock.monotonic() else { return }
+        takeovers.insert(Takeover(row: left.row, place: Place(parent, name)), for: id)
+    }
+
+    /// A file that took a reference's name was closed: from now on it is what the document is.
+    func noteClosed(_ id: ItemID) {
+        guard !takeovers.isEmpty, let takeover = takeovers.remove(id) else { return }
+        do throws(Errno) {
+            guard let place = try takenPlace(takeover.row, takeover.place) else { return }
+            let isThere = try catalog.glance { database throws(Errno) in
+                try database.entry(takeover.place.parent, takeover.place.name)?.item == id
+            }
+            guard isThere else { return }
+            try comeBack(takeover.row, to: takeover.place)
+            try namespace.rename(
+                takeover.place.parent,
+                takeover.place.name,
+                place.parent,
+                place.name,
+                flags: 0,
+                ownCaller
+            )
+            tellOriginal(place)
+        } catch {
+            log.notice("a document could not be given what was saved under its reference's name: \(error)")
+        }
+    }
+
+    /// The place of the document whose reference left a name; nil where it is not to take anything over.
+    private func takenPlace(_ id: Int64, _ place: Place) throws(Errno) -> Place? {
+        guard let left = departed[place], left.row == id, left.until > clock.monotonic() else { return nil }
+        return try catalog.glance { database throws(Errno) in
+            guard let row = try database.reference(id: id), row.mayWrite else { return nil }
+            return try self.target(of: row, database)?.place
+        }
+    }
+
+    /// A reference gets back the name that it left; what the document was keeps the other one, as a file of its own.
+    private func comeBack(_ id: Int64, to place: Place) throws(Errno) {
+        departed.remove(place)
+        let found = try catalog.write { database throws(Errno) -> (Place, ItemID)? in
+            guard var row = try database.reference(id: id), let parent = row.parent,
+                let entry = try self.target(of: row, database)
+            else { return nil }
+            let backup = Place(parent, row.name)
+            row.parent = place.parent
+            row.name = place.name
+            row.folder = try self.container(of: place.parent, database)?.path ?? row.folder
+            row.isDirty = true
+            try database.update(row)
+            return (backup, entry.item)
+        }
+        if let (backup, item) = found, backup != place {
+            _ = try? namespace.link(item, backup.parent, backup.name, ownCaller)
+        }
+        hasReferenceWork.store(true, ordering: .releasing)
+    }
+
+    /// The kernel is to ask again what a document's own name stands for.
+    func tellOriginal(_ place: Place) {
+        // The call that this is part of may hold the folder.
+        contentQueue.async { [self] in kernel?.invalidateEntry(place.parent, place.name) }
+    }
+
+    func expireDeparted() {
+        if departed.isEmpty { return }
+        let now = clock.monotonic()
+        departed.update { table in table = table.filter { $0.value.until > now } }
+    }
+
+    func countReferences() throws(Errno) {
+        let count = try catalog.read { database throws(Errno) in
+            try database.first("SELECT count(*) FROM reference_documents") { $0.int(0) }
+        }
+        referenceCount.store(Int(clamping: count ?? 0), ordering: .releasing)
+    }
+}

@@ -1,0 +1,284 @@
+internal import CoveCore
+internal import Synchronization
+
+/// The documents of references: what they say is so here, and what was done here they come to say.
+extension Access {
+    /// The record's name of a document's name; nil for one that is no reference's.
+    private static func record(_ name: [UInt8]) -> String? {
+        let ending = Array(".json".utf8)
+        guard name.count == 32 + ending.count, name.suffix(ending.count).elementsEqual(ending) else { return nil }
+        let text = String(decoding: name.prefix(32), as: UTF8.self)
+        return text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) } ? text : nil
+    }
+
+    /// A time that makes sense; nil for none.
+    private static func time(_ seconds: Double?) -> Timestamp? {
+        guard let seconds, seconds >= 0, seconds < 1e11 else { return nil }
+        return Timestamp(seconds: Int64(seconds), nanoseconds: 0)
+    }
+
+    private static func fileName(_ record: String) -> FileName { FileName(unchecked: Array("\(record).json".utf8)) }
+
+    /// Takes what the documents of references say to be so; false where some could not be read.
+    func readReferences() async throws(Errno) -> Bool {
+        guard let folder = try await folder(DriveFolder.references) else { return true }
+        let rows = try await onQueue { [catalog] () throws(Errno) in
+            try catalog.read { database throws(Errno) in
+                try database.all(
+                    """
+                    SELECT e.name, i.id, i.generation FROM entries e JOIN items i ON i.id = e.item
+                    WHERE e.parent = ? AND i.kind = 0 ORDER BY e.name LIMIT 10000
+                    """,
+                    .item(folder)
+                ) { (name: $0.blob(0), item: $0.item(1), generation: $0.int(2)) }
+            }
+        }
+        var isComplete = true
+        var present: Set<String> = []
+        for row in rows {
+            guard let record = Self.record(row.name) else { continue }
+            present.insert(record)
+            let place = DriveFolder.references.appending(FileName(unchecked: row.name))
+            if let known = state.withLock({ $0.read[place] }), known.item == row.item,
+                known.generation == row.generation
+            {
+                try await bind(record)
+                continue
+            }
+            do throws(Errno) {
+                let bytes = try await contents(of: row.item, atMost: DriveFolder.greatestRecord)
+                if let value = try? JSONValue(parsing: bytes), let said: ReferenceRecord = try? value.decode() {
+                    try await onQueue { [self] () throws(Errno) in try heed(said, record) }
+                    try await bind(record)
+                } else {
+                    log.notice("\(place): it can't be read; it is left out")
+                }
+                state.withLock {
+                    $0.read[place] = ReadRecord(item: row.item, generation: row.generation, value: nil)
+                }
+            } catch {
+                isComplete = false
+            }
+        }
+        let there = present
+        try await onQueue { [self] () throws(Errno) in
+            try forgetRemoved(there, folder)
+            try countReferences()
+        }
+        return isComplete
+    }
+
+    /// What a document says of a reference holds, unless something was done here that it is still to say.
+    private func heed(_ said: ReferenceRecord, _ record: String) throws(Errno) {
+        guard let folder = (try? said.folder.remotePath()) ?? nil,
+            let name = ((try? said.name.remotePath()) ?? nil)?.name,
+            let target = (try? said.target.remotePath()) ?? nil, !target.isRoot, target.names[0] != DriveFolder.name
+        else { return log.notice("reference \(record) makes no sense; it is left out") }
+        let made = Self.time(said.made) ?? journalTime()
+        try catalog.write { database throws(Errno) in
+            let isDropped = try database.first("SELECT 1 FROM dropped_references WHERE record = ?", .text(record)) {
+                _ in
+                true
+            }
+            if isDropped == true { return }
+            guard var row = try database.reference(record: record) else {
+                try database.insert(
+                    ReferenceRow(
+                        record: record,
+                        container: said.container,
+                        folder: folder,
+                        parent: nil,
+                        name: name.bytes,
+                        target: nil,
+                        place: target,
+                        mayWrite: said.isReadOnly != true,
+                        made: made
+                    )
+                )
+                return
+            }
+            if row.isDirty || row.container != said.container { return }
+            if row.folder != folder || row.name != name.bytes {
+                row.folder = folder
+                row.name = name.bytes
+                row.parent = nil
+            }
+            if row.place != target {
+                row.place = target
+                // Where the document is still the same it is known by its identity.
+                if try self.target(of: row, database) == nil { row.target = nil }
+            }
+            row.mayWrite = said.isReadOnly != true
+            try database.update(row)
+        }
+    }
+
+    /// Finds the folder and the document of a reference where they are not known yet, and grants what it stands for.
+    private func bind(_ record: String) async throws(Errno) {
+        let row = try await onQueue { [self] () throws(Errno) -> ReferenceRow? in
+            try catalog.read { database throws(Errno) -> ReferenceRow? in
+                guard let row = try database.reference(record: record) else { return nil }
+                if row.parent != nil, try self.target(of: row, database) != nil { return nil }
+                return row
+            }
+        }
+        guard var row else { return }
+        if row.parent == nil, let top = await place(of: row.container) {
+            row.parent = try await walk(RemotePath(top.names + row.folder.names))
+        }
+        let known = row
+        let isKnown = try await onQueue { [self] () throws(Errno) in
+            try catalog.read { database throws(Errno) in try self.target(of: known, database) != nil }
+        }
+        if !isKnown { _ = try await walk(names.here(row.place)) }
+        let bound = row
+        try await onQueue { [self] () throws(Errno) in
+            try catalog.write { database throws(Errno) in
+                guard var row = try database.reference(record: record) else { return }
+                row.parent = row.parent ?? bound.parent
+                if try self.target(of: row, database) == nil {
+                    let entry = try? database.entry(atPath: names.here(row.place))
+                    let isFile =
+                        try entry.flatMap { entry throws(Errno) in try database.item(entry.item)?.kind } == .file
+                    row.target = isFile ? entry?.document : nil
+                }
+                if let parent = row.parent { row.name = try self.freeReferenceName(row, parent, database) }
+                try database.update(row)
+                guard let target = row.target, let app = self.registry.containers[row.container]?.app else { return }
+                try database.setGrant(
+                    app,
+                    target,
+                    mayWrite: row.mayWrite,
+                    source: "open",
+                    record: row.record,
+                    at: row.made
+                )
+            }
+            try countReferences()
+            if let parent = bound.parent { kernel?.invalidateEntry(parent, bound.name) }
+        }
+    }
+
+    /// A name that nothing else has: another device may have made a file or a reference of the same name.
+    private func freeReferenceName(_ row: ReferenceRow, _ parent: ItemID, _ database: Database) throws(Errno) -> [UInt8]
+    {
+        let name = FileName(unchecked: row.name)
+        for candidate in [name] + (2..<1000).map({ name.inserting(" \($0)") }) {
+            if try database.entry(parent, candidate.bytes) != nil { continue }
+            if let other = try database.reference(parent, candidate.bytes), other.id != row.id { continue }
+            return candidate.bytes
+        }
+        return name.inserting(" \(row.record)").bytes
+    }
+
+    /// The item at a path, which the provider is asked for; nil where nothing is there.
+    private func walk(_ path: RemotePath) async throws(Errno) -> ItemID? {
+        var current = ItemID.root
+        for name in path.names {
+            guard let found = try await find(name, in: current) else { return nil }
+            current = found
+        }
+        return current
+    }
+
+    /// The folder of a container in the tree.
+    private func place(of container: AppIdentifier) async -> RemotePath? {
+        guard registry.containers[container] != nil else { return nil }
+        let found = try? await onQueue { [self] () throws(Errno) -> RemotePath in
+            let entry = try catalog.read { database throws(Errno) in
+                try self.entry(ofContainer: container, database)
+            }
+            return RemotePath([entry.map { FileName(unchecked: $0.name) } ?? names.here(container.folderName)])
+        }
+        return found
+    }
+
+    /// References whose documents another device has removed are gone here too.
+    private func forgetRemoved(_ present: Set<String>, _ folder: ItemID) throws(Errno) {
+        let gone = try catalog.write { database throws(Errno) -> [ReferenceRow] in
+            guard try database.existingItem(folder).residency == .whole else { return [] }
+            let gone = try database.references().filter { !present.contains($0.record) && !$0.isDirty }
+            for row in gone { try database.deleteReference(row, drops: false) }
+            return gone
+        }
+        for row in gone { if let parent = row.parent { kernel?.invalidateEntry(parent, row.name) } }
+    }
+
+    /// Has the documents say what was done here; at the clock's round, and whenever something was done.
+    func settleReferences() {
+        guard hasReferenceWork.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        Task { [self] in
+            do throws(Errno) {
+                try await settle()
+            } catch {
+                log.debug("references are settled later: \(error)")
+                hasReferenceWork.store(true, ordering: .releasing)
+            }
+        }
+    }
+
+    private func settle() async throws(Errno) {
+        let (dirty, dropped) = try await onQueue { [self] () throws(Errno) -> ([ReferenceRow], [String]) in
+            try notePlaces()
+            return try catalog.read { database throws(Errno) in
+                let dropped = try database.all("SELECT record FROM dropped_references") { $0.text(0) }
+                return (try database.references().filter(\.isDirty), dropped)
+            }
+        }
+        if configuration.isReadOnly { return }
+        for row in dirty { try await tell(row) }
+        for record in dropped {
+            try await remove(Self.fileName(record), in: DriveFolder.references)
+            try await onQueue { [catalog] () throws(Errno) in
+                try catalog.write { database throws(Errno) in
+                    try database.run("DELETE FROM dropped_references WHERE record = ?", .text(record))
+                }
+            }
+        }
+    }
+
+    /// Writes a reference's document.
+    func tell(_ row: ReferenceRow) async throws(Errno) {
+        let record = ReferenceRecord(
+            container: row.container,
+            folder: row.folder,
+            name: FileName(unchecked: row.name),
+            target: row.place,
+            isReadOnly: !row.mayWrite,
+            made: row.made.secondsSinceEpoch
+        )
+        guard let value = try? JSONValue(encoding: record) else { throw .invalidArgument }
+        try await write(value.bytes + [0x0A], as: Self.fileName(row.record), in: DriveFolder.references)
+        try await onQueue { [catalog] () throws(Errno) in
+            try catalog.write { database throws(Errno) in
+                guard var now = try database.reference(id: row.id) else { return }
+                guard now.folder == row.folder, now.name == row.name, now.place == row.place else { return }
+                now.isDirty = false
+                try database.update(now)
+            }
+        }
+    }
+
+    /// Compares where references and their documents are with what was told of it.
+    private func notePlaces() throws(Errno) {
+        if hasNoReferences { return }
+        try catalog.write { database throws(Errno) in
+            for var row in try database.references() {
+                var isChanged = false
+                if let parent = row.parent, try database.item(parent) != nil {
+                    guard let container = try self.container(of: parent, database),
+                        container.record.identifier == row.container
+                    else { continue }
+                    if container.path != row.folder { (row.folder, isChanged) = (container.path, true) }
+                }
+                if let entry = try self.target(of: row, database) {
+                    let place = names.there(try database.path(of: entry))
+                    if place != row.place { (row.place, isChanged) = (place, true) }
+                }
+                guard isChanged else { continue }
+                row.isDirty = true
+                try database.update(row)
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+internal import CoveCore
+internal import Glibc
+internal import Synchronization
+
+/// Names under which apps have documents that are not their own: what look-ups and listings find of them.
+///
+/// A reference has no item: its name leads to the item that its document has now, so that both names have the same bytes, the
+/// same cache and the same locks.
+extension Access {
+    /// Cookies of references are behind those of all entries.
+    private static let cookieMark: UInt64 = 1 << 61
+
+    /// True while the account has none.
+    var hasNoReferences: Bool { referenceCount.load(ordering: .acquiring) == 0 }
+
+    /// The reference of a name; nil nearly always.
+    @inline(__always)
+    func reference(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> ReferenceRow? {
+        if hasNoReferences { return nil }
+        return try catalog.glance { database throws(Errno) in
+            guard try database.entry(parent, name) == nil else { return nil }
+            return try database.reference(parent, name)
+        }
+    }
+
+    /// The entry of the document that a reference stands for; nil for one that dangles.
+    func target(of row: ReferenceRow, _ database: Database) throws(Errno) -> EntryRow? {
+        guard let document = row.target, let entry = try database.entry(document: document),
+            try database.path(ofDirectory: entry.parent) != nil
+        else { return nil }
+        return entry
+    }
+
+    /// What a reference looks like: its document, or an empty file that can't be opened.
+    func attributes(of row: ReferenceRow) throws(Errno) -> ItemAttributes {
+        let entry = try catalog.glance { database throws(Errno) in try self.target(of: row, database) }
+        guard let entry else { return dangling(row) }
+        return try namespace.attributes(of: entry.item)
+    }
+
+    /// The attributes of one that dangles, by its number; `ESTALE` for one that is gone.
+    func danglingAttributes(_ id: Int64) throws(Errno) -> ItemAttributes {
+        guard let row = try catalog.glance({ database throws(Errno) in try database.reference(id: id) }) else {
+            throw .stale
+        }
+        return dangling(row)
+    }
+
+    private func dangling(_ row: ReferenceRow) -> ItemAttributes {
+        ItemAttributes(
+            id: HiddenNode.reference(row.id).id,
+            kind: .file,
+            permissions: 0,
+            user: configuration.user,
+            group: configuration.group,
+            size: 0,
+            linkCount: 1,
+            device: 0,
+            blocks: 0,
+            accessTime: row.made,
+            modificationTime: row.made,
+            changeTime: row.made
+        )
+    }
+
+    /// Calls the body for the references of a folder after a cookie until it returns false.
+    func readReferences(
+        in parent: ItemID,
+        after cookie: UInt64,
+        plus: Bool,
+        _ body: (borrowing DirectoryEntry) -> Bool
+    ) throws(Errno) {
+        let after = cookie & Self.cookieMark == 0 ? 0 : Int64(cookie & (Self.cookieMark - 1))
+        let rows = try catalog.read { database throws(Errno) -> [ReferenceRow] in
+            var rows: [ReferenceRow] = []
+            for row in try database.references(in: parent, after: after)
+            where try database.entry(parent, row.name) == nil { rows.append(row) }
+            return rows
+        }
+        for row in rows {
+            let entry = DirectoryEntry(
+                name: row.name,
+                cookie: Self.cookieMark | UInt64(row.id),
+                attributes: try attributes(of: row),
+                isUncached: true
+            )
+            guard body(entry) else { return }
+        }
+    }
+
+    /// True for a cookie behind all entries, after which only references come.
+    static func isReference(cookie: UInt64) -> Bool { cookie & cookieMark != 0 }
+
+    /// True for a folder that has some.
+    func hasReferences(in parent: ItemID) throws(Errno) -> Bool {
+        if hasNoReferences { return false }
+        return try catalog.glance { database throws(Errno) in
+            try !database.references(in: parent, after: 0).isEmpty
+        }
+    }
+
+    /// Where a call that names a reference is carried out: at the document's own place.
+    func original(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> Place? {
+        guard let row = try reference(parent, name) else { return nil }
+        guard let entry = try catalog.glance({ database throws(Errno) in try self.target(of: row, database) }) else {
+            throw .stale
+        }
+        return entry.place
+    }
+
+    /// The container of a folder; nil for one that is in none.
+    func container(of folder: ItemID, _ database: Database) throws(Errno) -> (
+        record: ContainerRecord, path: RemotePath
+    )? {
+        var names: [FileName] = []
+        var current = folder
+        while current != .root {
+            guard names.count < 4096, let entry = try database.entry(ofDirectory: current) else { return nil }
+            if entry.parent == .root {
+                guard let name = containerFolder(of: entry), let identifier = AppIdentifier(name.description),
+                    let record = registry.containers[identifier]
+                else { return nil }
+                return (record, RemotePath(names.reversed()))
+            }
+            names.append(FileName(unchecked: entry.name))
+            current = entry.parent
+        }
+        return nil
+    }
+}

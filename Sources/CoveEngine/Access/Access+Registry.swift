@@ -1,0 +1,188 @@
+internal import CoveCore
+internal import Synchronization
+
+/// What the account's documents say of apps and containers: read, checked, kept, and heeded.
+extension Access {
+    private static let key = "drive"
+    /// How long a document that could not be read is left alone.
+    private static let readingRest = TimeSpan.seconds(5)
+
+    /// What an earlier start has read holds until it is read again.
+    func recall() throws(Errno) {
+        let kept = try catalog.read { database throws(Errno) in try database.meta(Self.key) }
+        guard let kept, let value = try? JSONValue(parsing: kept) else { return }
+        state.withLock { $0.isNew = false }
+        var registry = Registry()
+        if case .array(let apps)? = value["apps"] {
+            for app in apps {
+                if let record: AppRecord = try? app.decode() { registry.apps[record.identifier] = record }
+            }
+        }
+        if case .array(let containers)? = value["containers"] {
+            for container in containers {
+                if let record: ContainerRecord = try? container.decode() {
+                    registry.containers[record.identifier] = record
+                }
+            }
+        }
+        state.withLock { $0.registry = registry }
+        try markFolders()
+    }
+
+    /// Tells whether a document has changed since it was read.
+    func fingerprint() throws(Errno) -> Int {
+        try catalog.read { database throws(Errno) in
+            var hasher = Hasher()
+            for path in [DriveFolder.apps, DriveFolder.containers, DriveFolder.references] {
+                guard let folder = try? database.entry(atPath: path)?.item else { continue }
+                try database.each(
+                    """
+                    SELECT e.id, e.item, e.name, i.generation, i.size FROM entries e JOIN items i ON i.id = e.item
+                    WHERE e.parent = ? ORDER BY e.id
+                    """,
+                    .item(folder)
+                ) { row in
+                    for column in [0, 1, 3, 4] as [Int32] { hasher.combine(row.int(column)) }
+                    hasher.combine(row.blob(2))
+                    return true
+                }
+            }
+            // Which folders of the root are containers' changes with these.
+            try database.each(
+                "SELECT e.id, e.item, e.name FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = 1 AND i.kind = 1"
+            ) { row in
+                hasher.combine(row.int(0))
+                hasher.combine(row.int(1))
+                hasher.combine(row.blob(2))
+                return true
+            }
+            return hasher.finalize()
+        }
+    }
+
+    /// Reads all documents that have changed, or waits until somebody else has.
+    func read() async {
+        let isMine = state.withLock { state in
+            if state.isReading || state.hasEnded { return false }
+            state.isReading = true
+            return true
+        }
+        guard isMine else {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    if state.isReading, !state.hasEnded { state.waiting.append(continuation) }
+                    return !state.isReading || state.hasEnded
+                }
+                if isOver { continuation.resume() }
+            }
+            return
+        }
+        let found = try? await onQueue { [self] () throws(Errno) in try fingerprint() }
+        var isComplete = true
+        do throws(Errno) {
+            let apps = try await records(in: DriveFolder.apps, &isComplete)
+            let containers = try await records(in: DriveFolder.containers, &isComplete)
+            try await onQueue { [self] () throws(Errno) in try heed(apps, containers) }
+            try await heedNames()
+            if try await !readReferences() { isComplete = false }
+        } catch {
+            isComplete = false
+            log.info("what the account says of apps could not be read: \(error)")
+        }
+        let waiting = state.withLock { state in
+            state.isReading = false
+            state.fingerprint = isComplete ? found : nil
+            if !isComplete {
+                state.rest = clock.monotonic() + Self.readingRest
+                state.commits = -1
+            }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// The values of the documents of a folder, by their identifiers; what could not be had is what it was.
+    private func records(
+        in path: RemotePath,
+        _ isComplete: inout Bool
+    ) async throws(Errno) -> [AppIdentifier: JSONValue] {
+        guard let folder = try await folder(path) else { return [:] }
+        let rows = try await onQueue { [catalog] () throws(Errno) in
+            try catalog.read { database throws(Errno) in
+                try database.all(
+                    """
+                    SELECT e.name, i.id, i.generation, i.kind FROM entries e JOIN items i ON i.id = e.item
+                    WHERE e.parent = ? ORDER BY e.name LIMIT 10000
+                    """,
+                    .item(folder)
+                ) { (name: $0.blob(0), item: $0.item(1), generation: $0.int(2), kind: $0.int(3)) }
+            }
+        }
+        var values: [AppIdentifier: JSONValue] = [:]
+        for row in rows {
+            guard row.kind == 0, let identifier = AppIdentifier(record: row.name) else { continue }
+            let place = path.appending(FileName(unchecked: row.name))
+            let known = state.withLock { $0.read[place] }
+            if let known, known.item == row.item, known.generation == row.generation {
+                values[identifier] = known.value
+                continue
+            }
+            do throws(Errno) {
+                let bytes = try await contents(of: row.item, atMost: DriveFolder.greatestRecord)
+                let value = try? JSONValue(parsing: bytes)
+                if value == nil { log.notice("\(place): it can't be read; it is left out") }
+                values[identifier] = value
+                state.withLock {
+                    $0.read[place] = ReadRecord(item: row.item, generation: row.generation, value: value)
+                }
+            } catch .fileTooLarge {
+                log.notice("\(place): it is too large; it is left out")
+            } catch {
+                isComplete = false
+                values[identifier] = known?.value
+            }
+        }
+        return values
+    }
+
+    /// Takes what was read to be so, as far as it makes sense.
+    private func heed(
+        _ apps: [AppIdentifier: JSONValue],
+        _ containers: [AppIdentifier: JSONValue]
+    ) throws(Errno) {
+        var registry = Registry()
+        for (identifier, value) in apps {
+            guard let record: AppRecord = try? value.decode(), record.identifier == identifier else { continue }
+            registry.apps[identifier] = record
+        }
+        for (identifier, value) in containers {
+            guard let record: ContainerRecord = try? value.decode(), record.identifier == identifier,
+                AppManifest.problem(withName: record.name) == nil
+            else { continue }
+            registry.containers[identifier] = record
+        }
+        let isNew = state.withLock { state in
+            defer { state.registry = registry }
+            return state.registry != registry
+        }
+        let known = try catalog.read { database throws(Errno) in try database.meta(Self.key) != nil }
+        if isNew || !known { try keep(registry) }
+        state.withLock { $0.isNew = false }
+    }
+
+    /// Keeps what is known for a start without the source.
+    func keep(_ registry: Registry) throws(Errno) {
+        let apps = registry.apps.values.sorted { $0.identifier < $1.identifier }
+        let containers = registry.containers.values.sorted { $0.identifier < $1.identifier }
+        guard let value = try? JSONValue(encoding: KeptRegistry(apps: apps, containers: containers)) else { return }
+        let bytes = value.bytes
+        try catalog.write { database throws(Errno) in try database.setMeta(Self.key, bytes) }
+    }
+}
+
+/// The registry as the catalog keeps it.
+private struct KeptRegistry: Encodable {
+    var apps: [AppRecord]
+    var containers: [ContainerRecord]
+}

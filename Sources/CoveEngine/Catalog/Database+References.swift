@@ -1,0 +1,202 @@
+internal import CoveCore
+
+/// A name under which an app has a document that is not its own.
+struct ReferenceRow: Sendable {
+    var id: Int64
+    /// The name of its document below `.drive`, without the ending.
+    var record: String
+    var container: AppIdentifier
+    /// The folder's path in the container.
+    var folder: RemotePath
+    /// The folder, where it is known here.
+    var parent: ItemID?
+    var name: [UInt8]
+    /// The document that it stands for, where that is known here.
+    var target: DocumentID?
+    /// The document's path at the provider.
+    var place: RemotePath
+    var mayWrite: Bool
+    var made: Timestamp
+    /// True until its document says the same.
+    var isDirty = false
+
+    init?(_ row: Row) {
+        guard let container = AppIdentifier(row.text(2)) else { return nil }
+        id = row.int(0)
+        record = row.text(1)
+        self.container = container
+        folder = RemotePath(unchecked: row.blob(3))
+        parent = row.optionalInt(4).map { ItemID(UInt64(bitPattern: $0)) }
+        name = row.blob(5)
+        target = row.optionalBlob(6).map { DocumentID(bytes: $0) }
+        place = RemotePath(unchecked: row.blob(7))
+        mayWrite = row.int(8) != 0
+        made = row.milliseconds(9)
+        isDirty = row.int(10) != 0
+    }
+
+    init(
+        record: String,
+        container: AppIdentifier,
+        folder: RemotePath,
+        parent: ItemID?,
+        name: [UInt8],
+        target: DocumentID?,
+        place: RemotePath,
+        mayWrite: Bool,
+        made: Timestamp
+    ) {
+        id = 0
+        self.record = record
+        self.container = container
+        self.folder = folder
+        self.parent = parent
+        self.name = name
+        self.target = target
+        self.place = place
+        self.mayWrite = mayWrite
+        self.made = made
+    }
+}
+
+/// What an app may do with a document that is not its own.
+struct GrantRow: Sendable {
+    var id: Int64
+    var app: AppIdentifier
+    var document: DocumentID
+    var mayWrite: Bool
+    var source: String
+    var made: Timestamp
+    /// The reference that it comes with.
+    var record: String?
+
+    init?(_ row: Row) {
+        guard let app = AppIdentifier(row.text(1)) else { return nil }
+        id = row.int(0)
+        self.app = app
+        document = row.document(2)
+        mayWrite = row.int(3) != 0
+        source = row.text(4)
+        made = row.milliseconds(5)
+        record = row.optionalText(6)
+    }
+}
+
+/// References and grants.
+extension Database {
+    func reference(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> ReferenceRow? {
+        let found = try first(
+            "SELECT * FROM reference_documents WHERE parent = ? AND name = ?",
+            .item(parent),
+            .blob(name),
+            read: { ReferenceRow($0) }
+        )
+        return found ?? nil
+    }
+
+    func reference(id: Int64) throws(Errno) -> ReferenceRow? {
+        try first("SELECT * FROM reference_documents WHERE id = ?", .int(id), read: { ReferenceRow($0) }) ?? nil
+    }
+
+    func reference(record: String) throws(Errno) -> ReferenceRow? {
+        try first("SELECT * FROM reference_documents WHERE record = ?", .text(record), read: { ReferenceRow($0) })
+            ?? nil
+    }
+
+    func references() throws(Errno) -> [ReferenceRow] {
+        try all("SELECT * FROM reference_documents ORDER BY id", read: { ReferenceRow($0) }).compactMap(\.self)
+    }
+
+    func references(to document: DocumentID) throws(Errno) -> [ReferenceRow] {
+        try all(
+            "SELECT * FROM reference_documents WHERE target = ? ORDER BY id",
+            .document(document),
+            read: { ReferenceRow($0) }
+        ).compactMap(\.self)
+    }
+
+    /// The references of a folder after a cookie, in the order of their cookies.
+    func references(in parent: ItemID, after id: Int64) throws(Errno) -> [ReferenceRow] {
+        try all(
+            "SELECT * FROM reference_documents WHERE parent = ? AND id > ? ORDER BY id",
+            .item(parent),
+            .int(id),
+            read: { ReferenceRow($0) }
+        ).compactMap(\.self)
+    }
+
+    @discardableResult
+    func insert(_ row: ReferenceRow) throws(Errno) -> Int64 {
+        try run(
+            """
+            INSERT INTO reference_documents(record, container, folder, parent, name, target, place, writes, dirty, made)
+                VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [.text(row.record), .text(row.container.text)] + placed(row) + [.milliseconds(row.made)]
+        )
+        return lastInsertID
+    }
+
+    func update(_ row: ReferenceRow) throws(Errno) {
+        try run(
+            """
+            UPDATE reference_documents SET folder = ?, parent = ?, name = ?, target = ?, place = ?, writes = ?, dirty = ?
+                WHERE id = ?
+            """,
+            placed(row) + [.int(row.id)]
+        )
+    }
+
+    private func placed(_ row: ReferenceRow) -> [Value] {
+        [
+            .blob(row.folder.bytes), .optional(row.parent.map { Int64(bitPattern: $0.rawValue) }), .blob(row.name),
+            .optional(row.target?.bytes), .blob(row.place.bytes), .flag(row.mayWrite), .flag(row.isDirty),
+        ]
+    }
+
+    /// Removes a reference and what was granted with it; its document goes later.
+    func deleteReference(_ row: ReferenceRow, drops: Bool) throws(Errno) {
+        if drops { try run("INSERT OR IGNORE INTO dropped_references VALUES(?)", .text(row.record)) }
+        try run("DELETE FROM reference_documents WHERE id = ?", .int(row.id))
+        try run("DELETE FROM grants WHERE record = ?", .text(row.record))
+    }
+
+    func grant(_ app: AppIdentifier, _ document: DocumentID) throws(Errno) -> GrantRow? {
+        let found = try first(
+            "SELECT * FROM grants WHERE app = ? AND document = ?",
+            .text(app.text),
+            .document(document),
+            read: { GrantRow($0) }
+        )
+        return found ?? nil
+    }
+
+    func grant(id: Int64) throws(Errno) -> GrantRow? {
+        try first("SELECT * FROM grants WHERE id = ?", .int(id), read: { GrantRow($0) }) ?? nil
+    }
+
+    func grants() throws(Errno) -> [GrantRow] {
+        try all("SELECT * FROM grants ORDER BY id", read: { GrantRow($0) }).compactMap(\.self)
+    }
+
+    /// Lets an app use a document; what it may already it may still.
+    func setGrant(
+        _ app: AppIdentifier,
+        _ document: DocumentID,
+        mayWrite: Bool,
+        source: String,
+        record: String?,
+        at time: Timestamp
+    ) throws(Errno) {
+        try run(
+            """
+            INSERT INTO grants(app, document, writes, source, made, record) VALUES(?1, ?2, ?3, ?4, ?5, ?6)
+                ON CONFLICT(app, document) DO UPDATE SET writes = max(writes, ?3), record = coalesce(?6, record)
+            """,
+            [
+                .text(app.text), .document(document), .flag(mayWrite), .text(source), .milliseconds(time),
+                .optional(record),
+            ]
+        )
+    }
+}

@@ -1,0 +1,112 @@
+public import CoveCore
+
+/// What is asked of apps and containers.
+extension Engine {
+    /// The apps that the account knows.
+    public func apps() async -> [AppRecord] {
+        await access.refresh()
+        return access.apps
+    }
+
+    /// The containers of the account, each with the name of its folder, nil while that is not there.
+    public func containers() async -> [(record: ContainerRecord, folder: RemotePath?)] {
+        await access.refresh()
+        var all: [(record: ContainerRecord, folder: RemotePath?)] = []
+        for record in access.containers {
+            all.append((record, await access.place(ofContainer: record.identifier, for: nil)))
+        }
+        return all
+    }
+
+    /// Makes an app known; false where its manifest has the version that was heeded already.
+    public func register(_ manifest: AppManifest) async throws(AccessError) -> Bool {
+        try await access.register(manifest)
+    }
+
+    /// Forgets an app; its containers stay.
+    public func removeApp(_ identifier: AppIdentifier) async throws(AccessError) {
+        try await access.removeApp(identifier)
+    }
+
+    /// Makes a container with its `Documents`, or finds the app's own one of that identifier.
+    public func createContainer(
+        _ identifier: AppIdentifier,
+        for app: AppIdentifier,
+        name: String?,
+        isPublic: Bool?
+    ) async throws(AccessError) -> ContainerRecord {
+        try await access.createContainer(identifier, for: app, name: name, isPublic: isPublic)
+    }
+
+    /// Shows a container to people and other apps, or hides it.
+    public func setPublic(_ isPublic: Bool, _ identifier: AppIdentifier) async throws(AccessError) -> ContainerRecord {
+        try await access.setPublic(isPublic, identifier)
+    }
+
+    /// The folder of a container that an app may have; without an identifier of the first one that it declares.
+    public func place(ofContainer identifier: AppIdentifier?, for app: AppIdentifier?) async -> RemotePath? {
+        await access.place(ofContainer: identifier, for: app)
+    }
+
+    /// Gives an app a document that a person has chosen: where it has it from now on.
+    public func give(
+        _ path: RemotePath,
+        to app: AppIdentifier,
+        isReadOnly: Bool
+    ) async throws(AccessError) -> RemotePath {
+        try await access.open(path, for: app, isReadOnly ? .read : .write)
+    }
+
+    /// All references, or those of an app.
+    public func references(of app: AppIdentifier?) async throws(Errno) -> [AccessInterface.Reference] {
+        await access.refresh()
+        return try await onQueue { [access] () throws(Errno) in try access.toldReferences(of: app) }
+    }
+
+    /// All grants, or those of an app.
+    public func grants(of app: AppIdentifier?) async throws(Errno) -> [AccessInterface.Grant] {
+        await access.refresh()
+        return try await onQueue { [access] () throws(Errno) in try access.toldGrants(of: app) }
+    }
+
+    /// Takes a grant back, and the reference that came with it.
+    public func revoke(_ id: Int64) async throws(AccessError) { try await access.revoke(id) }
+
+    /// The folders of the root that a program which sees only an app's part is to find covered.
+    public func foldersToCover(for app: AppIdentifier) async throws(Errno) -> [RemotePath] {
+        try await onQueue { [self] () throws(Errno) in
+            try catalog.read { database throws(Errno) in
+                var paths: [RemotePath] = []
+                try database.eachEntry(of: .root, after: 0) { entry in
+                    if !access.isOpen(entry, to: app) { paths.append(RemotePath([FileName(unchecked: entry.name)])) }
+                    return true
+                }
+                return paths
+            }
+        }
+    }
+
+    /// From now on the programs of a process's PID namespace see no more than an app may.
+    public func enterView(of app: AppIdentifier, process: Int32) async throws(Errno) {
+        try await onQueue { [access] () throws(Errno) in try access.enterView(of: app, process: process) }
+    }
+
+    /// The app whose view a process has; nil for the user's own. Throws `EACCES` where that can't be told.
+    public func app(ofProcess process: Int32) throws(Errno) -> AppIdentifier? { try access.app(ofThread: process) }
+
+    /// True for a node that is nothing for the caller: of the versions a program sees none that sees only an app's part.
+    public func hides(_ node: HiddenNode, from caller: Caller) -> Bool {
+        if case .reference = node { return false }
+        return seesPart(caller)
+    }
+
+    /// Whether an app's programs may use the items at some paths, or make some there.
+    public func admits(_ app: AppIdentifier, to paths: [RemotePath]) -> Bool {
+        paths.allSatisfy { (try? access.isAdmitted(app, at: $0)) ?? false }
+    }
+
+    /// True for a program that sees no more than an app may: no earlier versions, and a listing of the root of its own.
+    public func seesPart(_ caller: Caller) -> Bool {
+        do throws(Errno) { return try access.app(of: caller) != nil } catch { return true }
+    }
+}

@@ -1,0 +1,82 @@
+internal import CoveCore
+internal import CoveEngine
+internal import FoundationEssentials
+
+/// Keeps programs that see no more than an app may from asking for more on a socket.
+///
+/// They may ask for items that they could open, each by its path, and for claims on these; nothing of the account.
+struct AppGuard: Sendable {
+    let engine: Engine
+
+    /// Methods that take no path and tell of nothing but the caller's own.
+    private static let pathless: Set<String> = [
+        "Attend", "Release", "Cancel", "RemovePresenter", "MovePresenter", "Reply",
+    ]
+    /// Members whose texts are paths below the mount point.
+    private static let pathNames: Set<String> = ["path", "newPath", "paths"]
+    private static let encodedNames: Set<String> = ["path_base64", "newPath_base64"]
+
+    /// On whose behalf a process calls that has just connected.
+    var standing: @Sendable (PeerCredentials) -> PeerStanding {
+        { [engine] peer in
+            do throws(Errno) {
+                return try engine.app(ofProcess: peer.process).map { .app($0) } ?? .user
+            } catch {
+                return .unknown
+            }
+        }
+    }
+
+    /// An interface that lets an app's programs do what they may.
+    func guarding(_ interface: VarlinkInterface) -> VarlinkInterface {
+        let name = interface.name
+        return interface.guarded { [engine] method, invocation async throws(VarlinkError) in
+            let app: AppIdentifier
+            switch invocation.peer.standing {
+            case .user: return
+            case .unknown: throw Self.refusal(name)
+            case .app(let known): app = known
+            }
+            guard name != AccountInterface.name else { throw Self.refusal(name) }
+            var paths: [RemotePath] = []
+            guard Self.collect(invocation.parameters, &paths) else { throw Self.refusal(name) }
+            if paths.isEmpty, name == CoordinationInterface.name, Self.pathless.contains(method) { return }
+            guard !paths.isEmpty, paths.allSatisfy({ !$0.isRoot }) else { throw Self.refusal(name) }
+            let asked = paths
+            let isAdmitted = await OffPool.run { engine.admits(app, to: asked) }
+            guard isAdmitted else { throw Self.refusal(name) }
+        }
+    }
+
+    private static func refusal(_ interface: String) -> VarlinkError {
+        .failed("the app may not do that; it may use its own documents", errno: .accessDenied, interface: interface)
+    }
+
+    /// All paths in the parameters of a call; false where one can't be read.
+    private static func collect(_ value: JSONValue, named name: String = "", _ paths: inout [RemotePath]) -> Bool {
+        switch value {
+        case .object(let members):
+            return members.allSatisfy { collect($0.value, named: $0.key, &paths) }
+        case .array(let elements):
+            return elements.allSatisfy { collect($0, named: name, &paths) }
+        case .string(let text):
+            let bytes: [UInt8]
+            if pathNames.contains(name) {
+                bytes = Array(text.utf8)
+            } else if encodedNames.contains(name) {
+                guard let data = Data(base64Encoded: text) else { return false }
+                bytes = Array(data)
+            } else {
+                return true
+            }
+            var names: [FileName] = []
+            for part in bytes.split(separator: 0x2F) {
+                guard let name = FileName(validating: part) else { return false }
+                names.append(name)
+            }
+            paths.append(RemotePath(names))
+            return true
+        default: return true
+        }
+    }
+}
