@@ -147,6 +147,12 @@ extension Access {
             }
         }
         if let parent = row.parent { kernel?.invalidateEntry(parent, row.name) }
+        // From now on the kernel asks for the document's own name each time.
+        if let place = try? await onQueue({ [self] () throws(Errno) in
+            try catalog.read { database throws(Errno) in try database.entry(atPath: path)?.place }
+        }) {
+            kernel?.invalidateEntry(place.parent, place.name)
+        }
         return shown
     }
 

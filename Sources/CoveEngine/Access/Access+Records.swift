@@ -23,9 +23,10 @@ extension Access {
     func find(_ name: FileName, in parent: ItemID) async throws(Errno) -> ItemID? {
         let caller = ownCaller
         do throws(Errno) {
-            switch try await onQueue({ [namespace] () throws(Errno) in try namespace.lookup(parent, name.bytes, caller)
-                })
-            {
+            let outcome = try await onQueue { [namespace] () throws(Errno) in
+                try namespace.lookup(parent, name.bytes, caller)
+            }
+            switch outcome {
             case .now(let found): return found?.id
             case .later(let pending): return try await pending.value()?.id
             }

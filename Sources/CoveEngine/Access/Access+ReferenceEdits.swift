@@ -55,6 +55,11 @@ extension Access {
         hasReferenceWork.store(true, ordering: .releasing)
     }
 
+    /// Something has another place now: folders may have taken references with them, or their documents.
+    func notePlacesChanged() {
+        if !hasNoReferences { hasReferenceWork.store(true, ordering: .releasing) }
+    }
+
     /// Whether a rename concerns a reference; moves one, or says where its document is.
     func renaming(
         _ parent: ItemID,
@@ -65,8 +70,6 @@ extension Access {
         _ caller: Caller
     ) throws(Errno) -> Renaming {
         if hasNoReferences { return .ordinary }
-        // Directories may take references with them, or their documents.
-        hasReferenceWork.store(true, ordering: .releasing)
         let source = try reference(parent, name)
         let target = try reference(newParent, newName)
         guard source != nil || target != nil else {
@@ -143,6 +146,7 @@ extension Access {
             }
             guard isThere else { return }
             try comeBack(takeover.row, to: takeover.place)
+            let replaced = try given(place.parent, place.name)
             try namespace.rename(
                 takeover.place.parent,
                 takeover.place.name,
@@ -151,6 +155,7 @@ extension Access {
                 flags: 0,
                 ownCaller
             )
+            if let replaced { passOn(replaced, to: place) }
             tellOriginal(place)
         } catch {
             log.notice("a document could not be given what was saved under its reference's name: \(error)")
@@ -201,7 +206,9 @@ extension Access {
 
     func countReferences() throws(Errno) {
         let count = try catalog.read { database throws(Errno) in
-            try database.first("SELECT count(*) FROM reference_documents") { $0.int(0) }
+            try database.first("SELECT (SELECT count(*) FROM reference_documents) + (SELECT count(*) FROM grants)") {
+                $0.int(0)
+            }
         }
         referenceCount.store(Int(clamping: count ?? 0), ordering: .releasing)
     }

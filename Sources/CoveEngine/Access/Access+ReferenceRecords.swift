@@ -118,29 +118,24 @@ extension Access {
         let row = try await onQueue { [self] () throws(Errno) -> ReferenceRow? in
             try catalog.read { database throws(Errno) -> ReferenceRow? in
                 guard let row = try database.reference(record: record) else { return nil }
-                if row.parent != nil, try self.target(of: row, database) != nil { return nil }
-                return row
+                return row.parent != nil && row.target != nil ? nil : row
             }
         }
         guard var row else { return }
         if row.parent == nil, let top = await place(of: row.container) {
             row.parent = try await walk(RemotePath(top.names + row.folder.names))
         }
-        let known = row
-        let isKnown = try await onQueue { [self] () throws(Errno) in
-            try catalog.read { database throws(Errno) in try self.target(of: known, database) != nil }
-        }
-        if !isKnown { _ = try await walk(names.here(row.place)) }
+        if row.target == nil { _ = try await walk(names.here(row.place)) }
         let bound = row
         try await onQueue { [self] () throws(Errno) in
             try catalog.write { database throws(Errno) in
                 guard var row = try database.reference(record: record) else { return }
                 row.parent = row.parent ?? bound.parent
-                if try self.target(of: row, database) == nil {
-                    let entry = try? database.entry(atPath: names.here(row.place))
-                    let isFile =
-                        try entry.flatMap { entry throws(Errno) in try database.item(entry.item)?.kind } == .file
-                    row.target = isFile ? entry?.document : nil
+                // One that was known and is gone may come back; nothing else of its name is it.
+                if row.target == nil, let entry = try? database.entry(atPath: names.here(row.place)),
+                    try database.item(entry.item)?.kind == .file
+                {
+                    row.target = entry.document
                 }
                 if let parent = row.parent { row.name = try self.freeReferenceName(row, parent, database) }
                 try database.update(row)
@@ -197,7 +192,11 @@ extension Access {
     private func forgetRemoved(_ present: Set<String>, _ folder: ItemID) throws(Errno) {
         let gone = try catalog.write { database throws(Errno) -> [ReferenceRow] in
             guard try database.existingItem(folder).residency == .whole else { return [] }
-            let gone = try database.references().filter { !present.contains($0.record) && !$0.isDirty }
+            var gone: [ReferenceRow] = []
+            // One that was made meanwhile has its document by now.
+            for row in try database.references() where !row.isDirty && !present.contains(row.record) {
+                if try database.entry(folder, Self.fileName(row.record).bytes) == nil { gone.append(row) }
+            }
             for row in gone { try database.deleteReference(row, drops: false) }
             return gone
         }

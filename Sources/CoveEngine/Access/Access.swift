@@ -46,7 +46,7 @@ final class Access: EnginePart, AccountReader {
     let state = EngineMutex(.access, State())
     /// Folders of the root that no listing shows, and containers, each with its identifier.
     let folders = RareTable<ItemID, FolderMark>()
-    /// How many references there are.
+    /// How many references and grants there are.
     let referenceCount = Atomic<Int>(0)
     /// Names that references left a moment ago, and files that were made under such names.
     let departed = RareTable<Place, DepartedReference>()

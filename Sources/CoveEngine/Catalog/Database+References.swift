@@ -171,6 +171,25 @@ extension Database {
         return found ?? nil
     }
 
+    /// True for a document that an app was given.
+    func isGiven(_ document: DocumentID) throws(Errno) -> Bool {
+        try first(
+            """
+            SELECT 1 WHERE EXISTS (SELECT 1 FROM grants WHERE document = ?1)
+                OR EXISTS (SELECT 1 FROM reference_documents WHERE target = ?1)
+            """,
+            .document(document)
+        ) { _ in true } ?? false
+    }
+
+    /// What apps were given of one document they have of another from now on.
+    func passOnGrants(from document: DocumentID, to heir: DocumentID) throws(Errno) {
+        let both: [Value] = [.document(document), .document(heir)]
+        try run("UPDATE OR IGNORE grants SET document = ?2 WHERE document = ?1", both)
+        try run("DELETE FROM grants WHERE document = ?1", [.document(document)])
+        try run("UPDATE reference_documents SET target = ?2 WHERE target = ?1", both)
+    }
+
     func grant(id: Int64) throws(Errno) -> GrantRow? {
         try first("SELECT * FROM grants WHERE id = ?", .int(id), read: { GrantRow($0) }) ?? nil
     }

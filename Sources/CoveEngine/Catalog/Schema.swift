@@ -289,6 +289,7 @@ enum Schema {
             record TEXT               -- the reference that it comes with
         );
         CREATE UNIQUE INDEX grants_app ON grants(app, document);
+        CREATE INDEX grants_document ON grants(document);
         CREATE INDEX grants_record ON grants(record) WHERE record IS NOT NULL;
         CREATE TABLE views(           -- programs that see what one app may, by their PID namespace
             namespace INTEGER PRIMARY KEY,

@@ -91,7 +91,9 @@ extension Engine {
         try await onQueue { [access] () throws(Errno) in try access.enterView(of: app, process: process) }
     }
 
-    /// The app whose view a process has; nil for the user's own. Throws `EACCES` where that can't be told.
+    /// The app whose view a process has; nil for the user's own.
+    ///
+    /// Throws `EACCES` where that can't be told.
     public func app(ofProcess process: Int32) throws(Errno) -> AppIdentifier? { try access.app(ofThread: process) }
 
     /// True for a node that is nothing for the caller: of the versions a program sees none that sees only an app's part.

@@ -145,8 +145,18 @@ extension Engine {
         if access.hasNoReferences { return try namespace.readDirectory(id, after: cookie, plus: plus, body) }
         var goesOn = true
         if !Access.isReference(cookie: cookie) {
+            let shared = plus ? try access.sharedNames(in: id) : []
             try namespace.readDirectory(id, after: cookie, plus: plus) { entry in
-                goesOn = body(entry)
+                goesOn =
+                    shared.contains(entry.name)
+                    ? body(
+                        DirectoryEntry(
+                            name: entry.name,
+                            cookie: entry.cookie,
+                            attributes: entry.attributes,
+                            isUncached: true
+                        )
+                    ) : body(entry)
                 return goesOn
             }
         }
@@ -218,7 +228,7 @@ extension Engine {
 
     /// True for names that the kernel is to ask for each time: of references too, whose documents get other items.
     public func isUncached(_ parent: ItemID, _ name: [UInt8]) -> Bool {
-        isUncachedName(name) || (try? access.reference(parent, name)) != nil
+        isUncachedName(name) || ((try? access.isShared(parent, name)) ?? true)
     }
 
     /// What stat(2) says of an item now.
@@ -226,8 +236,8 @@ extension Engine {
 
     /// What stat(2) says to a program, whose kernel may walk the path again.
     public func attributes(of id: ItemID, _ caller: Caller) throws(Errno) -> ItemAttributes {
-        try access.admit(caller, id)
-        return try namespace.attributes(of: id, caller)
+        // Who knows the item has looked it up, or has it open.
+        try namespace.attributes(of: id, caller)
     }
 
     /// True for an open file that had no bytes when last heard of.
@@ -289,14 +299,20 @@ extension Engine {
         if parent != .root { try access.requireMovable(newParent, newName) }
         try admitChange(parent, name, caller)
         try admitChange(newParent, newName, caller)
+        // Whatever has become of it.
+        defer { access.notePlacesChanged() }
         switch try access.renaming(parent, name, newParent, newName, flags: flags, caller) {
         case .done: return
         case .ordinary:
             try access.requireNoReferences(in: newParent, newName)
+            let replaced = try access.given(newParent, newName)
             try namespace.rename(parent, name, newParent, newName, flags: flags, caller)
+            if let replaced { access.passOn(replaced, to: Place(newParent, newName)) }
         case .onto(let original):
             try access.admit(caller, to: original)
+            let replaced = try access.given(original.parent, original.name)
             try namespace.rename(parent, name, original.parent, original.name, flags: 0, caller)
+            if let replaced { access.passOn(replaced, to: original) }
             access.tellOriginal(original)
         }
         if newParent == .root { access.noteRenamed(newName) }

@@ -34,6 +34,9 @@ extension CommandTable {
         return try AppView(try AppIdentifier.read(app), arguments).run(arguments.operands)
     }
 
+    /// MS_BIND of mount(2).
+    private static let bindMount: UInt = 4096
+
     /// `cove mount --app ID DIR`: a container at a place of its own.
     static func mountContainer(_ app: String, _ arguments: Arguments) throws(Failure) -> Int32 {
         let app = try AppIdentifier.read(app)
@@ -52,7 +55,7 @@ extension CommandTable {
             throw Failure(app.text, "it has no container", "make one with `cove container create ID --app \(app)`")
         }
         let source = try connection.absolute(path)
-        guard Glibc.mount(source, target, nil, 4096 /* MS_BIND */, nil) == 0 else {
+        guard Glibc.mount(source, target, nil, bindMount, nil) == 0 else {
             throw Failure(target, "\(Errno.current)", "name an empty folder; umount(8) ends it")
         }
         if arguments.has("json") { try JSONOutput.write(["source": source, "target": LocalPath.absolute(target)]) }
