@@ -47,6 +47,12 @@ let package = Package(
             pkgConfig: "libcrypto",
             providers: [.apt(["libssl-dev"])]
         ),
+        .systemLibrary(
+            name: "CSodium",
+            path: "Sources/CSodium",
+            pkgConfig: "libsodium",
+            providers: [.apt(["libsodium-dev"])]
+        ),
         .target(name: "CoveCore", dependencies: ["CLinux"], exclude: ["README.md"], swiftSettings: settings),
         .target(
             name: "CoveClaims",
@@ -56,7 +62,7 @@ let package = Package(
         ),
         .target(
             name: "CoveEngine",
-            dependencies: ["CoveCore", "CoveClaims", "CSQLite", "CLinux"],
+            dependencies: ["CoveCore", "CoveClaims", "CSQLite", "CSodium", "CLinux"],
             exclude: ["README.md"],
             swiftSettings: settings
         ),

@@ -45,7 +45,8 @@ extension Access {
         }
     }
 
-    private func isAdmitted(
+    /// Whether an app may do something with an entry: it was given it, or something above it, or may use it without.
+    func isAdmitted(
         _ app: AppIdentifier,
         _ entry: EntryRow,
         _ use: Use,
@@ -60,6 +61,18 @@ extension Access {
             steps += 1
             // What is given with a folder is all that is in it.
             if try isGranted(app, current.document, use, database) { return true }
+        }
+        return isOpen(current, to: app)
+    }
+
+    /// Whether an app may use an entry without having been given it.
+    func isOpen(_ entry: EntryRow, to app: AppIdentifier, _ database: Database) throws(Errno) -> Bool {
+        var current = entry
+        var steps = 0
+        while current.parent != .root {
+            guard steps < 4096, let above = try database.entry(ofDirectory: current.parent) else { return false }
+            current = above
+            steps += 1
         }
         return isOpen(current, to: app)
     }

@@ -53,6 +53,8 @@ final class Access: EnginePart, AccountReader {
     let takeovers = RareTable<ItemID, Takeover>()
     /// True where documents of references are to be written or removed, or places may have changed.
     let hasReferenceWork = Atomic<Bool>(true)
+    /// Zero where no app uses a document by a scope.
+    let scopeCount = Atomic<Int>(1)
 
     /// What a folder of the root is.
     enum FolderMark: Sendable, Equatable {
@@ -84,6 +86,7 @@ final class Access: EnginePart, AccountReader {
     func tick() {
         views.expire()
         expireDeparted()
+        expireScopes()
         settleReferences()
         let commits = catalog.commitCount
         let isDue = state.withLock { state in

@@ -291,6 +291,20 @@ enum Schema {
         CREATE UNIQUE INDEX grants_app ON grants(app, document);
         CREATE INDEX grants_document ON grants(document);
         CREATE INDEX grants_record ON grants(record) WHERE record IS NOT NULL;
+        CREATE TABLE scopes(          -- documents that apps may use for as long as they say so
+            token TEXT PRIMARY KEY,
+            app TEXT NOT NULL,
+            document BLOB NOT NULL,
+            made INTEGER NOT NULL     -- milliseconds since 1970
+        ) WITHOUT ROWID;
+        CREATE INDEX scopes_made ON scopes(app, made);
+        CREATE TABLE scope_uses(      -- who says so, and how often
+            token TEXT NOT NULL,
+            process INTEGER NOT NULL,
+            started INTEGER NOT NULL, -- when the process was started: its number comes again
+            count INTEGER NOT NULL,
+            PRIMARY KEY(token, process, started)
+        ) WITHOUT ROWID;
         CREATE TABLE views(           -- programs that see what one app may, by their PID namespace
             namespace INTEGER PRIMARY KEY,
             app TEXT NOT NULL,

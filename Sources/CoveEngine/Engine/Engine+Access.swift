@@ -53,8 +53,10 @@ extension Engine {
         _ path: RemotePath,
         to app: AppIdentifier,
         isReadOnly: Bool
-    ) async throws(AccessError) -> RemotePath {
-        try await access.open(path, for: app, isReadOnly ? .read : .write)
+    ) async throws(AccessError) -> (reference: RemotePath, scope: String?) {
+        let reference = try await access.open(path, for: app, isReadOnly ? .read : .write)
+        guard let entry = try await access.entry(at: reference) else { return (reference, nil) }
+        return (reference, try await access.scope(of: entry, for: app))
     }
 
     /// All references, or those of an app.
@@ -71,6 +73,42 @@ extension Engine {
 
     /// Takes a grant back, and the reference that came with it.
     public func revoke(_ id: Int64) async throws(AccessError) { try await access.revoke(id) }
+
+    /// Makes a bookmark of what is at a path for an app; asked by the app itself, or by the user, who so lets it use that.
+    public func makeBookmark(
+        of path: RemotePath,
+        for app: AppIdentifier,
+        isAskedByApp: Bool,
+        _ request: BookmarkRequest
+    ) async throws(AccessError) -> [UInt8] {
+        try await access.makeBookmark(of: path, for: app, isAskedByApp: isAskedByApp, request)
+    }
+
+    /// Where a bookmark leads, for the app that it was made for.
+    public func resolve(
+        bookmark: [UInt8],
+        for app: AppIdentifier,
+        base: RemotePath?
+    ) async throws(AccessError) -> BookmarkTarget {
+        try await access.resolve(bookmark, for: app, base: base)
+    }
+
+    /// What anybody can read in a bookmark; nil for what is none.
+    public static func openPart(ofBookmark bytes: [UInt8]) -> [UInt8]? { BookmarkSeal.openPart(of: bytes) }
+
+    /// Lets a process of an app use a document once more; the path for that, nil where the app uses too many.
+    public func startScope(
+        _ token: String,
+        for app: AppIdentifier,
+        process: Int32
+    ) async throws(AccessError) -> RemotePath? {
+        try await access.startScope(token, for: app, process: process)
+    }
+
+    /// Ends one use; true while anybody still uses it.
+    public func stopScope(_ token: String, process: Int32) async throws(AccessError) -> Bool {
+        try await access.stopScope(token, process: process)
+    }
 
     /// The folders of the root that a program which sees only an app's part is to find covered.
     public func foldersToCover(for app: AppIdentifier) async throws(Errno) -> [RemotePath] {

@@ -219,6 +219,7 @@ extension Engine {
             guard try access.isAdmitted(app, parent, .reading) else { throw .noSuchEntry }
             if parent == .root, try !access.isShown(name, to: app) { throw .noSuchEntry }
         }
+        if let scoped = try access.scopedAttributes(parent, name) { return .now(scoped) }
         if let reference = try access.reference(parent, name) { return .now(try access.attributes(of: reference)) }
         return try namespace.lookup(parent, name, caller)
     }
@@ -228,7 +229,7 @@ extension Engine {
 
     /// True for names that the kernel is to ask for each time: of references too, whose documents get other items.
     public func isUncached(_ parent: ItemID, _ name: [UInt8]) -> Bool {
-        isUncachedName(name) || ((try? access.isShared(parent, name)) ?? true)
+        isUncachedName(name) || Access.isScoped(name) || ((try? access.isShared(parent, name)) ?? true)
     }
 
     /// What stat(2) says of an item now.

@@ -4,6 +4,7 @@ enum CommandTable {
     static let all: [Command] = [
         mount, unmount, upgrade, login, appRegister, appList, appRemove, containerCreate, containerList,
         containerURL, containerPublish, containerHide, run, referenceList, referenceRemove, grantList, grantRevoke,
+        bookmarkCreate, bookmarkResolve,
         status, list, info, query, thumbnail, download, evict, pin, unpin, policy, sync,
         pause,
         resume,

@@ -72,7 +72,8 @@ public enum AccessInterface {
 
         # Gives an app a document that the user has chosen: a reference to it, in the Documents of the app's first container. Only
         # documents of the root and of public containers can be given. The same document given again has the same reference.
-        method Give(app: string, path: ?string, path_base64: ?string, readOnly: ?bool) -> (reference: string)
+        # scope: what the app names to use the document by another way than the reference.
+        method Give(app: string, path: ?string, path_base64: ?string, readOnly: ?bool) -> (reference: string, scope: ?string)
 
         # All references, or those of an app.
         method References(app: ?string) -> (references: []Reference)
@@ -82,6 +83,39 @@ public enum AccessInterface {
 
         # Takes a grant back, and the reference that came with it.
         method Revoke(id: int) -> ()
+
+        # Makes a bookmark, in base64, of what is at a path or of the document that a reference there stands for. keys: values that
+        # can be read without resolving it. base: a folder from which the place is told too. Asked by the user, not by the app, it
+        # lets the app use the document.
+        method CreateBookmark(
+          app: ?string,
+          path: ?string,
+          path_base64: ?string,
+          keys: ?[]string,
+          base: ?string,
+          readOnly: ?bool,
+          minimal: ?bool
+        ) -> (bookmark: string)
+
+        # Where a bookmark leads, for the app that it was made for; nothing is downloaded. reference: the name that the app has for
+        # it. scope: what the app names to use it otherwise; missing where it needs none. isStale: make a new one.
+        method ResolveBookmark(app: ?string, bookmark: string, base: ?string) -> (
+          path: string,
+          reference: ?string,
+          scope: ?string,
+          isStale: bool,
+          isReadOnly: bool
+        )
+
+        # The values in a bookmark, a JSON object as a text; they prove nothing until it is resolved.
+        method BookmarkValues(bookmark: string) -> (values: string)
+
+        # Lets the calling process use a document once more; each start needs a stop, and all end with the process. path: the name
+        # by which it may be used meanwhile; missing where the app uses too many.
+        method StartScope(app: ?string, scope: string) -> (path: ?string)
+
+        # Ends one use; one too many is no error.
+        method StopScope(scope: string) -> (isInUse: bool)
 
         # What happened; what to do. errno is set where a system call would have failed so.
         error Failed (message: string, errno: ?int, path: ?string, path_base64: ?string)

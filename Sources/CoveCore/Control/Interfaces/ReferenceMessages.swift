@@ -105,8 +105,13 @@ extension AccessInterface {
     public struct GiveReply: Codable, Sendable {
         /// The reference, from the mount point.
         public var reference: String
+        /// What the app names to use the document by another way.
+        public var scope: String?
         /// Makes a reply.
-        public init(reference: String) { self.reference = reference }
+        public init(reference: String, scope: String?) {
+            self.reference = reference
+            self.scope = scope
+        }
     }
 
     /// What `References` and `Grants` take.

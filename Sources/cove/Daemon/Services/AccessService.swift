@@ -11,6 +11,7 @@ enum AccessService {
         for (name, method) in containerMethods(engine) { methods[name] = method }
         for (name, method) in viewMethods(engine) { methods[name] = method }
         for (name, method) in grantMethods(engine) { methods[name] = method }
+        for (name, method) in bookmarkMethods(engine) { methods[name] = method }
         return VarlinkInterface(name: Access.name, definition: Access.definition, methods: methods)
     }
 
@@ -127,10 +128,10 @@ enum AccessService {
                 try requireUser(invocation)
                 let app = try await known(request.app, engine)
                 guard let path = try request.path.remotePath() else { throw .invalidParameter("path") }
-                let reference = try await failing { () throws(AccessError) in
+                let given = try await failing { () throws(AccessError) in
                     try await engine.give(path, to: app, isReadOnly: request.readOnly ?? false)
                 }
-                return Access.GiveReply(reference: reference.description)
+                return Access.GiveReply(reference: given.reference.description, scope: given.scope)
             },
             "References": VarlinkMethod { (request: Access.AppRequest, invocation) async throws(VarlinkError) in
                 let app = try asked(request, invocation)
@@ -173,7 +174,7 @@ enum AccessService {
     }
 
     /// An app that the account knows.
-    private static func known(_ text: String, _ engine: Engine) async throws(VarlinkError) -> AppIdentifier {
+    static func known(_ text: String, _ engine: Engine) async throws(VarlinkError) -> AppIdentifier {
         let app = try identifier(text, "app")
         guard await engine.apps().contains(where: { $0.identifier == app }) else {
             throw failure(.noSuchEntry, "no such app; register it with `cove app register`")
@@ -197,7 +198,7 @@ enum AccessService {
         }
     }
 
-    private static func identifier(_ text: String, _ parameter: String) throws(VarlinkError) -> AppIdentifier {
+    static func identifier(_ text: String, _ parameter: String) throws(VarlinkError) -> AppIdentifier {
         guard let identifier = AppIdentifier(text) else {
             throw failure(.invalidArgument, "\(text): no identifier; write it like com.acme.notes")
         }
@@ -205,7 +206,7 @@ enum AccessService {
     }
 
     /// The app whose view the caller has; nil for the user's own programs.
-    private static func app(of invocation: VarlinkInvocation) throws(VarlinkError) -> AppIdentifier? {
+    static func app(of invocation: VarlinkInvocation) throws(VarlinkError) -> AppIdentifier? {
         switch invocation.peer.standing {
         case .user: return nil
         case .app(let app): return app
@@ -214,17 +215,17 @@ enum AccessService {
     }
 
     /// Refuses what an app may not do.
-    private static func requireUser(_ invocation: VarlinkInvocation) throws(VarlinkError) {
+    static func requireUser(_ invocation: VarlinkInvocation) throws(VarlinkError) {
         guard try app(of: invocation) == nil else {
             throw failure(.accessDenied, "an app may not do that; the user may")
         }
     }
 
-    private static func failure(_ errno: Errno, _ message: String) -> VarlinkError {
+    static func failure(_ errno: Errno, _ message: String) -> VarlinkError {
         .failed(message, errno: errno, interface: Access.name)
     }
 
-    private static func failing<Value: Sendable>(
+    static func failing<Value: Sendable>(
         _ body: () async throws(AccessError) -> Value
     ) async throws(VarlinkError) -> Value {
         do throws(AccessError) { return try await body() } catch { throw failure(error.errno, error.description) }

@@ -167,7 +167,7 @@ extension Access {
     }
 
     /// The item at a path, which the provider is asked for; nil where nothing is there.
-    private func walk(_ path: RemotePath) async throws(Errno) -> ItemID? {
+    func walk(_ path: RemotePath) async throws(Errno) -> ItemID? {
         var current = ItemID.root
         for name in path.names {
             guard let found = try await find(name, in: current) else { return nil }

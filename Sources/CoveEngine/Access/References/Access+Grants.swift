@@ -85,7 +85,7 @@ extension Access {
     }
 
     /// Where a reference is; nil while its folder is not here.
-    private func path(of row: ReferenceRow, _ database: Database) throws(Errno) -> RemotePath? {
+    func path(of row: ReferenceRow, _ database: Database) throws(Errno) -> RemotePath? {
         guard let parent = row.parent, let folder = try database.path(ofDirectory: parent) else { return nil }
         return folder.appending(FileName(unchecked: row.name))
     }

@@ -1,0 +1,6 @@
+#ifndef COVE_CSODIUM_SHIM_H
+#define COVE_CSODIUM_SHIM_H
+
+#include <sodium.h>
+
+#endif
