@@ -48,6 +48,10 @@ public enum QueryKey: String, Sendable, CaseIterable, Codable {
     case containerDisplayName = "ContainerDisplayName"
     /// Names the document for life; a string.
     case documentID = "DocumentID"
+    /// True for a document of another app, found by a reference to it.
+    case isExternalDocument = "IsExternalDocument"
+    /// The reference by which it was found.
+    case urlInLocalContainer = "URLInLocalContainer"
     /// Names the item on this device; a number.
     case itemID = "ItemID"
 
@@ -59,12 +63,14 @@ public enum QueryKey: String, Sendable, CaseIterable, Codable {
     /// What its values are.
     public var valueKind: Kind {
         switch self {
-        case .name, .displayName, .url, .path, .contentType, .kind, .downloadingStatus, .downloadingError,
+        case .name, .displayName, .url, .urlInLocalContainer, .path, .contentType, .kind, .downloadingStatus,
+            .downloadingError,
             .uploadingError, .containerDisplayName, .documentID:
             .string
         case .contentTypeTree: .strings
         case .size, .percentDownloaded, .percentUploaded, .itemID: .number
-        case .isUbiquitous, .hasUnresolvedConflicts, .isDownloading, .downloadRequested, .isUploaded, .isUploading:
+        case .isUbiquitous, .isExternalDocument, .hasUnresolvedConflicts, .isDownloading, .downloadRequested,
+            .isUploaded, .isUploading:
             .truth
         case .creationDate, .contentChangeDate: .date
         }

@@ -1,10 +1,10 @@
 /// Which part of an account a query looks at.
 public enum QueryScope: String, Sendable, CaseIterable, Codable {
-    /// All below a folder `Documents` at the top.
+    /// All below a folder `Documents` at the top, or at the top of a container.
     case documents
     /// All else that belongs to the account.
     case data
-    /// Documents of other apps to which there are references; there are none yet.
+    /// Documents of other apps to which there are references.
     case external
 }
 
@@ -62,6 +62,8 @@ public struct QueryRequest: Sendable {
     public var predicate: QueryPredicate
     /// The parts of the account that are looked at; none for documents and data.
     public var scopes: Set<QueryScope>
+    /// The app whose references are looked at; nil for those of all.
+    public var app: AppIdentifier?
     /// The folder that they are below, or that is one of them; the root for all.
     public var folder: RemotePath
     /// Which values are told of each.

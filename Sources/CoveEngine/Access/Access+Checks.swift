@@ -21,6 +21,15 @@ extension Access {
     /// From now on the programs of a process's PID namespace are an app's.
     func enterView(of app: AppIdentifier, process: Int32) throws(Errno) { try views.enter(app, process: process) }
 
+    /// True for a name of the root that is a container's.
+    func isContainer(_ name: FileName) -> Bool { !names.isEmpty && names.isContainer(there: names.there(name)) }
+
+    /// What people call the container that a path is in; nil for one in none.
+    func containerName(of path: RemotePath) -> String? {
+        guard !names.isEmpty, let top = path.names.first else { return nil }
+        return AppIdentifier(names.there(top).description).flatMap { registry.containers[$0]?.name }
+    }
+
     /// True where a listing of the root may leave something out.
     var changesRoot: Bool { !folders.isEmpty }
 

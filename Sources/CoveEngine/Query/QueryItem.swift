@@ -7,9 +7,19 @@ final class QueryItem {
     private let attributes: ItemAttributes
     private let engine: Engine
     private var known: ItemStatus?
+    /// The reference by which it was found; nil for what was found at its own place.
+    private let reference: (id: Int64, path: RemotePath)?
 
     /// `former`: the item as it was open before its row was read.
-    init(_ entry: EntryRow, _ row: ItemRow, _ former: LiveItem?, at path: RemotePath, _ engine: Engine) {
+    init(
+        _ entry: EntryRow,
+        _ row: ItemRow,
+        _ former: LiveItem?,
+        at path: RemotePath,
+        _ engine: Engine,
+        by reference: (id: Int64, path: RemotePath)? = nil
+    ) {
+        self.reference = reference
         self.entry = entry
         self.path = path
         self.engine = engine
@@ -18,7 +28,9 @@ final class QueryItem {
 
     private var name: String { String(decoding: entry.name, as: UTF8.self) }
 
-    private var fullPath: String {
+    private var fullPath: String { full(path) }
+
+    private func full(_ path: RemotePath) -> String {
         let base = engine.configuration.mountpoint
         return "\(base == "/" ? "" : base)/\(String(decoding: path.bytes, as: UTF8.self))"
     }
@@ -48,7 +60,8 @@ final class QueryItem {
     func result(_ attributes: [QueryKey]) -> QueryResult {
         var values: [QueryKey: QueryValue] = [:]
         for key in attributes { values[key] = value(key) }
-        return QueryResult(id: entry.id, path: path, item: entry.item, document: entry.document, values: values)
+        let id = reference.map { -$0.id } ?? entry.id
+        return QueryResult(id: id, path: path, item: entry.item, document: entry.document, values: values)
     }
 
     /// One of its values; nil for one that it has not.
@@ -65,7 +78,10 @@ final class QueryItem {
         case .contentTypeTree: return .strings(ContentTypes.ofMachine.tree(contentType))
         case .kind: return .string(Engine.kindName(attributes.kind))
         case .isUbiquitous: return .truth(!entry.flags.contains(.localOnly))
-        case .containerDisplayName: return .string(engine.configuration.account)
+        case .containerDisplayName:
+            return .string(engine.access.containerName(of: path) ?? engine.configuration.account)
+        case .isExternalDocument: return .truth(reference != nil)
+        case .urlInLocalContainer: return reference.map { .string("file://" + Self.escaped(full($0.path))) }
         case .documentID: return .string("\(entry.document)")
         case .itemID: return .number(Double(entry.item.rawValue))
         case .hasUnresolvedConflicts, .downloadingStatus, .isDownloading, .percentDownloaded, .downloadingError,

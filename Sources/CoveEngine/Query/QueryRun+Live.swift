@@ -43,9 +43,11 @@ extension QueryRun {
     func update(_ touched: Touched, _ body: Body) async throws(Errno) -> Bool {
         var teller = Teller()
         guard !touched.isLost, let entries = try await entries(of: touched) else {
+            guard await teller.tell(try await externalChanges(), body) else { return false }
             guard try await lookAgain(&teller, body) else { return false }
             return await teller.end(body)
         }
+        guard await teller.tell(try await externalChanges(), body) else { return false }
         var start = 0
         while start < entries.count {
             let page = Array(entries[start..<min(start + Self.page, entries.count)])
@@ -64,12 +66,24 @@ extension QueryRun {
         return await teller.end(body)
     }
 
+    /// What has become of the documents that references lead to: any change may be one of theirs.
+    private func externalChanges() async throws(Errno) -> QueryChanges {
+        var changes = QueryChanges()
+        var unseen = Set(known.keys.filter { $0 < 0 })
+        for found in try await externals() {
+            unseen.remove(found.entry)
+            compare(found, &changes)
+        }
+        for entry in unseen.sorted() { forget(entry, &changes) }
+        return changes
+    }
+
     /// Looks at everything: more has changed than was kept.
     private func lookAgain(_ teller: inout Teller, _ body: Body) async throws(Errno) -> Bool {
         let (engine, request, access, horizon) = (engine, request, access, horizon)
         // Folders that were never listed may not be looked at.
         hasUnlisted = true
-        var unseen = Set(known.keys)
+        var unseen = Set(known.keys.filter { $0 > 0 })
         var cursor: QueryCursor? = try await engine.onQueue { () throws(Errno) in
             try engine.catalog.read { database throws(Errno) in
                 // What comes later is told of.

@@ -59,13 +59,13 @@ final class QueryRun {
 
     /// The folder below which all is that can be found.
     var crawled: RemotePath {
-        guard request.folder.isRoot, !scopes.contains(.data) else { return request.folder }
+        guard request.folder.isRoot, !scopes.contains(.data), !engine.access.changesRoot else { return request.folder }
         return RemotePath([QueryRequest.documents])
     }
 
     /// Finds all there is; how many folders were not looked into, nil where the body wants no more.
     func gather(_ body: Body) async throws(Errno) -> Int? {
-        guard !isEmpty else { return 0 }
+        guard !isEmpty else { return try await end(body) ? 0 : nil }
         guard try await look(body) else { return nil }
         if !request.listedOnly { await engine.connected.pass() }
         var mayList = !request.listedOnly && engine.syncEngine?.isConnected == true
@@ -132,17 +132,53 @@ final class QueryRun {
 
     /// The last look, and what had to wait for its order.
     private func end(_ body: Body) async throws(Errno) -> Bool {
-        if follower != nil, try await !look(body, isLast: true) { return false }
+        if !isEmpty, follower != nil, try await !look(body, isLast: true) { return false }
         let order = request.order
+        kept += try await externals()
         kept.sort { order.precedes($0.order, $1.order) }
-        var cursor: QueryCursor? = kept.isEmpty ? nil : QueryCursor(kept.map(\.entry))
+        var waiting = kept[...]
         kept = []
-        while let current = cursor {
-            let page = try await page(current, isOrdered: false)
-            cursor = page.next
-            guard try await tell(page.found, body) else { return false }
+        while let first = waiting.first {
+            // What was found by a reference is known already.
+            let run = waiting.prefix { ($0.result == nil) == (first.result == nil) }
+            waiting = waiting.dropFirst(run.count)
+            if first.result != nil {
+                guard try await tell(Array(run), body) else { return false }
+                continue
+            }
+            var cursor: QueryCursor? = QueryCursor(run.map(\.entry))
+            while let current = cursor {
+                let page = try await page(current, isOrdered: false)
+                cursor = page.next
+                guard try await tell(page.found, body) else { return false }
+            }
         }
         return true
+    }
+
+    /// The documents of other apps that references lead to, of which the predicate holds.
+    func externals() async throws(Errno) -> [Found] {
+        guard scopes.contains(.external) else { return [] }
+        let (engine, request, isFollowed) = (engine, request, follower != nil)
+        return try await engine.onQueue { () throws(Errno) in
+            var found: [Found] = []
+            let attributes = request.attributes + (isFollowed ? request.order.map(\.key) : [])
+            for external in try engine.access.externals(of: request.app) {
+                guard request.folder.isRoot || external.reference.isInside(request.folder) else { continue }
+                let item = QueryItem(
+                    external.entry,
+                    external.row,
+                    engine.contents.live.find(external.row.id),
+                    at: external.path,
+                    engine,
+                    by: (external.id, external.reference)
+                )
+                guard request.predicate.holds({ item.value($0) }) else { continue }
+                let order = request.order.map { item.value($0.key) }
+                found.append(Found(entry: -external.id, order: order, result: item.result(attributes)))
+            }
+            return found
+        }
     }
 
     /// Tells of results that are new.
@@ -198,7 +234,7 @@ final class QueryRun {
             }
             // What a client keeps in order it has to be told of.
             let attributes = request.attributes + (isFollowed ? request.order.map(\.key) : [])
-            for case (let entry, let row, let path?) in rows where request.covers(path, scopes) {
+            for case (let entry, let row, let path?) in rows where request.covers(path, scopes, engine.access) {
                 let item = QueryItem(entry, row, open[row.id], at: path, engine)
                 if request.predicate.holds({ item.value($0) }) {
                     if isOrdered {
@@ -224,9 +260,13 @@ extension QueryRequest {
     static let documents = FileName(unchecked: Array("Documents".utf8))
 
     /// True for the folder, and for an item below it, in one of the scopes.
-    fileprivate func covers(_ path: RemotePath, _ scopes: Set<QueryScope>) -> Bool {
+    fileprivate func covers(_ path: RemotePath, _ scopes: Set<QueryScope>, _ access: Access) -> Bool {
         guard folder.isRoot || path.isInside(folder) else { return false }
+        // The account's own documents are nobody's.
+        if path.isInside(RemotePath([DriveFolder.name])) { return false }
         // The folder itself is none of its documents.
-        return scopes.contains(path.parent.isInside(RemotePath([Self.documents])) ? .documents : .data)
+        var places = path.parent.names[...]
+        if let top = places.first, access.isContainer(top) { places = places.dropFirst() }
+        return scopes.contains(places.first == Self.documents ? .documents : .data)
     }
 }

@@ -32,6 +32,8 @@ extension MetadataKey where Value == String {
     public static var uploadingError: Self { .init(.uploadingError) }
     /// The account's name.
     public static var containerDisplayName: Self { .init(.containerDisplayName) }
+    /// The reference by which it was found, as a URL.
+    public static var urlInLocalContainer: Self { .init(.urlInLocalContainer) }
     /// Names the document for life.
     public static var documentID: Self { .init(.documentID) }
 }
@@ -70,6 +72,8 @@ extension MetadataKey where Value == Bool {
     public static var downloadRequested: Self { .init(.downloadRequested) }
     /// True where the cloud has what is here.
     public static var isUploaded: Self { .init(.isUploaded) }
+    /// True for a document of another app, found by a reference to it.
+    public static var isExternalDocument: Self { .init(.isExternalDocument) }
     /// True while its bytes are sent.
     public static var isUploading: Self { .init(.isUploading) }
 }

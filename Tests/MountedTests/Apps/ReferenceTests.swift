@@ -212,6 +212,47 @@ extension MountedInCompany {
             }
         }
 
+        @Test func `43. and 76. the external scope has what references lead to, with both places`() async throws {
+            try await given { account in
+                func found(_ words: String = "--scope external") throws -> [[String: String]] {
+                    let keys = ["URL", "URLInLocalContainer", "ContainerDisplayName", "FSName"].joined(separator: ",")
+                    let text = try account.shell(
+                        "$COVE query 'FSName LIKE \"*\"' \(words) --attributes \(keys) --json | cat"
+                    )
+                    return try text.split(separator: "\n").map { line in
+                        let values = try JSONValue(parsing: Array(line.utf8))["values"] ?? .empty
+                        guard case .object(let members) = values else { return [:] }
+                        return members.compactMapValues(\.text)
+                    }
+                }
+                let expected = [
+                    "URL": "file://\(account.mount)/a/Documents/report.txt",
+                    "URLInLocalContainer": "file://\(account.mount)/b/Documents/report.txt",
+                    "ContainerDisplayName": "a", "FSName": "report.txt",
+                ]
+                #expect(try found() == [expected])
+                #expect(try account.shell("$COVE query 'IsExternalDocument == TRUE' --scope external") != "")
+                #expect(try account.shell("$COVE query 'IsExternalDocument == TRUE'") == "")
+                #expect(
+                    try found("--scope documents").map { $0["FSName"] }.sorted { $0 ?? "" < $1 ?? "" } == [
+                        "own.txt", "report.txt",
+                    ]
+                )
+                // Nobody finds the account's own documents.
+                #expect(try !account.shell("$COVE query 'FSName LIKE \"*\"'").contains(".drive"))
+                let follow = try account.start("$COVE query 'FSName LIKE \"*\"' --scope external --follow")
+                try waitUntil("it is found", deadline: 20) { follow.output.contains("report.txt") }
+                try account.shell("mv a/Documents/report.txt a/Documents/renamed.txt")
+                try waitUntil("its new name is told", deadline: 20) { follow.output.contains("renamed.txt") }
+                try account.shell("rm b/Documents/report.txt")
+                try waitUntil("it is gone", deadline: 20) {
+                    follow.output.split(separator: "\n").last?.hasPrefix("-") == true
+                }
+                follow.signal(SIGTERM)
+                #expect(try found() == [])
+            }
+        }
+
         @Test func `a reference whose document is gone is seen and can't be opened, until that is back`() async throws {
             try await given { account in
                 try account.shell("rm a/Documents/report.txt")

@@ -34,6 +34,8 @@ public enum QueryInterface {
           UploadingError: ?string,
           ContainerDisplayName: ?string,
           DocumentID: ?string,
+          IsExternalDocument: ?bool,
+          URLInLocalContainer: ?string,
           ItemID: ?int
         )
 

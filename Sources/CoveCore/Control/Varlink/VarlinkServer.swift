@@ -113,6 +113,7 @@ public final class VarlinkServer: Sendable {
                 return refuse(socket, .permissionDenied)
             }
             let connection = try VarlinkConnection(socket: socket, peer: peer, service: service, limits: limits)
+            if state.withLock({ $0.isStopping }) { return System.close(socket) }
             let number: Int? = state.withLock { state in
                 guard !state.isStopping, state.connections.count < limits.connections else { return nil }
                 state.nextNumber += 1

@@ -172,4 +172,32 @@ extension Access {
         }
         return nil
     }
+
+    /// A document that a reference leads to.
+    struct External {
+        /// The reference's row.
+        var id: Int64
+        var reference: RemotePath
+        var entry: EntryRow
+        var row: ItemRow
+        var path: RemotePath
+    }
+
+    /// The documents that the references of an app, or of all, lead to.
+    func externals(of app: AppIdentifier?) throws(Errno) -> [External] {
+        if hasNoReferences { return [] }
+        let registry = registry
+        return try catalog.read { database throws(Errno) in
+            var found: [External] = []
+            for row in try database.references() {
+                if let app, registry.containers[row.container]?.app != app { continue }
+                guard let entry = try self.target(of: row, database), let item = try database.item(entry.item),
+                    let reference = try self.path(of: row, database)
+                else { continue }
+                let path = try database.path(of: entry)
+                found.append(External(id: row.id, reference: reference, entry: entry, row: item, path: path))
+            }
+            return found
+        }
+    }
 }

@@ -198,17 +198,25 @@ extension CommandTable {
             Terminal.standardError.write("cove query: \(results.all.count) found\(rest); end it with Ctrl-C\n")
         }
         var connection = first
+        // The daemon has said that it is over, and none has told anything since.
+        var hasEnded = false
         while true {
             var failure: Failure?
             do throws(Failure) {
-                take(try connection.stream("\(QueryInterface.name).Follow", request, take))
+                take(
+                    try connection.stream("\(QueryInterface.name).Follow", request) { reply in
+                        hasEnded = false
+                        take(reply)
+                    }
+                )
+                hasEnded = true
             } catch {
                 guard error.isDaemonGone else { throw error }
                 failure = error
             }
             // The next daemon of the mount goes on, if there is one; the mount's end is the query's.
             do throws(Failure) { connection = try connection.again(within: 5) } catch {
-                if failure != nil { throw error }
+                if failure != nil, !hasEnded { throw error }
                 return 0
             }
             results.beginAgain()

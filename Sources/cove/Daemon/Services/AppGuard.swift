@@ -41,6 +41,8 @@ struct AppGuard: Sendable {
             var paths: [RemotePath] = []
             guard Self.collect(invocation.parameters, &paths) else { throw Self.refusal(name) }
             if paths.isEmpty, name == CoordinationInterface.name, Self.pathless.contains(method) { return }
+            // Only its own references are looked at then.
+            if name == QueryInterface.name, invocation.parameters["scopes"] == .array([.string("external")]) { return }
             guard !paths.isEmpty, paths.allSatisfy({ !$0.isRoot }) else { throw Self.refusal(name) }
             let asked = paths
             let isAdmitted = await OffPool.run { engine.admits(app, to: asked) }

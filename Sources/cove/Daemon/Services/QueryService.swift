@@ -13,7 +13,7 @@ enum QueryService {
             methods: [
                 "Run": VarlinkMethod(lasts: true) {
                     (request: Query.RunRequest, invocation) async throws(VarlinkError) in
-                    try await run(engine, try request.request(), invocation)
+                    try await run(engine, try request.request(invocation), invocation)
                 },
                 "Values": VarlinkMethod { (request: Query.ValuesRequest, _) async throws(VarlinkError) in
                     guard request.items.count <= Query.ValuesRequest.most else { throw .invalidParameter("items") }
@@ -31,7 +31,12 @@ enum QueryService {
                     (request: Query.FollowRequest, invocation) async throws(VarlinkError) in
                     let interval = request.interval ?? 0.05
                     guard interval >= 0, interval <= 3600 else { throw .invalidParameter("interval") }
-                    return try await follow(engine, try request.query.request(), .seconds(interval), invocation)
+                    return try await follow(
+                        engine,
+                        try request.query.request(invocation),
+                        .seconds(interval),
+                        invocation
+                    )
                 },
             ]
         )
@@ -177,8 +182,9 @@ extension QueryInterface.FollowReply {
 
 extension QueryInterface.RunRequest {
     /// What is asked; throws what is wrong with it.
-    fileprivate func request() throws(VarlinkError) -> QueryRequest {
+    fileprivate func request(_ invocation: VarlinkInvocation) throws(VarlinkError) -> QueryRequest {
         var request = QueryRequest(try wanted())
+        if case .app(let app) = invocation.peer.standing { request.app = app }
         for name in scopes ?? [] {
             guard let scope = QueryScope(rawValue: name) else { throw .invalidParameter("scopes") }
             request.scopes.insert(scope)
