@@ -16,4 +16,10 @@ public final class Interruption: Sendable {
         var one: UInt64 = 1
         _ = write(descriptor, &one, 8)
     }
+
+    /// True once it was interrupted.
+    public var isInterrupted: Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) > 0
+    }
 }
