@@ -1,4 +1,4 @@
-internal import CoveCore
+public import CoveCore
 internal import Synchronization
 
 /// A folder that is being listed, or has been, by a thread of its own; it can be given up at any time.
@@ -25,6 +25,8 @@ public final class FolderListing: Sendable {
     public let folder: [UInt8]
     private let state = Mutex(State())
     private let interruption: Interruption
+    /// Interrupted once the listing is over.
+    private let end: Interruption
 
     /// Begins to list; `changed` is called, on that thread, when there is something new to see.
     public init(
@@ -35,6 +37,7 @@ public final class FolderListing: Sendable {
         self.folder = folder
         do throws(Errno) {
             interruption = try Interruption()
+            end = try Interruption()
             try BlockingThread.start { [self] in
                 do throws(PickerFailure) {
                     try service.list(folder, interruption: interruption) { part in
@@ -50,6 +53,7 @@ public final class FolderListing: Sendable {
                 } catch {
                     state.withLock { $0.failure = error }
                 }
+                end.interrupt()
                 changed()
             }
         } catch {
@@ -59,6 +63,9 @@ public final class FolderListing: Sendable {
 
     /// Gives it up, where it goes on.
     public func cancel() { interruption.interrupt() }
+
+    /// Waits until it is over, well or not; false when it is not in time.
+    public func wait(limit: TimeSpan) -> Bool { end.wait(limit: limit) }
 
     deinit { interruption.interrupt() }
 

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import CoveCore
 internal import Glibc
 
@@ -8,10 +7,9 @@ internal import Glibc
 final class RawTerminal {
     /// The terminal.
     let descriptor: Int32
-    /// Where signals are read; see signalfd(2).
-    let signals: Int32
+    /// The terminal's signals, and those that would end the process.
+    let signals: SignalReader
     private var former: termios
-    private var formerMask = sigset_t()
     private var isEntered = false
 
     /// The signals that a face answers to.
@@ -25,23 +23,17 @@ final class RawTerminal {
         var settings = termios()
         do throws(Errno) {
             try System.retry { tcgetattr(terminal, &settings) }
-            signals = try System.retry { cove_signalfd(Self.handled.reduce(0) { $0 | 1 << UInt64($1 - 1) }) }
+            signals = try SignalReader(Self.handled)
         } catch {
             System.close(terminal)
             throw error
         }
         descriptor = terminal
         former = settings
-        var mask = sigset_t()
-        sigemptyset(&mask)
-        for number in Self.handled { sigaddset(&mask, number) }
-        pthread_sigmask(SIG_BLOCK, &mask, &formerMask)
     }
 
     deinit {
         leave()
-        pthread_sigmask(SIG_SETMASK, &formerMask, nil)
-        System.close(signals)
         System.close(descriptor)
     }
 
@@ -87,16 +79,6 @@ final class RawTerminal {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
         return (Int(size.ws_col), Int(size.ws_row))
-    }
-
-    /// The next signal's number; nil where none waits.
-    func nextSignal() -> Int32? {
-        // struct signalfd_siginfo
-        var bytes = [UInt8](repeating: 0, count: 128)
-        guard let count = try? System.retry({ read(signals, &bytes, bytes.count) }), count == bytes.count else {
-            return nil
-        }
-        return bytes.withUnsafeBytes { Int32(bitPattern: $0.load(as: UInt32.self)) }
     }
 
     /// The bytes that were typed; nil once the terminal is gone.

@@ -91,7 +91,7 @@ public final class TerminalFace {
         var reader = KeyReader()
         while true {
             draw()
-            var entries = [terminal.descriptor, terminal.signals, news.descriptor].map {
+            var entries = [terminal.descriptor, terminal.signals.descriptor, news.descriptor].map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
             // A lone escape is a key when nothing follows it at once.
@@ -129,7 +129,7 @@ public final class TerminalFace {
     }
 
     private func takeSignal() -> PickerEnd? {
-        guard let number = terminal.nextSignal() else { return nil }
+        guard let number = terminal.signals.next() else { return nil }
         switch number {
         case SIGWINCH: redraw()
         case SIGTSTP:

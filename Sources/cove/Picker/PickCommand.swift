@@ -106,7 +106,13 @@ private struct PickCommand {
             }
             return .picked(try service.choose(choice, interruption: interruption))
         }
-        return try TerminalFace.run(service)
+        guard arguments.has("web") else { return try TerminalFace.run(service) }
+        return try WebFace.run(service) { address in
+            Terminal.standardError.write("cove pick: open \(address) in a browser of this machine; Ctrl-C cancels\n")
+            guard !arguments.has("no-open") else { return }
+            // It may stay as long as the browser that it starts; where there is none, the printed address is left.
+            _ = try? ChildProcess.start([address], program: "xdg-open", standardError: .null, group: .own)
+        }
     }
 
     private func finish(_ end: PickerEnd, isJSON: Bool) throws(PickerFailure) -> Int32 {

@@ -18,8 +18,11 @@ public final class Interruption: Sendable {
     }
 
     /// True once it was interrupted.
-    public var isInterrupted: Bool {
+    public var isInterrupted: Bool { wait(limit: .zero) }
+
+    /// Waits until it is interrupted; false when it was not in time.
+    public func wait(limit: TimeSpan) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return poll(&entry, 1, 0) > 0
+        return ((try? System.retry { poll(&entry, 1, limit.pollMilliseconds) }) ?? 0) > 0
     }
 }
