@@ -69,6 +69,9 @@ public struct PickerRequest: Sendable {
         self.file = file
     }
 
+    /// How long the end of a face waits for a choice that was given up to take away what it has made.
+    static let patienceAtEnd = TimeSpan.seconds(2)
+
     /// The name that the file has where no other is given.
     public var fileName: String {
         guard let file else { return "" }

@@ -72,8 +72,8 @@ public final class TerminalFace {
         }
         defer {
             face.listing?.cancel()
-            face.choice?.interrupt()
             face.terminal.leave()
+            face.endChoice()
         }
         return try face.run()
     }
@@ -102,7 +102,7 @@ public final class TerminalFace {
             if entries[1].revents != 0, let end = takeSignal() { return end }
             if entries[2].revents != 0, let end = takeNews() { return end }
             if entries[0].revents != 0 {
-                guard let bytes = terminal.input() else { return leave() }
+                guard let bytes = terminal.input() else { return .cancelled }
                 for key in reader.take(bytes) { if let end = try press(key) { return end } }
             }
         }
@@ -123,9 +123,18 @@ public final class TerminalFace {
         terminal.write("\u{1B}[0m\u{1B}[2J")
     }
 
-    private func leave() -> PickerEnd {
-        choice?.interrupt()
-        return .cancelled
+    /// Gives up what is being carried out, and lets it take away what it has made.
+    private func endChoice() {
+        guard let choice else { return }
+        choice.interrupt()
+        let deadline = System.monotonic() + PickerRequest.patienceAtEnd
+        while news.take() == nil {
+            var entry = pollfd(fd: news.descriptor, events: Int16(POLLIN), revents: 0)
+            let left = deadline - System.monotonic()
+            guard left > .zero, ((try? System.retry { poll(&entry, 1, left.pollMilliseconds) }) ?? 0) > 0 else {
+                return
+            }
+        }
     }
 
     private func takeSignal() -> PickerEnd? {
@@ -138,10 +147,8 @@ public final class TerminalFace {
         case SIGCONT:
             terminal.takeAgain()
             redraw()
-        case SIGINT: return leave()
-        default:
-            choice?.interrupt()
-            return .signalled(number)
+        case SIGINT: return .cancelled
+        default: return .signalled(number)
         }
         return nil
     }
@@ -150,7 +157,9 @@ public final class TerminalFace {
         let result = news.take()
         if let listing { model.take(listing) }
         switch result {
-        case .success(let outcome): return .picked(outcome)
+        case .success(let outcome):
+            choice = nil
+            return .picked(outcome)
         case .failure(let failure):
             choice = nil
             model.fail(failure)
@@ -168,7 +177,7 @@ public final class TerminalFace {
             listing = nil
         case .choose(let selection): choose(selection)
         case .giveUp: choice?.interrupt()
-        case .cancel: return leave()
+        case .cancel: return .cancelled
         case .redraw: redraw()
         }
         return nil

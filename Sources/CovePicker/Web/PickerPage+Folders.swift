@@ -21,6 +21,9 @@ extension PickerPage {
 
           function clear() {
             pictures.disconnect();
+            wanted.length = 0;
+            for (const image of loading) image.removeAttribute("src");
+            loading.clear();
             items.replaceChildren();
             shown = [];
             matches = 0;

@@ -34,6 +34,7 @@ extension PickerPage {
           // MARK: Words
 
           function sizeText(bytes) {
+            if (bytes === 1) return "1 byte";
             const units = ["bytes", "KB", "MB", "GB", "TB", "PB", "EB"];
             let unit = 0;
             while (bytes >= 1000 && unit < units.length - 1) { bytes /= 1024; unit += 1; }
@@ -105,11 +106,11 @@ extension PickerPage {
             if (item.kind === "file") {
               const image = new Image();
               image.alt = "";
-              image.loading = "lazy";
-              image.hidden = true;
-              image.addEventListener("load", () => { picture.replaceChildren(image); image.hidden = false; });
+              image.addEventListener("load", () => picture.replaceChildren(image));
+              for (const end of ["load", "error"]) image.addEventListener(end, () => { loading.delete(image); nextPicture(); });
+              image.address = "/thumbnail?item=" + item.id;
+              row.picture = image;
               pictures.observe(row);
-              row.picture = () => { image.loading = "eager"; image.src = "/thumbnail?item=" + item.id; picture.append(image); };
             }
             const date = span("date", day ?? "");
             date.append(span("time", time ?? ""));
@@ -122,13 +123,25 @@ extension PickerPage {
             return row;
           }
 
+          // Few pictures at a time, lest slow ones keep the browser's connections from the calls.
+          const [wanted, loading] = [[], new Set()];
+
+          function nextPicture() {
+            while (loading.size < 2 && wanted.length > 0) {
+              const image = wanted.shift();
+              loading.add(image);
+              image.src = image.address;
+            }
+          }
+
           // Pictures of what is in view only: each may be asked of the source.
           const pictures = new IntersectionObserver((entries) => {
             for (const entry of entries) {
               if (!entry.isIntersecting) continue;
               pictures.unobserve(entry.target);
-              entry.target.picture();
+              wanted.push(entry.target.picture);
             }
+            nextPicture();
           }, { root: document.querySelector("main") });
 
           function add(list) {

@@ -39,7 +39,7 @@ extension PickerPage {
         button.primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); font-weight: 600; }
         button:disabled { background: var(--bar); border-color: var(--line); color: var(--quiet); cursor: default; }
         :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
-        main { flex: 1; min-height: 0; overflow-y: auto; }
+        main { flex: 1; min-height: 12rem; overflow-y: auto; }
         h1:focus, main:focus { outline: none; }
         #status { margin: 0; padding: 0.75rem 1.25rem 0.5rem; color: var(--quiet); font-size: 0.875rem; }
         #error { margin: 0 1.25rem 0.5rem; padding: 0.5rem 0.75rem; border: 1px solid var(--bad); border-radius: 0.375rem; color: var(--bad); }
@@ -88,6 +88,11 @@ extension PickerPage {
           .search input { max-width: none; }
           .buttons { width: 100%; }
           .buttons button { flex: 1; }
+        }
+        @media (max-height: 40rem) {
+          header { padding-top: 0.5rem; }
+          header p { display: none; }
+          .search { flex-direction: row; align-items: center; gap: 0.75rem; }
         }
         @media (prefers-reduced-motion: no-preference) { #items li { transition: background-color 0.1s; } }
         @media (forced-colors: active) { #items li[aria-selected="true"] { outline: 2px solid Highlight; outline-offset: -2px; } }

@@ -115,13 +115,16 @@ extension WebFace {
             }
             selection.name = Array(name.utf8)
         }
-        guard let interruption = try? Interruption() else { return .text(503, "No descriptor is left") }
+        guard let interruption = try? Interruption(), let ended = try? Interruption() else {
+            return .text(503, "No descriptor is left")
+        }
         let isFirst = state.withLock { state in
             guard state.choice == nil, state.end == nil else { return false }
-            state.choice = interruption
+            state.choice = Choice(interruption: interruption, ended: ended)
             return true
         }
         guard isFirst else { return .json(failed(PickerFailure(nil, "Something is being done already"))) }
+        defer { ended.interrupt() }
         do throws(PickerFailure) {
             let outcome = try service.choose(selection, interruption: interruption)
             var response = HTTPResponse.json(.object(["state": .string("done")]))
@@ -136,7 +139,7 @@ extension WebFace {
 
     private func cancel() -> HTTPResponse {
         let wasBusy = state.withLock { state in
-            state.choice?.interrupt()
+            state.choice?.interruption.interrupt()
             return state.choice != nil
         }
         var response = HTTPResponse.json(.object(["state": .string(wasBusy ? "given-up" : "cancelled")]))

@@ -10,8 +10,15 @@ public final class WebFace: Sendable {
         var listing: FolderListing?
         /// What the last filter left of a listing that is over.
         var items: FilteredEntries?
-        var choice: Interruption?
+        var choice: Choice?
         var end: PickerEnd?
+    }
+
+    /// Something that is being carried out.
+    struct Choice {
+        let interruption: Interruption
+        /// Interrupted when it is over.
+        let ended: Interruption
     }
 
     let service: any PickerService
@@ -67,10 +74,12 @@ public final class WebFace: Sendable {
             var entries = [signals.descriptor, over].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             _ = try? System.retry { poll(&entries, 2, -1) }
             guard entries[0].revents != 0, let number = signals.next() else { continue }
-            state.withLock { state in
-                state.choice?.interrupt()
+            let choice = state.withLock { state in
                 state.listing?.cancel()
+                return state.choice
             }
+            choice?.interruption.interrupt()
+            _ = choice?.ended.wait(limit: PickerRequest.patienceAtEnd)
             return number == SIGINT ? .cancelled : .signalled(number)
         }
     }
