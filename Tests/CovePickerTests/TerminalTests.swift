@@ -16,7 +16,8 @@ import Testing
             ("\u{1B}OC\u{1B}OD", [.right, .left]),
             ("\u{1B}[1;5C", [.right]), ("\u{1B}[5~\u{1B}[6~", [.pageUp, .pageDown]),
             ("\u{1B}[H\u{1B}[4~", [.home, .end]),
-            ("\u{1B}[3~", [.delete]), ("\u{15}", [.control("u")]), ("\u{1B}[200~x", [.text("x")]),
+            ("\u{1B}[3~", [.delete]), ("\u{15}", [.control("u")]),
+            ("\u{1B}[200~x\ry\u{1B}[A\u{1B}[201~\r", [.text("x"), .text("y"), .enter]),
             ("\u{1B}\u{1B}[A", [.escape, .up]),
             ("\u{1B}[99;99;99Zx", [.text("x")]), ("\u{0}\u{1C}x", [.text("x")]), ("\u{85}x", [.text("x")]),
         ]

@@ -12,6 +12,8 @@ enum Key: Sendable, Equatable {
 /// An escape that nothing follows is the key itself: whoever reads says so with `flush`, once no more bytes have come.
 struct KeyReader {
     private var bytes: [UInt8] = []
+    /// True between the signs that a terminal sends around a text that is pasted, whose line ends are no keys.
+    private var isPasting = false
     /// No key is longer; what goes on and on is dropped.
     private static let longestSequence = 32
 
@@ -24,7 +26,9 @@ struct KeyReader {
         var keys: [Key] = []
         while let (key, length) = next() {
             bytes.removeFirst(length)
-            if let key { keys.append(key) }
+            guard let key else { continue }
+            if isPasting { guard case .text = key else { continue } }
+            keys.append(key)
         }
         return keys
     }
@@ -37,7 +41,7 @@ struct KeyReader {
     }
 
     /// The first key, or none for bytes that mean nothing, and its length; nil where more bytes are needed.
-    private func next() -> (Key?, Int)? {
+    private mutating func next() -> (Key?, Int)? {
         guard let first = bytes.first else { return nil }
         switch first {
         case 0x1B: return sequence()
@@ -64,7 +68,7 @@ struct KeyReader {
     }
 
     /// ECMA-48: ESC [ parameters letter, and what xterm sends as ESC O letter.
-    private func sequence() -> (Key?, Int)? {
+    private mutating func sequence() -> (Key?, Int)? {
         guard bytes.count > 1 else { return nil }
         // Two escapes, as of somebody impatient.
         if bytes[1] == 0x1B { return (.escape, 1) }
@@ -76,6 +80,9 @@ struct KeyReader {
         }
         guard index < bytes.count else { return nil }
         let parameter = bytes[2..<index].split(separator: UInt8(ascii: ";")).first.map(Array.init) ?? []
+        if bytes[index] == UInt8(ascii: "~"), parameter == Array("200".utf8) || parameter == Array("201".utf8) {
+            isPasting = parameter == Array("200".utf8)
+        }
         return (Self.key(bytes[index], parameter), index + 1)
     }
 

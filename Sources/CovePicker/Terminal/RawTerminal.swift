@@ -48,14 +48,14 @@ final class RawTerminal {
         }
         isEntered = true
         _ = try? System.retry { tcsetattr(descriptor, TCSADRAIN, &raw) }
-        write("\u{1B}[?1049h\u{1B}[2J\u{1B}[H")
+        write("\u{1B}[?1049h\u{1B}[?2004h\u{1B}[2J\u{1B}[H")
     }
 
     /// Gives the screen back as it was; a second time it does nothing.
     func leave() {
         guard isEntered else { return }
         isEntered = false
-        write("\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l")
+        write("\u{1B}[0m\u{1B}[?25h\u{1B}[?2004l\u{1B}[?1049l")
         _ = try? System.retry { tcsetattr(descriptor, TCSADRAIN, &former) }
     }
 

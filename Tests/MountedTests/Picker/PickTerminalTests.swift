@@ -171,6 +171,37 @@ extension Mounted {
             }
         }
 
+        @Test func `what takes long can be given up`() async throws {
+            try await mounted(prepare: Self.fill) { account in
+                try account.shell("mkfifo $tmp/held $tmp/go")
+                let writer = try account.start(
+                    "$COVE coordinate --writing beta.txt bash -c 'echo > $tmp/held; read < $tmp/go'"
+                )
+                try account.shell("read < $tmp/held")
+                let screen = try picker(account, "--mode import")
+                try screen.wait(for: "7 of 7")
+                try screen.type("beta")
+                try screen.wait(for: "> beta.txt")
+                try screen.press("Enter")
+                try screen.wait(for: "Working…")
+                try waitUntil("it waits") { try account.cove("claims").contains("waiting") }
+                try screen.press("Escape")
+                try screen.wait(for: "Given up; nothing has changed")
+                try waitUntil("it waits no more") { try !account.cove("claims").contains("waiting") }
+                // The end of the picker ends it, too.
+                try screen.press("Enter")
+                try screen.wait(for: "Working…")
+                try screen.press("C-c")
+                try screen.wait(for: "status 1")
+                try account.shell("echo > $tmp/go")
+                #expect(try writer.wait(deadline: 60).status == 0)
+                #expect(
+                    try account.shell("cat $tmp/out $tmp/err; ls -A $tmp/.cache 2>/dev/null || true")
+                        == "cove: cancelled\n"
+                )
+            }
+        }
+
         @Test func `a folder that does not answer freezes nothing`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 let screen = try picker(account, "--mode import")
