@@ -64,12 +64,12 @@ public struct TypeFilter: Sendable {
     }
 
     /// What an item is by its name; `kind` is that of an `ItemStatus`.
-    public func subject(name: String, kind: String, isPackage: Bool? = nil) -> Subject {
+    public func subject(name: String, kind: String) -> Subject {
         switch kind {
         case "file": return .file(type: types.type(ofFile: name))
         case "directory":
             let ending = name.lastIndex(of: ".").map { name[name.index(after: $0)...] } ?? ""
-            return isPackage ?? PackageTypes.contains(ending) ? .package : .folder
+            return PackageTypes.contains(ending) ? .package : .folder
         default: return .other
         }
     }

@@ -12,7 +12,7 @@ extension AccountPickerService {
         _ interruption: Interruption
     ) throws(Failure) -> PickerOutcome {
         guard let name = remote.name else { throw Failure(shown(path), "is the whole account", "choose a document") }
-        let subject = request.filter.subject(name: name.description, kind: item.kind)
+        let subject = subject(of: item, named: name, at: path)
         guard request.filter.accepts(subject) else {
             let wanted = request.filter.names.joined(separator: ", ")
             let what = wanted.isEmpty ? "is no document" : "is not of a type that \(request.app) takes (\(wanted))"

@@ -32,7 +32,9 @@ struct AccountPickerService: PickerService {
         try Self.failing { () throws(Failure) in
             // Folders hold many files of few types.
             var known: [TypeFilter.Subject: Bool] = [:]
-            func take(_ reply: ItemInterface.ListReply) { body(reply.items.compactMap { entry($0, &known) }) }
+            func take(_ reply: ItemInterface.ListReply) {
+                body(reply.items.compactMap { entry($0, in: folder, &known) })
+            }
             let connection = try AccountConnection(daemon, name: shown(folder))
             let last: ItemInterface.ListReply = try connection.stream(
                 "\(ItemInterface.name).List",
@@ -86,10 +88,14 @@ struct AccountPickerService: PickerService {
 
     // MARK: Items
 
-    private func entry(_ item: ItemStatus, _ known: inout [TypeFilter.Subject: Bool]) -> PickerEntry? {
+    private func entry(
+        _ item: ItemStatus,
+        in folder: [UInt8],
+        _ known: inout [TypeFilter.Subject: Bool]
+    ) -> PickerEntry? {
         let name = item.rawName
         guard let fileName = FileName(validating: name), !fileName.isReserved else { return nil }
-        let subject = request.filter.subject(name: fileName.description, kind: item.kind)
+        let subject = subject(of: item, named: fileName, at: folder + [0x2F] + name)
         let isAccepted = known[subject] ?? request.filter.accepts(subject)
         if known.count < 1000 { known[subject] = isAccepted }
         return PickerEntry(
@@ -101,6 +107,15 @@ struct AccountPickerService: PickerService {
             state: PickerEntry.State(item),
             isSelectable: isAccepted
         )
+    }
+
+    /// What an item is, as its name, its kind and, of a directory, its own word tell.
+    func subject(of item: ItemStatus, named name: FileName, at path: [UInt8]) -> TypeFilter.Subject {
+        let subject = request.filter.subject(name: name.description, kind: item.kind)
+        guard subject == .folder, (try? System.attribute(path, PackageTypes.attribute)) == [0x31] else {
+            return subject
+        }
+        return .package
     }
 
     /// What is at a place, which has to be there.

@@ -63,6 +63,14 @@ extension Mounted {
                     try account.shell("diff -r \(copy) $src/book.pages; rm -r \(copy); ls -R | diff - $tmp/names") == ""
                 )
                 #expect(try account.cove("claims") == "")
+                // Any directory can say that it is one.
+                try account.shell("mkdir plain; echo in > plain/in")
+                try account.expectRefusal(
+                    "$COVE pick --app c --mode import --choose plain",
+                    "$mnt/plain: is no document; choose another one"
+                )
+                try account.shell("setfattr -n user.cove.package -v 1 plain")
+                #expect(try account.shell("cat $($COVE pick --app c --mode import --choose plain)/in") == "in\n")
                 // What leads out of a package is not copied, and nothing is left of it.
                 try account.shell("ln -s ../../a.txt book.pages/inner/link")
                 try account.expectRefusal(

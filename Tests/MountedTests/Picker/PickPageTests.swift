@@ -261,6 +261,20 @@ extension Mounted {
                     #expect(try account.shell(stranger) == "This page is another user's\n403")
                 }
                 #expect(try status("'\(other)'") == "200")
+                // A browser is opened with the address, unless it is not to be.
+                try account.shell(
+                    "mkdir $tmp/bin; printf '#!/bin/sh\\necho \"$1\" > $tmp/opened\\n' > $tmp/bin/xdg-open; chmod +x $tmp/bin/xdg-open"
+                )
+                let third = try account.start(
+                    "PATH=$tmp/bin:$PATH exec $COVE pick --app org.example.App --mode import --web"
+                )
+                let opened = account.scratch.appending("opened")
+                try waitUntil("it is opened") {
+                    let text = (try? String(contentsOfFile: opened, encoding: .utf8)) ?? ""
+                    return text.hasPrefix("http://127.0.0.1:") && third.error.contains(text.dropLast())
+                }
+                third.signal(SIGINT)
+                #expect(try third.wait(deadline: 60).status == 1)
                 #expect(try status("'\(other)'") == "403")
                 second.signal(SIGINT)
                 let result = try second.wait(deadline: 60)
