@@ -78,9 +78,15 @@ let package = Package(
             exclude: ["README.md"],
             swiftSettings: settings
         ),
+        .target(
+            name: "CovePicker",
+            dependencies: ["CoveCore", "CLinux"],
+            exclude: ["README.md"],
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "cove",
-            dependencies: ["CoveCore", "CoveEngine", "CoveProviders", "CoveMount", "CLinux"],
+            dependencies: ["CoveCore", "CoveEngine", "CoveProviders", "CoveMount", "CovePicker", "CLinux"],
             exclude: ["README.md"],
             swiftSettings: settings
         ),
@@ -124,6 +130,11 @@ let package = Package(
         .testTarget(
             name: "CoveClaimsTests",
             dependencies: ["CoveClaims", "CoveCore", "CoveTestSupport"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "CovePickerTests",
+            dependencies: ["CovePicker", "CoveCore", "CoveTestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

@@ -99,7 +99,7 @@ final class MountedAccount: Sendable {
     private func detach() { _ = try? Command.run("umount", ["-l", mount], deadline: 10, mayFail: true) }
 
     /// What shell scripts find their places by.
-    private var environment: [String: String] {
+    var environment: [String: String] {
         [
             "mnt": mount, "src": source.path, "tmp": scratch.path, "HOME": scratch.path, "COVE": binary, "STATE": state,
             "LC_ALL": "C.UTF-8", "TERM": "dumb",

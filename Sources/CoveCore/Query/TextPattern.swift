@@ -57,13 +57,7 @@ struct TextPattern: Sendable {
     /// The characters to compare: canonically equal ones are equal, others as the options say.
     static func folded(_ text: String, _ options: TextOptions) -> [Character] {
         var text = text
-        if options.contains(.diacriticInsensitive) {
-            var scalars = String.UnicodeScalarView()
-            for scalar in text._nfd where scalar.properties.generalCategory != .nonspacingMark {
-                scalars.append(scalar)
-            }
-            text = String(scalars)
-        }
+        if options.contains(.diacriticInsensitive) { text = text.withoutMarks }
         if options.contains(.caseInsensitive) { text = text.uppercased() }
         return Array(text)
     }
@@ -73,5 +67,14 @@ struct TextPattern: Sendable {
         guard let first = part.first else { return true }
         guard part.count <= text.count else { return false }
         return (0...text.count - part.count).contains { text[$0] == first && text[$0...].starts(with: part) }
+    }
+}
+
+extension String {
+    /// The text without the marks that stand over, in or under its letters.
+    public var withoutMarks: String {
+        var scalars = String.UnicodeScalarView()
+        for scalar in _nfd where scalar.properties.generalCategory != .nonspacingMark { scalars.append(scalar) }
+        return String(scalars)
     }
 }

@@ -108,10 +108,11 @@ struct AccountConnection {
         _ parameters: some Encodable = VarlinkNothing(),
         as type: Reply.Type = Reply.self,
         subject: String? = nil,
-        timeout: TimeSpan? = .seconds(60)
+        timeout: TimeSpan? = .seconds(60),
+        interruption: Interruption? = nil
     ) throws(Failure) -> Reply {
         do throws(VarlinkClient.Failure) {
-            return try client.call(method, parameters, as: type, timeout: timeout)
+            return try client.call(method, parameters, as: type, timeout: timeout, interruption: interruption)
         } catch {
             throw failure(error, subject)
         }
@@ -124,10 +125,18 @@ struct AccountConnection {
         as type: Reply.Type = Reply.self,
         subject: String? = nil,
         timeout: TimeSpan? = nil,
+        interruption: Interruption? = nil,
         _ body: (Reply) -> Void
     ) throws(Failure) -> Reply {
         do throws(VarlinkClient.Failure) {
-            return try client.stream(method, parameters, as: type, timeout: timeout, body)
+            return try client.stream(
+                method,
+                parameters,
+                as: type,
+                timeout: timeout,
+                interruption: interruption,
+                body
+            )
         } catch {
             throw failure(error, subject)
         }
@@ -154,7 +163,9 @@ struct AccountConnection {
             return failure
         case .stranger: return Failure(subject ?? name, failure.description, "ask who made that mount")
         case .timedOut, .interrupted:
-            return Failure(subject ?? name, failure.description, "see `cove stats` and `cove doctor`")
+            var failed = Failure(subject ?? name, failure.description, "see `cove stats` and `cove doctor`")
+            if failure == .interrupted { failed.errno = .interrupted }
+            return failed
         case .protocolViolation:
             return Failure(subject ?? name, failure.description, "use the same version of cove everywhere")
         }

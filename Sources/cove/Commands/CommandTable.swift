@@ -2,10 +2,9 @@
 enum CommandTable {
     /// All commands, in the order help shows them.
     static let all: [Command] = [
-        mount, unmount, upgrade, login, appRegister, appList, appRemove, containerCreate, containerList,
-        containerURL, containerPublish, containerHide, run, referenceList, referenceRemove, grantList, grantRevoke,
-        bookmarkCreate, bookmarkResolve,
-        status, list, info, query, thumbnail, download, evict, pin, unpin, policy, sync,
+        mount, unmount, upgrade, login, status, list, info, query, thumbnail, download, evict, pin, unpin, policy, sync,
+        appRegister, appList, appRemove, containerCreate, containerList, containerURL, containerPublish, containerHide,
+        run, pick, referenceList, referenceRemove, grantList, grantRevoke, bookmarkCreate, bookmarkResolve,
         pause,
         resume,
         conflicts, coordinate, claims,

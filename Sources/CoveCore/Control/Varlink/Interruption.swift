@@ -16,4 +16,13 @@ public final class Interruption: Sendable {
         var one: UInt64 = 1
         _ = write(descriptor, &one, 8)
     }
+
+    /// True once it was interrupted.
+    public var isInterrupted: Bool { wait(limit: .zero) }
+
+    /// Waits until it is interrupted; false when it was not in time.
+    public func wait(limit: TimeSpan) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return ((try? System.retry { poll(&entry, 1, limit.pollMilliseconds) }) ?? 0) > 0
+    }
 }

@@ -1,12 +1,11 @@
-internal import CoveCore
 internal import Glibc
 
 /// Sizes, times and durations as people read and write them.
-enum Units {
+public enum Units {
     private static let suffixes = ["B", "K", "M", "G", "T", "P", "E"]
 
     /// `1.5G`: three digits and a binary unit.
-    static func size(_ bytes: Int64) -> String {
+    public static func size(_ bytes: Int64) -> String {
         var value = Double(bytes)
         var index = 0
         while abs(value) >= 1000, index < suffixes.count - 1 {
@@ -18,7 +17,7 @@ enum Units {
     }
 
     /// `42 s`, `3:07` or `1:02:03`.
-    static func duration(_ seconds: Double) -> String {
+    public static func duration(_ seconds: Double) -> String {
         guard seconds.isFinite, abs(seconds) < 360_000 else { return "a long time" }
         let whole = Int(seconds.rounded())
         if whole < 60 { return "\(whole) s" }
@@ -28,7 +27,7 @@ enum Units {
     }
 
     /// Local date and time, `2026-03-01 12:34`.
-    static func date(_ seconds: Double) -> String {
+    public static func date(_ seconds: Double) -> String {
         guard seconds.isFinite, abs(seconds) < 1e12 else { return "-" }
         return local(seconds, "%Y-%m-%d %H:%M")
     }
@@ -44,14 +43,14 @@ enum Units {
     }
 
     /// Local time to the millisecond, `12:34:56.789`.
-    static func clock(_ seconds: Double) -> String {
+    public static func clock(_ seconds: Double) -> String {
         guard seconds.isFinite, abs(seconds) < 1e12 else { return "-" }
         let milliseconds = String(min(999, Int((seconds - seconds.rounded(.down)) * 1000)))
         return local(seconds, "%H:%M:%S") + "." + String(repeating: "0", count: 3 - milliseconds.count) + milliseconds
     }
 
     /// `-rwxr-x---`, as ls(1) shows it.
-    static func mode(kind: String, permissions: Int) -> String {
+    public static func mode(kind: String, permissions: Int) -> String {
         let types = ["directory": "d", "symlink": "l", "fifo": "p", "socket": "s", "device": "b"]
         var letters = Array("rwxrwxrwx").enumerated().map { index, letter in
             permissions & (0o400 >> index) != 0 ? String(letter) : "-"
@@ -63,7 +62,7 @@ enum Units {
     }
 
     /// Bytes from `20G`, `500K` or `1048576`; nil for anything else.
-    static func parseSize(_ text: String) -> Int64? {
+    public static func parseSize(_ text: String) -> Int64? {
         var digits = text[...]
         var factor = 1.0
         if digits.hasSuffix("iB") { digits = digits.dropLast(2) }
@@ -79,7 +78,7 @@ enum Units {
     }
 
     /// A duration from `20ms`, `2s`, `5m`, `1h` or seconds; nil for anything else.
-    static func parseDuration(_ text: String) -> TimeSpan? {
+    public static func parseDuration(_ text: String) -> TimeSpan? {
         let units = [("ms", 0.001), ("us", 0.000_001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86400), ("", 1)]
         for (suffix, factor) in units where text.hasSuffix(suffix) {
             let digits = text.dropLast(suffix.count)

@@ -1,16 +1,16 @@
-internal import CoveCore
 internal import Glibc
 
 /// MIME types by file names, as shared-mime-info tells them; no file is read for one.
 ///
 /// Where a person has a type of their own, in `~/.local/share/mime`, that comes first.
-struct ContentTypes: Sendable {
+public struct ContentTypes: Sendable {
     private struct Glob {
         let type: String
         let rank: Int
         let weight: Int
 
-        func gives(wayTo other: Glob) -> Bool { (other.rank, other.weight) >= (rank, weight) }
+        /// Of two that are as good, the first one counts: what a name alone can't tell, `a.ogg`, is the more general type.
+        func gives(wayTo other: Glob) -> Bool { (other.rank, other.weight) > (rank, weight) }
     }
 
     /// Whole names, and what follows a star: as they are where case matters, else in small letters.
@@ -20,30 +20,27 @@ struct ContentTypes: Sendable {
     /// The bytes that endings begin with: nearly all with a dot, so that few places of a name have to be looked at.
     private var starts: Set<UInt8> = []
     private var parents: [String: [String]] = [:]
+    /// Other names of types, each with the one that the tables use.
+    private var aliases: [String: String] = [:]
 
     /// Reads the tables of the folders, the first of which counts most; what is missing or can't be read is left out.
-    init(folders: [String]) {
+    public init(folders: [String]) {
         for (rank, folder) in folders.reversed().enumerated() {
             Self.eachLine(folder + "/globs2") { readGlob($0, rank) }
             Self.eachLine(folder + "/subclasses") { line in
                 let parts = line.split(separator: " ")
                 if parts.count == 2 { parents[String(parts[0]), default: []].append(String(parts[1])) }
             }
+            Self.eachLine(folder + "/aliases") { line in
+                let parts = line.split(separator: " ")
+                if parts.count == 2 { aliases[String(parts[0])] = String(parts[1]) }
+            }
         }
         patterns.sort { ($0.glob.rank, $0.glob.weight) > ($1.glob.rank, $1.glob.weight) }
     }
 
     /// The tables of this machine, as the basedir specification has their places.
-    static let ofMachine: ContentTypes = {
-        func variable(_ name: String) -> String? {
-            getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
-        }
-        let home = variable("XDG_DATA_HOME") ?? variable("HOME").map { $0 + "/.local/share" }
-        let system = (variable("XDG_DATA_DIRS") ?? "/usr/local/share:/usr/share").split(separator: ":").map {
-            String($0)
-        }
-        return ContentTypes(folders: ((home.map { [$0] } ?? []) + system).map { $0 + "/mime" })
-    }()
+    public static let ofMachine = ContentTypes(folders: BaseDirectories.data.map { $0 + "/mime" })
 
     private static func eachLine(_ path: String, _ body: (Substring) -> Void) {
         guard let descriptor = try? System.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) else { return }
@@ -73,7 +70,7 @@ struct ContentTypes: Sendable {
     }
 
     /// The type of a file by its name; `application/octet-stream` where the name tells nothing.
-    func type(ofFile name: String) -> String {
+    public func type(ofFile name: String) -> String {
         let lower = name.lowercased()
         let forms = lower == name ? [name] : [name, lower]
         for form in forms { if let found = names[form] { return found.type } }
@@ -104,7 +101,7 @@ struct ContentTypes: Sendable {
     }
 
     /// A type and all that it is one of, the nearest first.
-    func tree(_ type: String) -> [String] {
+    public func tree(_ type: String) -> [String] {
         var tree = [type]
         var index = 0
         while index < tree.count, tree.count < 100 {
@@ -116,5 +113,11 @@ struct ContentTypes: Sendable {
             tree.append("application/octet-stream")
         }
         return tree
+    }
+
+    /// The name that the tables use for a type, in small letters: `text/rtf` is `application/rtf`.
+    public func canonical(_ type: String) -> String {
+        let type = type.lowercased()
+        return aliases[type] ?? type
     }
 }

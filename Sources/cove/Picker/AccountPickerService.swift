@@ -1,0 +1,223 @@
+internal import CoveCore
+internal import CovePicker
+
+/// What the picker shows of one account: its whole tree, as one place.
+struct AccountPickerService: PickerService {
+    let request: PickerRequest
+    /// The mount that shows the account, without a slash at its end.
+    private let mount: [UInt8]
+    /// What of the account that mount shows.
+    private let top: RemotePath
+    private let daemon: DaemonAddress
+    private let name: String
+
+    /// Shows what a mount shows.
+    init(_ request: PickerRequest, _ place: ItemLocation) {
+        self.request = request
+        mount = Array(place.mount.path.utf8)
+        top = RemotePath(place.mount.root.split(separator: "/").map { FileName(unchecked: Array($0.utf8)) })
+        daemon = place.daemon
+        let source = place.mount.source
+        name = source.hasPrefix("cove:") ? String(source.dropFirst(5)) : "Cove"
+    }
+
+    func roots() throws(PickerFailure) -> [PickerRoot] { [PickerRoot(name: name, path: mount, identifier: name)] }
+
+    func list(
+        _ folder: [UInt8],
+        interruption: Interruption,
+        _ body: ([PickerEntry]) -> Void
+    ) throws(PickerFailure) {
+        let path = try remotePath(folder)
+        try Self.failing { () throws(Failure) in
+            // Folders hold many files of few types.
+            var known: [TypeFilter.Subject: Bool] = [:]
+            func take(_ reply: ItemInterface.ListReply) {
+                body(reply.items.compactMap { entry($0, in: folder, &known) })
+            }
+            let connection = try AccountConnection(daemon, name: shown(folder))
+            let last: ItemInterface.ListReply = try connection.stream(
+                "\(ItemInterface.name).List",
+                ItemInterface.Request(path: PathParameter(path)),
+                subject: shown(folder),
+                interruption: interruption,
+                take
+            )
+            take(last)
+        }
+    }
+
+    func thumbnail(_ path: [UInt8]) throws(PickerFailure) -> [UInt8]? {
+        let remote = try remotePath(path)
+        return try Self.failing { () throws(Failure) in
+            let reply: ItemInterface.ThumbnailReply = try AccountConnection(daemon, name: shown(path)).call(
+                "\(ItemInterface.name).Thumbnail",
+                ItemInterface.Request(path: PathParameter(remote)),
+                subject: shown(path),
+                timeout: .seconds(20)
+            )
+            return reply.file.flatMap { ThumbnailCache.read($0) }?.bytes(texts: [:])
+        }
+    }
+
+    func choose(_ selection: PickerSelection, interruption: Interruption) throws(PickerFailure) -> PickerOutcome {
+        let path = try remotePath(selection.path)
+        return try Self.failing { () throws(Failure) in
+            // What a face greyed out, a command line may still name.
+            let item = try info(path, selection.path)
+            switch request.mode {
+            case .import: return try importCopy(of: item, at: selection.path, path, interruption)
+            case .export: return try exportCopy(to: item, at: selection.path, path, selection.name, interruption)
+            case .open, .move: throw unsupported(selection.path)
+            }
+        }
+    }
+
+    func cancel() {}
+
+    /// What opens and moves documents in place has yet to be plugged in here.
+    private func unsupported(_ path: [UInt8]) -> Failure {
+        var failure = Failure(
+            shown(path),
+            "no program can be given access to a document in place yet: \(Errno.notSupported)",
+            "use --mode import or --mode export"
+        )
+        failure.errno = .notSupported
+        return failure
+    }
+
+    // MARK: Items
+
+    private func entry(
+        _ item: ItemStatus,
+        in folder: [UInt8],
+        _ known: inout [TypeFilter.Subject: Bool]
+    ) -> PickerEntry? {
+        let name = item.rawName
+        guard let fileName = FileName(validating: name), !fileName.isReserved else { return nil }
+        let subject = subject(of: item, named: fileName, at: folder + [0x2F] + name)
+        let isAccepted = known[subject] ?? request.filter.accepts(subject)
+        if known.count < 1000 { known[subject] = isAccepted }
+        return PickerEntry(
+            name: name,
+            kind: PickerEntry.Kind(subject),
+            size: item.kind == "file" ? max(0, item.size) : 0,
+            modificationTime: item.modificationTime,
+            type: subject.type,
+            state: PickerEntry.State(item),
+            isSelectable: isAccepted
+        )
+    }
+
+    /// What an item is, as its name, its kind and, of a directory, its own word tell.
+    func subject(of item: ItemStatus, named name: FileName, at path: [UInt8]) -> TypeFilter.Subject {
+        let subject = request.filter.subject(name: name.description, kind: item.kind)
+        guard subject == .folder, (try? System.attribute(path, PackageTypes.attribute)) == [0x31] else {
+            return subject
+        }
+        return .package
+    }
+
+    /// What is at a place, which has to be there.
+    func info(_ path: RemotePath, _ shown: [UInt8]) throws(Failure) -> ItemStatus {
+        let reply: ItemInterface.InfoReply = try AccountConnection(daemon, name: self.shown(shown)).call(
+            "\(ItemInterface.name).Info",
+            ItemInterface.Request(path: PathParameter(path)),
+            subject: self.shown(shown)
+        )
+        return reply.item
+    }
+
+    /// Runs the body while nobody else changes what the intent names.
+    func holding<Value>(
+        _ intent: CoordinationInterface.Intent,
+        _ place: [UInt8],
+        _ interruption: Interruption,
+        _ body: () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        let location = try Failure.locating(mount) { path throws(ItemLocation.Failure) in
+            try ItemLocation.find(path + [0x2F], socket: .coordination)
+        }
+        // The claim is the connection's, and ends with it.
+        let connection = try AccountConnection(location.daemon, name: shown(place))
+        let claim: CoordinationInterface.ClaimReply = try connection.call(
+            "\(CoordinationInterface.name).Claim",
+            CoordinationInterface.ClaimRequest(coordinator: "cove-pick", intents: [intent]),
+            subject: shown(place),
+            timeout: nil,
+            interruption: interruption
+        )
+        let value = try body()
+        let _: VarlinkNothing? = try? connection.call(
+            "\(CoordinationInterface.name).Release",
+            CoordinationInterface.ReleaseRequest(claim: claim.claim)
+        )
+        return value
+    }
+
+    // MARK: Paths and failures
+
+    /// Where in the account a path of the mount is.
+    private func remotePath(_ path: [UInt8]) throws(PickerFailure) -> RemotePath {
+        let isInside = path.starts(with: mount) && (path.count == mount.count || path[mount.count] == 0x2F)
+        guard isInside || mount == [0x2F] else {
+            throw PickerFailure(shown(path), "is not among the places that are offered", "choose another one")
+        }
+        var place = top
+        for part in path.dropFirst(mount.count).split(separator: 0x2F) {
+            guard let name = FileName(validating: part), !name.isReserved else {
+                throw PickerFailure(shown(path), "is no path that can be chosen", "choose another one")
+            }
+            place = place.appending(name)
+        }
+        return place
+    }
+
+    func shown(_ path: [UInt8]) -> String { String(decoding: path, as: UTF8.self) }
+
+    /// The failures of a command, as those of the picker.
+    private static func failing<Value>(_ body: () throws(Failure) -> Value) throws(PickerFailure) -> Value {
+        do throws(Failure) { return try body() } catch {
+            if error.errno == .interrupted || error.errno == .cancelled { throw .interrupted }
+            throw PickerFailure(error.subject, error.what, error.remedy, errno: error.errno)
+        }
+    }
+}
+
+extension PickerEntry.Kind {
+    fileprivate init(_ subject: TypeFilter.Subject) {
+        self =
+            switch subject {
+            case .file: .file
+            case .package: .package
+            case .folder: .folder
+            case .other: .other
+            }
+    }
+}
+
+extension TypeFilter.Subject {
+    /// The MIME type.
+    fileprivate var type: String {
+        switch self {
+        case .file(let type): type
+        case .package, .folder: "inode/directory"
+        case .other: "inode/x-special"
+        }
+    }
+}
+
+extension PickerEntry.State {
+    /// What of an item's state counts most for somebody who is to choose it.
+    fileprivate init(_ item: ItemStatus) {
+        if item.error != nil {
+            self = .error
+        } else if item.isDownloading {
+            self = .downloading
+        } else if item.isUploading || item.isDirty {
+            self = .uploading
+        } else {
+            self = item.state == "dataless" || item.state == "partial" ? .dataless : .local
+        }
+    }
+}

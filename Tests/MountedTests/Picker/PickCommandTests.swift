@@ -1,0 +1,194 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// `cove pick --choose`, which shows nothing.
+    struct PickCommandTests {
+        private static func fill(_ source: SourceFolder) throws {
+            for name in ["a.txt", "b.rtf", "c.png", "d.pdf", "e.jpg", "f.zip", "g.mp3"] {
+                try source.save(name, Array("bytes of \(name)".utf8))
+            }
+            try source.makeDirectory("docs")
+            try source.makeDirectory("book.pages")
+            try source.save("book.pages/index", Array("index".utf8))
+            try source.makeDirectory("book.pages/inner")
+            try source.save("book.pages/inner/x", Array("x".utf8))
+        }
+
+        private static let seed = [
+            "public.utf8-plain-text", "public.plain-text", "public.rtf", "public.png", "public.text", "com.adobe.pdf",
+            "public.image",
+        ].map { "--type \($0)" }.joined(separator: " ")
+
+        private struct Picked: Decodable, Equatable {
+            var app: String
+            var mode: String
+            var path: String
+            var source: String
+        }
+
+        @Test func `71. what is of the seven types is copied, and nothing else`() async throws {
+            try await mounted(prepare: Self.fill) { account in
+                for name in ["a.txt", "b.rtf", "c.png", "d.pdf", "e.jpg"] {
+                    let words = "pick --app org.example.App --mode import \(Self.seed) --choose \(name)"
+                    let picked = try account.cove(words, as: Picked.self)
+                    #expect(
+                        picked.app == "org.example.App" && picked.mode == "import"
+                            && picked.source == "\(account.mount)/\(name)"
+                    )
+                    #expect(try account.shell("cat \(picked.path)") == "bytes of \(name)")
+                    #expect(picked.path.hasSuffix("/\(name)") && !picked.path.hasPrefix(account.mount))
+                }
+                for name in ["f.zip", "g.mp3", "docs", "book.pages"] {
+                    try account.expectRefusal(
+                        "$COVE pick --app org.example.App --mode import --type public.png --type text/* --choose \(name)",
+                        "$mnt/\(name): is not of a type that org.example.App takes (public.png, text/*); choose another one"
+                    )
+                }
+                #expect(try account.info("f.zip").state == "dataless")
+                let other = try account.shell("$COVE pick --app a --mode import --choose f.zip --json")
+                #expect(other.contains("/picked/a/"))
+            }
+        }
+
+        @Test func `a package is copied as one, and a copy changes nothing`() async throws {
+            try await mounted(prepare: Self.fill) { account in
+                try account.shell("ls -R > $tmp/names")
+                let copy = try account.shell(
+                    "$COVE pick --app a --mode import --type com.apple.package --choose book.pages"
+                ).dropLast()
+                #expect(
+                    try account.shell("diff -r \(copy) $src/book.pages; rm -r \(copy); ls -R | diff - $tmp/names") == ""
+                )
+                #expect(try account.cove("claims") == "")
+                // Any directory can say that it is one.
+                try account.shell("mkdir plain; echo in > plain/in")
+                try account.expectRefusal(
+                    "$COVE pick --app c --mode import --choose plain",
+                    "$mnt/plain: is no document; choose another one"
+                )
+                try account.shell("setfattr -n user.cove.package -v 1 plain")
+                #expect(try account.shell("cat $($COVE pick --app c --mode import --choose plain)/in") == "in\n")
+                // What leads out of a package is not copied, and nothing is left of it.
+                try account.shell("ln -s ../../a.txt book.pages/inner/link")
+                try account.expectRefusal(
+                    "$COVE pick --app b --mode import --choose book.pages",
+                    "$mnt/book.pages: it can't be copied: Operation not permitted; try again"
+                )
+                #expect(try account.shell("ls $tmp/.cache/cove/picked/b") == "")
+            }
+        }
+
+        @Test func `a copy waits for who changes the document, and others wait for it`() async throws {
+            try await mounted(prepare: Self.fill) { account in
+                try account.shell("mkfifo $tmp/held $tmp/go")
+                let writer = try account.start(
+                    "$COVE coordinate --writing a.txt bash -c 'echo > $tmp/held; read < $tmp/go; echo new > a.txt'"
+                )
+                try account.shell("read < $tmp/held")
+                let picker = try account.start("$COVE pick --app a --mode import --choose a.txt")
+                try waitUntil("the picker waits") { try account.cove("claims").contains("waiting") }
+                try account.shell("echo > $tmp/go")
+                #expect(try writer.wait(deadline: 60).status == 0)
+                let copy = try picker.wait(deadline: 60)
+                #expect(copy.status == 0)
+                #expect(try account.shell("cat \(copy.output)") == "new\n")
+            }
+        }
+
+        @Test func `an export makes a name that is free, and takes one that is given only if it is`() async throws {
+            try await mounted(prepare: Self.fill) { account in
+                try account.shell("echo mine > $tmp/note.txt; chmod 640 $tmp/note.txt")
+                let export = "$COVE pick --app a --mode export --file $tmp/note.txt"
+                for name in ["note.txt", "note 2.txt", "note 3.txt"] {
+                    #expect(try account.shell("\(export) --choose docs") == "\(account.mount)/docs/\(name)\n")
+                }
+                #expect(try account.shell("\(export) --choose docs/new.md") == "\(account.mount)/docs/new.md\n")
+                try account.expectRefusal(
+                    "\(export) --choose docs/new.md",
+                    "$mnt/docs/new.md: File exists; choose another name"
+                )
+                try account.expectRefusal("\(export) --choose a.txt", "$mnt/a.txt: File exists; choose another name")
+                try account.expectRefusal(
+                    "\(export) --choose docs/.cove-x",
+                    ".cove-x: is a name that Cove keeps for itself; choose another name"
+                )
+                #expect(
+                    try account.shell("stat -c %a docs/new.md; cat docs/* $tmp/note.txt | sort -u; ls -A docs | wc -l")
+                        == "640\nmine\n4\n"
+                )
+                try account.expectSame()
+            }
+        }
+
+        @Test func `what can't be picked is told`() async throws {
+            try await mounted(prepare: Self.fill) { account in
+                let pick = "$COVE pick --app a --mode"
+                for mode in ["open --choose a.txt", "move --file /etc/passwd --choose docs"] {
+                    let place = mode.hasSuffix("docs") ? "docs" : "a.txt"
+                    try account.expectRefusal(
+                        "\(pick) \(mode)",
+                        "$mnt/\(place): no program can be given access to a document in place yet: Operation not supported; "
+                            + "use --mode import or --mode export"
+                    )
+                }
+                for (words, line) in [
+                    ("--mode import", "--app: is needed; say for which program, such as org.example.Editor"),
+                    ("--app a/b --mode import", "--app: a/b is no application id; write it as org.example.Editor"),
+                    ("--app a", "--mode: is needed; choose one of import, open, export, move"),
+                    ("--app a --mode eat", "--mode: eat is not known; choose one of import, open, export, move"),
+                    ("--app a --mode export", "--file: is needed; say which file goes to the folder"),
+                    (
+                        "--app a --mode import --file a.txt",
+                        "--file: belongs to --mode export and move; leave it out, or choose one of these"
+                    ),
+                    (
+                        "--app a --mode import --web --choose a.txt",
+                        "--choose: it shows nothing, and --web shows a page; give one of them"
+                    ),
+                ] {
+                    try account.expectRefusal("$COVE pick \(words)", line, status: 2)
+                }
+                let unknown = try account.start("$COVE pick --app a --mode import --type public.pgn").wait(deadline: 60)
+                #expect(
+                    unknown.status == 2
+                        && unknown.error.hasPrefix("cove: --type: public.pgn is not known; give a MIME type, ")
+                )
+                #expect(unknown.error.contains(" public.png, ") && unknown.error.contains(" com.adobe.pdf, "))
+                try account.expectRefusal(
+                    "\(pick) import --choose nothing",
+                    "nothing: no such item; check the name"
+                )
+                try account.expectRefusal(
+                    "\(pick) import --choose /etc/passwd",
+                    "/etc/passwd: is not inside a Cove mount; name a path below one (`findmnt -t fuse.cove`)"
+                )
+                try account.expectRefusal(
+                    "\(pick) export --file docs --choose docs",
+                    "docs: Is a directory; name a file that is there"
+                )
+                try account.expectRefusal(
+                    "setsid -w \(pick) import",
+                    "/dev/tty: there is no terminal to show the picker on: No such device or address; "
+                        + "run it in one, or use --web or --choose PATH"
+                )
+            }
+        }
+
+        @Test func `copies stay as long as the session that picked them`() async throws {
+            try await mounted(prepare: Self.fill) { account in
+                let first = try account.shell("setsid -w $COVE pick --app a --mode import --choose a.txt").dropLast()
+                #expect(try account.shell("cat \(first)") == "bytes of a.txt")
+                // Another session makes room, and keeps its own.
+                let second = try account.shell("$COVE pick --app a --mode import --choose a.txt").dropLast()
+                let third = try account.shell("$COVE pick --app a --mode import --choose b.rtf").dropLast()
+                #expect(
+                    try account.shell("cat \(second) \(third); ls $tmp/.cache/cove/picked/a | wc -l")
+                        == "bytes of a.txtbytes of b.rtf2\n"
+                )
+            }
+        }
+    }
+}
