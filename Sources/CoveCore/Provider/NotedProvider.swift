@@ -190,6 +190,17 @@ public final class NotedProvider: Provider {
         }
     }
 
+    /// Publishes a version.
+    public func publish(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        until: Timestamp
+    ) async throws(ProviderError) -> Publication {
+        try await noting([item.path]) { () throws(ProviderError) in
+            try await base.publish(item, version: version, until: until)
+        }
+    }
+
     /// Tells the provider.
     public func released(_ item: RemoteReference) async throws(ProviderError) {
         try await noting([item.path]) { () throws(ProviderError) in try await base.released(item) }

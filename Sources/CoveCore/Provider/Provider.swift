@@ -122,6 +122,15 @@ public protocol Provider: Sendable {
         version: ContentVersion
     ) async throws(ProviderError)
 
+    /// Makes an address by which anybody can read one version of a file until a moment, whatever becomes of the file.
+    ///
+    /// Asked only where `capabilities.publishes` says so. What is kept at the source for it goes when its time is over.
+    func publish(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        until: Timestamp
+    ) async throws(ProviderError) -> Publication
+
     /// Says that nobody uses a file any more whose bytes it gave; told again until it does not throw.
     ///
     /// Called only where `capabilities.releases` says so.
@@ -179,6 +188,15 @@ extension Provider {
         version: ContentVersion
     ) async throws(ProviderError) {
         throw .unsupported("it keeps no pictures")
+    }
+
+    /// Nothing can be published.
+    public func publish(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        until: Timestamp
+    ) async throws(ProviderError) -> Publication {
+        throw .unsupported("it gives no links to files")
     }
 
     /// None.

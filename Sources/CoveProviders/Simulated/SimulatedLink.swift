@@ -167,6 +167,16 @@ public final class SimulatedLink: Provider {
         try await base.setThumbnail(picture, of: item, version: version)
     }
 
+    /// Publishes after the latency.
+    public func publish(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        until: Timestamp
+    ) async throws(ProviderError) -> Publication {
+        try await travel()
+        return try await base.publish(item, version: version, until: until)
+    }
+
     /// Copies after the latency; a copy at the source takes no bandwidth.
     public func copy(
         _ item: RemoteReference,

@@ -106,6 +106,11 @@ public enum ItemInterface {
         # it the file has no picture.
         method SetThumbnail(path: ?string, path_base64: ?string, picture: ?string) -> ()
 
+        # Makes a link by which anybody can read what a file holds now, whatever becomes of it, for so many seconds, or a week.
+        # expires is when it ends, version what the source calls the content. Fails with ENOTSUP for what is no file and
+        # where the source gives no links, with EAGAIN for what waits to be sent, with EHOSTUNREACH without the source.
+        method Publish(path: ?string, path_base64: ?string, seconds: ?int) -> (url: string, expires: float, version: string)
+
         # A file's versions, newest first, and then the other sides of its conflicts. Those that the source keeps are
         # among them while it can be reached. Long lists need more.
         method Versions(path: ?string, path_base64: ?string) -> (versions: []Version)

@@ -71,6 +71,20 @@ enum ItemService {
                         throw error.failure()
                     }
                 },
+                "Publish": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    let path = try request.itemPath()
+                    let life = request.seconds.map { TimeSpan.seconds($0) } ?? Engine.publishedLife
+                    do throws(ActionError) {
+                        let (made, version) = try await engine.publish(path, for: life)
+                        return Item.PublishReply(
+                            url: made.url,
+                            expires: made.expires.secondsSinceEpoch,
+                            version: "\(version)"
+                        )
+                    } catch {
+                        throw error.failure()
+                    }
+                },
             ].merging(versionMethods(engine)) { own, _ in own }
                 .merging(thumbnailMethods(engine)) { own, _ in own }
         )
