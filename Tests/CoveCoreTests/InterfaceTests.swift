@@ -83,6 +83,7 @@ import Testing
         Method(Coordination.name, "Attend", Coordination.AttendRequest.self, Coordination.AttendReply.self),
         Method(Coordination.name, "Claim", Coordination.ClaimRequest.self, Coordination.ClaimReply.self),
         Method(Coordination.name, "Moved", Coordination.MovedRequest.self, None.self),
+        Method(Coordination.name, "MovedOut", Coordination.MovedOutRequest.self, None.self),
         Method(Coordination.name, "Release", Coordination.ReleaseRequest.self, None.self),
         Method(Coordination.name, "Cancel", Coordination.CancelRequest.self, None.self),
         Method(Coordination.name, "Prepare", Coordination.ClaimRequest.self, Coordination.PrepareReply.self),

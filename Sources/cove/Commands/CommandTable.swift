@@ -2,7 +2,8 @@
 enum CommandTable {
     /// All commands, in the order help shows them.
     static let all: [Command] = [
-        mount, unmount, upgrade, login, status, list, info, query, thumbnail, publish, download, evict, pin, unpin,
+        mount, unmount, upgrade, login, status, list, info, query, thumbnail, publish, ubiquitousOn,
+        ubiquitousOff, download, evict, pin, unpin,
         policy, sync,
         pause,
         resume,
