@@ -70,6 +70,7 @@ import Testing
         Method(Item.name, "Thumbnail", Item.Request.self, Item.ThumbnailReply.self),
         Method(Item.name, "SetThumbnail", Item.Request.self, None.self),
         Method(Item.name, "Actions", Item.Request.self, Item.ActionsReply.self),
+        Method(Item.name, "Adopt", Item.AdoptRequest.self, Item.AdoptReply.self),
         Method(Item.name, "Publish", Item.Request.self, Item.PublishReply.self),
         Method(Item.name, "Perform", Item.PerformRequest.self, Item.PerformReply.self),
         Method(Item.name, "Versions", Item.VersionRequest.self, Item.VersionsReply.self),

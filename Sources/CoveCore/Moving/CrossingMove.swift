@@ -41,11 +41,15 @@ public struct CrossingMove {
     private let name: [UInt8]
     private let progress: (Amount) -> Void
     private let isCancelled: () -> Bool
+    private let keepsSource: Bool
 
     /// A move between two absolute paths; the progress is told after each part of a file, on the same thread.
+    ///
+    /// With `keepsSource` it is a copy: nothing is removed.
     public init(
         from source: [UInt8],
         to target: [UInt8],
+        keepsSource: Bool = false,
         progress: @escaping (Amount) -> Void = { _ in },
         isCancelled: @escaping () -> Bool = { false }
     ) {
@@ -54,6 +58,7 @@ public struct CrossingMove {
         (folder, name) = Self.split(self.target)
         self.progress = progress
         self.isCancelled = isCancelled
+        self.keepsSource = keepsSource
     }
 
     /// Moves; blocks until all is durable in its new place and gone from its old one.
@@ -86,6 +91,7 @@ public struct CrossingMove {
             TreeCopy.remove(targetFolder, hidden)
             throw error
         }
+        if keepsSource { return copy.amount }
         guard try copy.removeSource(sourceFolder, last) else {
             throw Failure(
                 .stale,

@@ -131,6 +131,14 @@ public protocol Provider: Sendable {
         until: Timestamp
     ) async throws(ProviderError) -> Publication
 
+    /// True where one version of a file has just the bytes of a content, as the remote side can tell without sending them; nil where
+    /// it can't tell.
+    func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool?
+
     /// Says that nobody uses a file any more whose bytes it gave; told again until it does not throw.
     ///
     /// Called only where `capabilities.releases` says so.
@@ -198,6 +206,13 @@ extension Provider {
     ) async throws(ProviderError) -> Publication {
         throw .unsupported("it gives no links to files")
     }
+
+    /// It can't tell.
+    public func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool? { nil }
 
     /// None.
     public func versions(of item: RemoteReference) async throws(ProviderError) -> [RemoteVersion] { [] }
