@@ -42,14 +42,16 @@ public struct CrossingMove {
     private let progress: (Amount) -> Void
     private let isCancelled: () -> Bool
     private let keepsSource: Bool
+    private let replaces: Bool
 
     /// A move between two absolute paths; the progress is told after each part of a file, on the same thread.
     ///
-    /// With `keepsSource` it is a copy: nothing is removed.
+    /// With `keepsSource` it is a copy: nothing is removed. A file may take the place of another one where it `replaces` that.
     public init(
         from source: [UInt8],
         to target: [UInt8],
         keepsSource: Bool = false,
+        replaces: Bool = false,
         progress: @escaping (Amount) -> Void = { _ in },
         isCancelled: @escaping () -> Bool = { false }
     ) {
@@ -59,6 +61,7 @@ public struct CrossingMove {
         self.progress = progress
         self.isCancelled = isCancelled
         self.keepsSource = keepsSource
+        self.replaces = replaces
     }
 
     /// Moves; blocks until all is durable in its new place and gone from its old one.
@@ -70,7 +73,7 @@ public struct CrossingMove {
         guard try TreeCopy.status(sourceFolder, last, source) != nil else { throw Failure(.noSuchEntry, source) }
         let targetFolder = try at(folder) { () throws(Errno) in try Self.openFolder(folder) }
         defer { System.close(targetFolder) }
-        if try TreeCopy.status(targetFolder, name, target) != nil { throw Failure(.exists, target) }
+        if !replaces, try TreeCopy.status(targetFolder, name, target) != nil { throw Failure(.exists, target) }
         guard let final = FileName(validating: name), !final.isReserved else {
             throw Failure(.invalidArgument, target, "no such name can be given")
         }
@@ -84,7 +87,7 @@ public struct CrossingMove {
                 throw Failure(.busy, source, "it is being changed, and was not moved; try again when that is over")
             }
             try at(target) { () throws(Errno) in
-                try System.renameat(targetFolder, hidden, targetFolder, name, .exclusive)
+                try System.renameat(targetFolder, hidden, targetFolder, name, replaces ? .replace : .exclusive)
                 try System.fsync(targetFolder)
             }
         } catch {
