@@ -193,7 +193,7 @@ let package = Package(
                 "CoveCore", "CoveKitDriver", "FindOrCreate", "ResolveConflict", "TextDocument", "CoveTestSupport",
                 "CLinux",
             ],
-            exclude: ["Clouds/clock.c", "Survival/death.c"],
+            exclude: ["Clouds/clock.c", "Sharing/cut.c", "Survival/death.c"],
             swiftSettings: settings
         ),
     ],

@@ -11,6 +11,7 @@ extension ClaimTable {
         _ kind: CoordinationInterface.MessageKind,
         _ path: RemotePath,
         to newPath: RemotePath? = nil,
+        outside: String? = nil,
         claim: Int? = nil,
         version: VersionStatus? = nil,
         attributes: [String] = []
@@ -33,6 +34,7 @@ extension ClaimTable {
             kind: kind,
             path: PathParameter(path),
             newPath: newPath.map { PathParameter($0) },
+            outside: outside,
             claim: claim.map { Token.claim($0) },
             version: version,
             attributes: attributes
@@ -176,6 +178,22 @@ extension ClaimTable {
     package mutating func moved(_ path: RemotePath, to target: [PathStep], by claim: Int? = nil, now: MonotonicTime) {
         relocate(path, to: target, by: claim)
         findWaitsAgain(of: pending, now: now)
+    }
+
+    /// An item has gone to another file system: who presents it, or something in it, is told where it is now.
+    ///
+    /// They stay here until they go there themselves.
+    package mutating func movedOut(_ path: RemotePath, to place: String, by claim: Int) {
+        guard !path.isRoot, let mover = claims[claim] else { return }
+        mover.changes[path] = .removed
+        var told: [(Presenter, RemotePath)] = []
+        existingNode(at: path)?.eachNode { node in
+            for presenter in node.presenters { told.append((presenter, node.path)) }
+        }
+        for (presenter, old) in told where presenter.number != mover.request.presenter {
+            let inside = RemotePath(Array(old.names.dropFirst(path.names.count)))
+            tell(presenter, .didMove, old, outside: inside.isRoot ? place : "\(place)/\(inside)")
+        }
     }
 
     /// Moves claims and presenters; whoever calls has the waits found again.

@@ -82,6 +82,24 @@ extension CoveError {
         }
     }
 
+    /// What a program that was written for Cocoa expects in its place: 516 where something is there already, 260 where
+    /// nothing is, and so on.
+    public var cocoaError: CocoaError {
+        let code: CocoaError.Code =
+            switch code {
+            case .noSuchFile: .fileReadNoSuchFile
+            case .fileExists: .fileWriteFileExists
+            case .accessDenied: .fileWriteNoPermission
+            case .noSpace: .fileWriteOutOfSpace
+            case .readOnly: .fileWriteVolumeReadOnly
+            case .cancelled: .userCancelled
+            case .notSupported: .featureUnsupported
+            case .unreachable: .ubiquitousFileUbiquityServerNotAvailable
+            default: .fileWriteUnknown
+            }
+        return CocoaError(code, userInfo: [NSLocalizedDescriptionKey: message, NSUnderlyingErrorKey: self])
+    }
+
     private static func code(of error: CocoaError) -> Code {
         if let underlying = error.underlying as? POSIXError { return Code(rawValue: underlying.code.rawValue) }
         return switch error.code {

@@ -23,7 +23,7 @@ public struct Mount: Sendable, Hashable {
     public var isCove: Bool { type == "fuse.cove" }
 
     /// The users that its daemon may run as, as this process sees them.
-    var owners: Set<UInt32> {
+    public var owners: Set<UInt32> {
         guard let owner else { return [] }
         // The mount's namespace is this process's own, or one around it.
         return Set([owner, UserMap.own().inside(owner)].compactMap(\.self))

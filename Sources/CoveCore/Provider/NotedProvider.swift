@@ -190,6 +190,28 @@ public final class NotedProvider: Provider {
         }
     }
 
+    /// Publishes a version.
+    public func publish(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        until: Timestamp
+    ) async throws(ProviderError) -> Publication {
+        try await noting([item.path]) { () throws(ProviderError) in
+            try await base.publish(item, version: version, until: until)
+        }
+    }
+
+    /// Asks whether a content is that of a version.
+    public func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool? {
+        try await noting([item.path]) { () throws(ProviderError) in
+            try await base.matches(item, version: version, content)
+        }
+    }
+
     /// Tells the provider.
     public func released(_ item: RemoteReference) async throws(ProviderError) {
         try await noting([item.path]) { () throws(ProviderError) in try await base.released(item) }

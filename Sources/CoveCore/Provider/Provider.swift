@@ -122,6 +122,23 @@ public protocol Provider: Sendable {
         version: ContentVersion
     ) async throws(ProviderError)
 
+    /// Makes an address by which anybody can read one version of a file until a moment, whatever becomes of the file.
+    ///
+    /// Asked only where `capabilities.publishes` says so. What is kept at the source for it goes when its time is over.
+    func publish(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        until: Timestamp
+    ) async throws(ProviderError) -> Publication
+
+    /// True where one version of a file has just the bytes of a content, as the remote side can tell without sending them; nil where
+    /// it can't tell.
+    func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool?
+
     /// Says that nobody uses a file any more whose bytes it gave; told again until it does not throw.
     ///
     /// Called only where `capabilities.releases` says so.
@@ -180,6 +197,22 @@ extension Provider {
     ) async throws(ProviderError) {
         throw .unsupported("it keeps no pictures")
     }
+
+    /// Nothing can be published.
+    public func publish(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        until: Timestamp
+    ) async throws(ProviderError) -> Publication {
+        throw .unsupported("it gives no links to files")
+    }
+
+    /// It can't tell.
+    public func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool? { nil }
 
     /// None.
     public func versions(of item: RemoteReference) async throws(ProviderError) -> [RemoteVersion] { [] }

@@ -36,6 +36,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var makesThumbnails = false
     /// It keeps the pictures that devices give it: `thumbnail` and `setThumbnail` work.
     public var keepsThumbnails = false
+    /// Anybody can be given a link to one version of a file: `publish` works.
+    public var publishes = false
     /// With more changes than these at a time none goes faster; a small number, at least 1.
     public var parallelChanges = 32
 

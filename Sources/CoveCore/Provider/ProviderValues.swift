@@ -111,6 +111,20 @@ public struct RemoteVersion: Sendable, Equatable {
     }
 }
 
+/// A link by which anybody can read one version of a file.
+public struct Publication: Sendable, Equatable {
+    /// The address, printable ASCII.
+    public var url: String
+    /// When it ends.
+    public var expires: Timestamp
+
+    /// Makes a link.
+    public init(url: String, expires: Timestamp) {
+        self.url = url
+        self.expires = expires
+    }
+}
+
 /// What a new item is to be.
 public struct ItemTemplate: Sendable, Equatable {
     /// A file, a directory or a symbolic link.

@@ -97,6 +97,15 @@ extension System {
         }
     }
 
+    /// fstatat(2) of a name, not following a symbolic link.
+    public static func statat(_ parent: Int32, _ name: [UInt8]) throws(Errno) -> stat {
+        try withCString(name) { name throws(Errno) in
+            var result = stat()
+            try retry { fstatat(parent, name, &result, AT_SYMLINK_NOFOLLOW) }
+            return result
+        }
+    }
+
     /// readdir(3): what is in a directory, without `.` and `..`, in no order.
     public static func names(in directory: String) throws(Errno) -> [String] {
         try rawNames(in: Array(directory.utf8)).map { String(decoding: $0, as: UTF8.self) }

@@ -53,6 +53,8 @@ public struct TimeSpan: Hashable, Sendable, Comparable, CustomStringConvertible 
     public var seconds: Double { Double(nanoseconds) / 1e9 }
     /// The whole milliseconds, for storage and messages; arithmetic belongs to this type.
     public var milliseconds: Int64 { nanoseconds / 1_000_000 }
+    /// The whole seconds, for what counts in these.
+    public var wholeSeconds: Int64 { nanoseconds / 1_000_000_000 }
     /// What poll(2) takes: rounded up, and never its -1 for "without end".
     public var pollMilliseconds: Int32 {
         let whole = nanoseconds / 1_000_000

@@ -5,7 +5,7 @@ internal import Synchronization
 public struct ActionError: Error, Sendable {
     /// The item, relative to the mount point.
     public let path: RemotePath
-    /// `ENOTSUP` no such action for it, `EBUSY` not at the provider yet, else what the provider failed with.
+    /// `ENOTSUP` no such action for it, `EBUSY` or `EAGAIN` not at the provider yet, else what the provider failed with.
     public let errno: Errno
     /// What happened and what to do.
     public let message: String

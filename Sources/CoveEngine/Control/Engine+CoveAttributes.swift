@@ -58,6 +58,18 @@ extension Engine {
         }
     }
 
+    /// What tells this account from all others: a random text that it keeps for as long as it has this state.
+    private func identityToken() throws(Errno) -> [UInt8] {
+        let key = "identity-token"
+        if let known = try catalog.read({ database throws(Errno) in try database.meta(key) }) { return known }
+        return try catalog.write { database throws(Errno) in
+            if let known = try database.meta(key) { return known }
+            let made = Array("\(DocumentID.random())".utf8)
+            try database.setMeta(key, made)
+            return made
+        }
+    }
+
     /// What is kept takes room on the disk of the account's owner, and of a directory for all that is in it.
     private func requireOwner(of id: ItemID, _ caller: Caller) throws(Errno) {
         let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
@@ -72,6 +84,7 @@ extension Engine {
         case "item-id": return Array(id.description.utf8)
         case "socket" where id == .root: return Array(configuration.socketPath.utf8)
         case "coordination-socket" where id == .root: return Array(configuration.coordinationSocketPath.utf8)
+        case "identity-token": return try identityToken()
         case "account" where id == .root: return Array(configuration.account.utf8)
         case "tags", "package", "decorations":
             let name = CoveAttribute.prefix + Array(key.utf8)

@@ -152,6 +152,32 @@ extension Coordinator {
         if let failure { throw failure }
     }
 
+    /// The holder of a claim that writes there has moved an item to another file system; nothing happens while it is here.
+    func movedOut(
+        _ token: String,
+        _ path: RemotePath,
+        to place: String,
+        by speaker: ClaimSpeaker? = nil
+    ) throws(ClaimFailure) {
+        guard let number = Token.number(token, "c") else { throw ClaimFailure(.invalidArgument, "no such claim") }
+        guard place.hasPrefix("/"), !place.utf8.contains(0) else {
+            throw ClaimFailure(.invalidArgument, "no absolute path")
+        }
+        try coordination.check(speaker, number)
+        let isHere = try namespace.place(at: path).entry != nil
+        let failure: ClaimFailure? = coordination.act { state, _ in
+            guard let claim = state.table.claims[number], claim.isGranted else {
+                return ClaimFailure(.stale, "the claim is gone")
+            }
+            guard claim.writes(at: path) else {
+                return ClaimFailure(.invalidArgument, "the claim does not write there")
+            }
+            if !isHere { state.table.movedOut(path, to: place, by: number) }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
     /// Waiting and later claims of a coordinator fail with `ECANCELED`.
     func cancel(_ coordinator: String, session: Int) throws(ClaimFailure) {
         let isTold = coordination.act { state, now in

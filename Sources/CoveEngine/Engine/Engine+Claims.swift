@@ -52,6 +52,14 @@ extension Engine {
         by speaker: ClaimSpeaker? = nil
     ) throws(ClaimFailure) { try coordinator.moved(token, path, to: newPath, by: speaker) }
 
+    /// The holder of a claim that writes there has moved an item to another file system; nothing happens while it is here.
+    public func movedOut(
+        _ token: String,
+        _ path: RemotePath,
+        to place: String,
+        by speaker: ClaimSpeaker? = nil
+    ) throws(ClaimFailure) { try coordinator.movedOut(token, path, to: place, by: speaker) }
+
     /// Waiting and later claims of a coordinator fail with `ECANCELED`.
     public func cancel(_ name: String, session: Int) throws(ClaimFailure) {
         try coordinator.cancel(name, session: session)

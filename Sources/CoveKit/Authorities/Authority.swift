@@ -18,6 +18,8 @@ protocol Authority: AnyObject, Sendable {
     func blockers(of coordinator: CoordinatorIdentity) -> Set<String>
     /// The holder of a claim moved an item.
     func moved(_ claim: String, from: Location, to: Location) throws(CoveError)
+    /// The holder of a claim moved an item to where another authority is asked.
+    func movedOut(_ claim: String, from: Location, to path: String) throws(CoveError)
     /// Begins to send messages to a presenter.
     func add(_ presenter: PresenterMailbox) throws(CoveError)
     /// The presenter's location has changed.

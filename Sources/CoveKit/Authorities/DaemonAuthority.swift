@@ -58,6 +58,12 @@ final class DaemonAuthority: Authority {
         }
     }
 
+    func movedOut(_ claim: String, from: Location, to path: String) throws(CoveError) {
+        let _: VarlinkNothing = try session.call("MovedOut") { _ in
+            CoordinationInterface.MovedOutRequest(claim: claim, path: PathParameter(from.remote), outside: path)
+        }
+    }
+
     func add(_ presenter: PresenterMailbox) throws(CoveError) { try session.add(presenter) }
 
     func move(_ presenter: PresenterMailbox) throws(CoveError) {

@@ -196,6 +196,18 @@ final class ProcessAuthority: Authority {
         }
     }
 
+    func movedOut(_ claim: String, from: Location, to path: String) throws(CoveError) {
+        // What did not happen is not believed.
+        guard let number = Self.number(claim), (try? System.lstat(from.path)) == nil else { return }
+        try act { state, _ throws(CoveError) in
+            guard let claim = state.table.claims[number], claim.isGranted else { throw CoveError(.stale) }
+            guard claim.writes(at: from.remote) else {
+                throw CoveError(.invalidArgument, "the claim does not write there", url: from.url)
+            }
+            state.table.movedOut(from.remote, to: path, by: number)
+        }
+    }
+
     // MARK: Presenters
 
     func add(_ presenter: PresenterMailbox) throws(CoveError) {

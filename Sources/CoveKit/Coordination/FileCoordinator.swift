@@ -264,15 +264,18 @@ public final class FileCoordinator: Sendable {
 
     /// Says, inside the accessor of a writing claim, that an item is elsewhere now.
     ///
-    /// Claims that wait for it and presenters of it follow. Blocks for a moment.
+    /// Claims that wait for it and presenters of it follow; to another file system, or another account, presenters alone. Blocks
+    /// for a moment.
     public func item(at oldURL: URL, didMoveTo newURL: URL) throws(CoveError) {
         let (authority, from) = try Authorities.find(oldURL)
         let (other, to) = try Authorities.find(newURL)
-        guard authority === other else { return }
         var refusal: CoveError?
         // Some of its claims may only read.
         for holding in state.withLock({ $0.held.filter { $0.authority === authority } }) {
-            do throws(CoveError) { return try authority.moved(holding.claim, from: from, to: to) } catch {
+            do throws(CoveError) {
+                if authority === other { return try authority.moved(holding.claim, from: from, to: to) }
+                return try authority.movedOut(holding.claim, from: from, to: to.path)
+            } catch {
                 guard error.code == .invalidArgument else { throw error }
                 refusal = error
             }

@@ -11,6 +11,8 @@ final class PresenterMailbox: Sendable {
         var location: Location
         /// Where it moved to.
         var newLocation: Location?
+        /// True where it moved to another file system: another authority is asked there.
+        var isOutside = false
         /// The claim that asks, or that ended.
         var claim: String?
         var version: FileVersion?
@@ -81,6 +83,9 @@ final class PresenterMailbox: Sendable {
         return messages.map(\.rawValue).sorted()
             + (wantsReacquire ? [CoordinationInterface.MessageKind.reacquire.rawValue] : [])
     }
+
+    /// The item is where another authority is asked; the presenter is being told.
+    func follow(to location: Location) { state.withLock { $0.location = location } }
 
     init(_ presenter: any FilePresenter, at location: Location?) {
         self.presenter = presenter
@@ -192,7 +197,11 @@ final class PresenterMailbox: Sendable {
         case .accommodateDeletion: _ = try await presenter.accommodatePresentedItemDeletion()
         case .accommodateSubitemDeletion: _ = try await presenter.accommodatePresentedSubitemDeletion(at: url)
         case .accommodateEviction: _ = try await presenter.accommodatePresentedItemEviction()
-        case .didMove: await sendMove(delivery)
+        case .didMove:
+            if delivery.isOutside, let path = delivery.newLocation?.path {
+                await FileThreads.run { PresenterRegistry.follow(self, to: path) }
+            }
+            await sendMove(delivery)
         case .didChange: _ = await presenter.presentedItemDidChange()
         case .didChangeAttributes: _ = await presenter.presentedItemDidChangeUbiquityAttributes(delivery.attributes)
         case .subitemDidAppear: _ = await presenter.presentedSubitemDidAppear(at: url)
@@ -264,6 +273,10 @@ extension PresenterMailbox.Delivery {
         self.kind = kind
         location = remote.map { place.sibling(at: $0) } ?? place
         newLocation = newRemote.map { place.sibling(at: $0) }
+        if newLocation == nil, let outside = message.outside {
+            newLocation = Location(outside: outside)
+            isOutside = true
+        }
         claim = message.claim
         version = message.version.map { FileVersion($0, of: location) }
         attributes = Set(message.attributes)

@@ -46,6 +46,21 @@ enum PresenterRegistry {
         entry.mailbox.reacquire()
     }
 
+    /// A presented item has moved to another file system: whoever is asked there sends the messages from now on.
+    ///
+    /// Blocks.
+    static func follow(_ mailbox: PresenterMailbox, to path: String) {
+        let key = ObjectIdentifier(mailbox.presenter)
+        guard let entry = entries.withLock({ $0[key] }), entry.mailbox === mailbox,
+            let (authority, place) = try? Authorities.find(URL(fileURLWithPath: path), followsLink: true)
+        else { return }
+        entry.authority?.remove(mailbox)
+        mailbox.follow(to: place)
+        mailbox.reacquire()
+        entries.withLock { $0[key]?.authority = authority }
+        try? authority.add(mailbox)
+    }
+
     /// What is presented: at a symbolic link that is what it points at.
     private static func place(
         of presenter: any FilePresenter

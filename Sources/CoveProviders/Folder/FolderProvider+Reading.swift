@@ -124,6 +124,27 @@ extension FolderProvider {
         }
     }
 
+    /// Compares byte by byte: what is here costs nothing else.
+    public func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool? {
+        let comparison = ContentComparison(content)
+        do throws(ProviderError) {
+            try await fetch(item, version: version, range: 0..<content.size, into: comparison)
+        } catch {
+            guard comparison.differs else { throw error }
+            return false
+        }
+        let now = try await lookup(
+            item.path.name ?? FileName(unchecked: []),
+            in: RemoteReference(id: nil, path: item.path.parent)
+        )
+        guard now.contentVersion.isSame(as: version) else { throw .versionNoLongerAvailable }
+        return now.size == content.size && comparison.isComplete
+    }
+
     static var chunkSize: Int { 1 << 20 }
 
     private func openFile(_ path: RemotePath, in tree: borrowing FolderTree) throws(ProviderError) -> Descriptor {

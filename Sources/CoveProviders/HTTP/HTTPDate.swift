@@ -58,6 +58,12 @@ enum HTTPDate {
             + "T\(two(at.tm_hour))\(two(at.tm_min))\(two(at.tm_sec))Z"
     }
 
+    /// `1994-11-06`.
+    static func day(_ time: Timestamp) -> String {
+        let at = fields(time)
+        return "\(at.tm_year + 1900)-\(two(at.tm_mon + 1))-\(two(at.tm_mday))"
+    }
+
     /// `Sun, 06 Nov 1994 08:49:37 GMT`.
     static func text(_ time: Timestamp) -> String {
         let at = fields(time)

@@ -22,13 +22,29 @@ extension S3Features {
             guard let value = head[header], !value.contains("-") else { continue }
             checks.append { text($0) == value }
         }
-        let encryption = head["x-amz-server-side-encryption"]
         let tag = object.tag
-        if tagIsDigest, tag.utf8.count == 32, encryption == nil || encryption == "AES256",
-            head["x-amz-server-side-encryption-customer-algorithm"] == nil
-        {
-            checks.append { Digest.hash($0, .md5).hexadecimal == tag.lowercased() }
-        }
+        if isTagDigest(object, head) { checks.append { Digest.hash($0, .md5).hexadecimal == tag.lowercased() } }
         return checks
+    }
+
+    /// The strongest hash of all bytes of an object that a head tells, or its tag where that is one; nil where there is none.
+    func checksum(of object: S3Object, _ head: HTTPHead) -> Checksum? {
+        let told: [(header: String, algorithm: Digest.Algorithm, length: Int)] = [
+            ("x-amz-checksum-sha256", .sha256, 32), ("x-amz-checksum-sha1", .sha1, 20),
+        ]
+        for (header, algorithm, length) in told where keepsChecksums {
+            guard let text = head[header], !text.contains("-"), let value = [UInt8](base64: text), value.count == length
+            else { continue }
+            return Checksum(algorithm, value)
+        }
+        guard isTagDigest(object, head) else { return nil }
+        return [UInt8](hexadecimal: object.tag).flatMap { $0.count == 16 ? Checksum(.md5, $0) : nil }
+    }
+
+    /// True for a tag that is the MD5 of the object's bytes.
+    private func isTagDigest(_ object: S3Object, _ head: HTTPHead) -> Bool {
+        let encryption = head["x-amz-server-side-encryption"]
+        return tagIsDigest && object.tag.utf8.count == 32 && (encryption == nil || encryption == "AES256")
+            && head["x-amz-server-side-encryption-customer-algorithm"] == nil
     }
 }

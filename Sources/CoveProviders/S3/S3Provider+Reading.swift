@@ -127,6 +127,28 @@ extension S3Provider {
         }
     }
 
+    /// What a HEAD tells of the hash of a version.
+    public func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool? {
+        var call = S3Call("HEAD", key(item.path))
+        call.headers.append(S3Call.wantsChecksum)
+        let head: HTTPHead
+        switch try await client.ask(call) {
+        case .success(let response): head = response.head
+        case .failure(let failure): throw failure.status == 404 ? .noSuchItem : failure.error
+        }
+        let object = try S3Object(key: key(item.path), head: head)
+        guard object.version.isSame(as: version) else { throw .versionNoLongerAvailable }
+        guard object.size == content.size else { return false }
+        guard let told = features.checksum(of: object, head) else { return nil }
+        return try await work.run { flag throws(ProviderError) in
+            try Checksum.of(content, told.algorithm, flag) == told
+        }
+    }
+
     /// Says why a server could not hold a path, or nil.
     func problem(with path: RemotePath) -> String? {
         if markerKey(path).count > 1024 { return "a path over 1024 bytes" }

@@ -21,6 +21,7 @@ public final class S3Provider: Provider {
     let cursors = CursorTable<S3Cursor>()
     let claimLooks = SharedLooks<[UInt8], String, Set<String>>()
     let folderLooks = SharedLooks<[UInt8], [UInt8], S3FolderView>()
+    let publications = PublicationClock()
     let placedLooks = SharedLooks<[UInt8], [UInt8], [[UInt8]: S3Object]>()
     /// For so long a move that does not end is waited for: its device may never come back.
     let patience: TimeSpan
@@ -102,6 +103,7 @@ public final class S3Provider: Provider {
         capabilities.versions = features.keepsVersions
         capabilities.readOnly = features.isReadOnly
         capabilities.keepsThumbnails = true
+        capabilities.publishes = true
         let (found, probed) = (capabilities, features)
         state.withLock { state in
             state.capabilities = found
@@ -111,6 +113,7 @@ public final class S3Provider: Provider {
         guard !probed.isReadOnly else { return }
         try await keepLeftClaims()
         resumeMoves()
+        publications.begin(after: PublicationClock.firstRest) { [weak self] in await self?.sweepPublished() }
     }
 
     /// The bucket and the prefix.
@@ -121,6 +124,7 @@ public final class S3Provider: Provider {
 
     /// Ends what goes on in the background.
     public func stop() async {
+        publications.stop()
         let task = state.withLock { $0.moving.take() }
         task?.cancel()
         await task?.value

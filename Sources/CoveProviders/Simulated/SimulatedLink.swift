@@ -167,6 +167,26 @@ public final class SimulatedLink: Provider {
         try await base.setThumbnail(picture, of: item, version: version)
     }
 
+    /// Publishes after the latency.
+    public func publish(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        until: Timestamp
+    ) async throws(ProviderError) -> Publication {
+        try await travel()
+        return try await base.publish(item, version: version, until: until)
+    }
+
+    /// Asks whether a content is that of a version after the latency.
+    public func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool? {
+        try await travel()
+        return try await base.matches(item, version: version, content)
+    }
+
     /// Copies after the latency; a copy at the source takes no bandwidth.
     public func copy(
         _ item: RemoteReference,

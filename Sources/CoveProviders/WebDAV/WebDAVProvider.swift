@@ -23,6 +23,7 @@ public final class WebDAVProvider: Provider {
     let pieceSize: Int64
     let unanswered = UnansweredUploads()
     let cleaning = Cleaning()
+    let publications = PublicationClock()
     let log: @Sendable (String) -> Void
     /// As the address has them.
     private let host: String
@@ -83,6 +84,8 @@ public final class WebDAVProvider: Provider {
         }
         log("the server: \(server)")
         if server.takesChunks { Task { await dropOldChunks() } }
+        guard server.makesShares else { return }
+        publications.begin(after: PublicationClock.firstRest) { [weak self] in await self?.sweepPublished() }
     }
 
     /// Where the source is.
@@ -121,7 +124,10 @@ public final class WebDAVProvider: Provider {
     public func sourceIdentity() async -> [UInt8]? { nil }
 
     /// Ends listings under way.
-    public func stop() async { listings.removeAll() }
+    public func stop() async {
+        publications.stop()
+        listings.removeAll()
+    }
 
     /// Connections from before are not used any more.
     public func networkChanged() { client.renewConnections() }

@@ -17,8 +17,8 @@ final class ClaimHolder: Sendable {
     }
 
     private let state: Mutex<State>
-    private let daemon: DaemonAddress
-    private let name: String
+    let daemon: DaemonAddress
+    let name: String
 
     /// The session's token, and which daemon it is of.
     var session: (token: String, generation: Int) { state.withLock { ($0.token, $0.generation) } }

@@ -68,7 +68,7 @@ struct Coordinate {
         // What the command leaves behind stays below this process, and so is exempt from its claims.
         _ = cove_set_child_subreaper()
         let holder = try ClaimHolder.begin(daemon, name: locations[0].shown)
-        let reply = try claim(daemon, holder)
+        let reply = try claim(holder)
         for file in reply.openFiles ?? [] {
             let words = "\(file.program) (\(file.process)) has it open, and what it writes is not held back"
             Tool.report(Failure(file.path, words, "end it, or use `--open-files fail`"))
@@ -83,14 +83,20 @@ struct Coordinate {
             Tool.report(Failure(locations[0].shown, "the claim was lost before the end", "look what others wrote"))
             return status
         }
-        // A daemon that was replaced meanwhile is asked anew.
-        if let last = try? AccountConnection(daemon, name: locations[0].shown) {
-            let _: VarlinkNothing? = try? last.call(
-                "\(Interface.name).Release",
-                Interface.ReleaseRequest(claim: reply.claim)
-            )
-        }
+        holder.release(reply.claim)
         return status
+    }
+
+    private func claim(_ holder: ClaimHolder) throws(Failure) -> CoordinationInterface.ClaimReply {
+        do throws(Failure) {
+            let subject = locations.map(\.shown).joined(separator: ", ")
+            return try holder.claim(intents, timeout: timeout, openFiles: openFiles, subject: subject)
+        } catch {
+            guard error.errno == .timedOut || error.errno == .busy else { throw error }
+            var error = error
+            error.exitCode = conflictExitCode
+            throw error
+        }
     }
 
     /// Where an item is now, as the mount shows it.
@@ -100,44 +106,5 @@ struct Coordinate {
         if names.starts(with: root) { names.removeFirst(root.count) }
         let top = mount.path == "/" ? [] : Array(mount.path.utf8)
         return names.reduce(top) { $0 + [0x2F] + $1.bytes }
-    }
-
-    /// Waits for the claims, also when the daemon is replaced meanwhile, and holds them.
-    private func claim(
-        _ daemon: DaemonAddress,
-        _ holder: ClaimHolder
-    ) throws(Failure) -> CoordinationInterface.ClaimReply {
-        while true {
-            let (token, generation) = holder.session
-            do throws(Failure) {
-                let reply: Interface.ClaimReply = try AccountConnection(daemon, name: locations[0].shown).call(
-                    "\(Interface.name).Claim",
-                    Interface.ClaimRequest(
-                        session: token,
-                        coordinator: "cove-\(getpid())",
-                        intents: intents,
-                        timeout: timeout,
-                        openFiles: openFiles
-                    ),
-                    subject: locations.map(\.shown).joined(separator: ", "),
-                    timeout: nil
-                )
-                // Between the grant and here the session may have ended with its daemon.
-                if holder.hold(token) { return reply }
-            } catch {
-                if error.errno == .timedOut || error.errno == .busy {
-                    var error = error
-                    error.exitCode = conflictExitCode
-                    throw error
-                }
-                guard error.isDaemonGone else { throw error }
-                // The session begins anew where the next daemon is, or goes on with a claim whose grant was not heard of.
-                let deadline = System.monotonic() + .seconds(10)
-                while holder.session.generation == generation {
-                    guard System.monotonic() < deadline else { throw error }
-                    _ = poll(nil, 0, 10)
-                }
-            }
-        }
     }
 }

@@ -77,7 +77,7 @@ extension Mounted {
 
 extension TestServer {
     /// Makes the bucket keep what is replaced.
-    fileprivate func keepVersions() throws {
+    func keepVersions() throws {
         let status = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
         let arguments = [
             "-sSf", "-X", "PUT", "--aws-sigv4", "aws:amz:us-east-1:s3", "-u", "\(Self.user):\(Self.password)", "-H",

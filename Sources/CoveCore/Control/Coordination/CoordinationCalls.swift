@@ -137,6 +137,46 @@ extension CoordinationInterface {
         }
     }
 
+    /// What `MovedOut` takes.
+    public struct MovedOutRequest: Codable, Sendable {
+        /// The mover's claim.
+        public var claim: String
+        /// Where the item was.
+        public var path: PathParameter
+        /// Its absolute path on the other file system.
+        public var outside: String
+        /// The claim's session, where another process than its own asks.
+        public var session: String?
+
+        private enum CodingKeys: String, CodingKey { case claim, outside, session }
+
+        /// Makes a request.
+        public init(claim: String, path: PathParameter, outside: String, session: String? = nil) {
+            self.session = session
+            self.claim = claim
+            self.path = path
+            self.outside = outside
+        }
+
+        /// Reads the path's members beside the others.
+        public init(from decoder: any Decoder) throws {
+            path = try PathParameter(from: decoder)
+            let members = try decoder.container(keyedBy: CodingKeys.self)
+            claim = try members.decode(String.self, forKey: .claim)
+            outside = try members.decode(String.self, forKey: .outside)
+            session = try members.decodeIfPresent(String.self, forKey: .session)
+        }
+
+        /// Writes the path's members beside the others.
+        public func encode(to encoder: any Encoder) throws {
+            try path.encode(to: encoder)
+            var members = encoder.container(keyedBy: CodingKeys.self)
+            try members.encode(claim, forKey: .claim)
+            try members.encode(outside, forKey: .outside)
+            try members.encodeIfPresent(session, forKey: .session)
+        }
+    }
+
     /// What `Release` takes.
     public struct ReleaseRequest: Codable, Sendable {
         /// The claim.

@@ -43,7 +43,7 @@ public enum CoordinationInterface {
         # didLoseVersion, didResolveVersion, subitemDidGainVersion, subitemDidLoseVersion, subitemDidResolveVersion.
         # Without presenter, to the session itself: ping, which wants a reply within 10 s while others wait for one of its
         # claims, and claimLost, when it got none.
-        # path is the item's, or the subitem's; newPath is where it moved to. claim is the one that a reply lets go on.
+        # path is the item's, or the subitem's; newPath is where it moved to, outside the same on another file system. claim is the one that a reply lets go on.
         # A didChange or subitemDidChange that waits to be read is not told a second time.
         type Message (
           number: int,
@@ -52,6 +52,7 @@ public enum CoordinationInterface {
           path: ?string,
           path_base64: ?string,
           newPath: ?Path,
+          outside: ?string,
           wantsReply: bool,
           claim: ?string,
           version: ?Version,
@@ -125,6 +126,10 @@ public enum CoordinationInterface {
         # The holder of a claim that writes there has moved an item: others wait for it, and present it, where it is now.
         # Where it was not moved nothing happens.
         method Moved(claim: string, path: ?string, path_base64: ?string, newPath: Path, session: ?string) -> ()
+
+        # The holder of a claim that writes there has moved an item to another file system, where outside is its absolute path:
+        # who presents it, or something in it, is told. While it is still there nothing happens.
+        method MovedOut(claim: string, path: ?string, path_base64: ?string, outside: string, session: ?string) -> ()
 
         # Ends a claim. When it replies, presenters are being told. A claim is moved and released by the process that has it,
         # or by one that names its session; others get EACCES.

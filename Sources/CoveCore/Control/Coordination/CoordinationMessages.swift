@@ -88,6 +88,8 @@ extension CoordinationInterface {
         public var path: PathParameter
         /// Where it moved to.
         public var newPath: PathParameter?
+        /// Where it moved to, on another file system: an absolute path.
+        public var outside: String?
         /// True when a claim waits for the reply.
         public var wantsReply: Bool
         /// The claim that is asked for, or that ended.
@@ -98,7 +100,7 @@ extension CoordinationInterface {
         public var attributes: [String]
 
         private enum CodingKeys: String, CodingKey {
-            case number, presenter, kind, newPath, wantsReply, claim, version, attributes
+            case number, presenter, kind, newPath, outside, wantsReply, claim, version, attributes
         }
 
         /// Makes a message.
@@ -108,6 +110,7 @@ extension CoordinationInterface {
             kind: MessageKind,
             path: PathParameter? = nil,
             newPath: PathParameter? = nil,
+            outside: String? = nil,
             claim: String? = nil,
             version: VersionStatus? = nil,
             attributes: [String] = []
@@ -117,6 +120,7 @@ extension CoordinationInterface {
             self.kind = kind.rawValue
             self.path = path ?? PathParameter()
             self.newPath = newPath
+            self.outside = outside
             wantsReply = kind.wantsReply
             self.claim = claim
             self.version = version
@@ -131,6 +135,7 @@ extension CoordinationInterface {
             presenter = try members.decodeIfPresent(String.self, forKey: .presenter)
             kind = try members.decode(String.self, forKey: .kind)
             newPath = try members.decodeIfPresent(PathParameter.self, forKey: .newPath)
+            outside = try members.decodeIfPresent(String.self, forKey: .outside)
             wantsReply = try members.decode(Bool.self, forKey: .wantsReply)
             claim = try members.decodeIfPresent(String.self, forKey: .claim)
             version = try members.decodeIfPresent(VersionStatus.self, forKey: .version)
@@ -145,6 +150,7 @@ extension CoordinationInterface {
             try members.encodeIfPresent(presenter, forKey: .presenter)
             try members.encode(kind, forKey: .kind)
             try members.encodeIfPresent(newPath, forKey: .newPath)
+            try members.encodeIfPresent(outside, forKey: .outside)
             try members.encode(wantsReply, forKey: .wantsReply)
             try members.encodeIfPresent(claim, forKey: .claim)
             try members.encodeIfPresent(version, forKey: .version)

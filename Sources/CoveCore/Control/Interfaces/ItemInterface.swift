@@ -106,6 +106,17 @@ public enum ItemInterface {
         # it the file has no picture.
         method SetThumbnail(path: ?string, path_base64: ?string, picture: ?string) -> ()
 
+        # Makes a link by which anybody can read what a file holds now, whatever becomes of it, for so many seconds, or a week.
+        # expires is when it ends, version what the source calls the content. Fails with ENOTSUP for what is no file and
+        # where the source gives no links, with EAGAIN for what waits to be sent, with EHOSTUNREACH without the source.
+        method Publish(path: ?string, path_base64: ?string, seconds: ?int) -> (url: string, expires: float, version: string)
+
+        # Takes the bytes of a file outside of the account, by its absolute path, for those of an item that is not here, if
+        # they are the same: the source says so by a checksum, or, with trustDates, size and date are equal. The file is only
+        # read. With isTrial nothing is taken. outcome: adopted, present (the bytes are here), differs, unverified (nothing
+        # tells), changed (while it was read), busy, no-room (here, by the cache's limit).
+        method Adopt(path: ?string, path_base64: ?string, file: string, file_base64: ?string, trustDates: ?bool, isTrial: ?bool) -> (outcome: string)
+
         # A file's versions, newest first, and then the other sides of its conflicts. Those that the source keeps are
         # among them while it can be reached. Long lists need more.
         method Versions(path: ?string, path_base64: ?string) -> (versions: []Version)

@@ -10,15 +10,24 @@ extension ItemInterface {
         public var policy: String?
         /// `SetThumbnail`: the file that was handed over.
         public var picture: String?
+        /// `Publish`: for how long.
+        public var seconds: Int64?
 
-        private enum CodingKeys: String, CodingKey { case wait, policy, picture }
+        private enum CodingKeys: String, CodingKey { case wait, policy, picture, seconds }
 
         /// Makes a request.
-        public init(path: PathParameter, wait: Bool? = nil, policy: String? = nil, picture: String? = nil) {
+        public init(
+            path: PathParameter,
+            wait: Bool? = nil,
+            policy: String? = nil,
+            picture: String? = nil,
+            seconds: Int64? = nil
+        ) {
             self.path = path
             self.wait = wait
             self.policy = policy
             self.picture = picture
+            self.seconds = seconds
         }
 
         /// Reads the path's members beside the others.
@@ -28,6 +37,7 @@ extension ItemInterface {
             wait = try container.decodeIfPresent(Bool.self, forKey: .wait)
             policy = try container.decodeIfPresent(String.self, forKey: .policy)
             picture = try container.decodeIfPresent(String.self, forKey: .picture)
+            seconds = try container.decodeIfPresent(Int64.self, forKey: .seconds)
         }
 
         /// Writes the path's members beside the others.
@@ -37,6 +47,7 @@ extension ItemInterface {
             try members.encodeIfPresent(wait, forKey: .wait)
             try members.encodeIfPresent(policy, forKey: .policy)
             try members.encodeIfPresent(picture, forKey: .picture)
+            try members.encodeIfPresent(seconds, forKey: .seconds)
         }
     }
 
@@ -47,6 +58,23 @@ extension ItemInterface {
 
         /// Makes a reply.
         public init(file: String?) { self.file = file }
+    }
+
+    /// What `Publish` gives back.
+    public struct PublishReply: Codable, Sendable {
+        /// The link.
+        public var url: String
+        /// When it ends, seconds since 1970.
+        public var expires: Double
+        /// What the source calls the content.
+        public var version: String
+
+        /// Makes a reply.
+        public init(url: String, expires: Double, version: String) {
+            self.url = url
+            self.expires = expires
+            self.version = version
+        }
     }
 
     /// What `Actions` gives back.

@@ -1,5 +1,19 @@
-internal import CoveCore
+public import CoveCore
 internal import Glibc
+
+/// How the other side of a conflict is called.
+public enum ConflictCopy {
+    /// The name of a copy that a device found at a time; the number is that of one of several in a second.
+    public static func name(of document: FileName, host: String, at time: Timestamp, number: Int = 1) -> FileName {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        var stamp = [CChar](repeating: 0, count: 32)
+        let length = strftime(&stamp, stamp.count, "%Y-%m-%d %H%M%S", &parts)
+        let date = String(decoding: stamp.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return document.inserting(" (conflict from \(host) \(date)\(number == 1 ? "" : " \(number)"))")
+    }
+}
 
 /// What the name of a conflict copy says: all that a source keeps of a conflict, and by which every device knows it.
 struct ConflictName {

@@ -16,17 +16,10 @@ extension Namespace {
         at now: Timestamp,
         _ database: Database
     ) throws(Errno) -> [UInt8] {
-        var seconds = time_t(now.seconds)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        var stamp = [CChar](repeating: 0, count: 32)
-        let length = strftime(&stamp, stamp.count, "%Y-%m-%d %H%M%S", &parts)
-        let date = String(decoding: stamp.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
         let base = FileName(unchecked: withoutConflict(name))
         var number = 1
         while true {
-            let suffix = number == 1 ? "" : " \(number)"
-            let candidate = base.inserting(" (conflict from \(host) \(date)\(suffix))").bytes
+            let candidate = ConflictCopy.name(of: base, host: host, at: now, number: number).bytes
             let here = try database.entry(parent, candidate)
             let there = try database.entry(remoteParent: parent, remoteName: candidate)
             if here == nil, there == nil { return candidate }

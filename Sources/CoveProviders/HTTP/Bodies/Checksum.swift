@@ -35,6 +35,26 @@ struct Checksum: Sendable, Equatable {
     /// True for the bytes that it is of.
     func isRight(_ bytes: [UInt8]) -> Bool { Digest.hash(bytes, algorithm) == value }
 
+    /// The hash of all of a content; blocks, and throws `cancelled` once the flag says so.
+    static func of(
+        _ content: any ContentSource,
+        _ algorithm: Digest.Algorithm,
+        _ flag: CancellationFlag
+    ) throws(ProviderError) -> Checksum {
+        var digest = Digest(algorithm)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+        defer { buffer.deallocate() }
+        var position: Int64 = 0
+        while position < content.size {
+            try flag.check()
+            let read = try content.read(at: position, into: buffer)
+            guard read > 0 else { throw .failed("the content ended early", .inputOutput) }
+            digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<read]))
+            position += Int64(read)
+        }
+        return Checksum(algorithm, digest.finish())
+    }
+
     /// Those in a text such as `SHA1:0123… MD5:4567…`.
     static func all(in text: String) -> [Checksum] {
         text.split(whereSeparator: \.isWhitespace).compactMap { word in

@@ -185,6 +185,30 @@ final class S3Client: Sendable {
         return found
     }
 
+    /// An address by which anybody can get what a call gets, for a while from now.
+    func link(_ call: S3Call, lasting life: TimeSpan) async throws(ProviderError) -> String {
+        let credentials = try await credentials()
+        let (region, offset) = state.withLock { ($0.region, $0.offset) }
+        let signature = S3Signature(credentials: credentials, region: region, time: System.now() + offset)
+        let place = address.place(of: call.key, in: region)
+        let request = S3Signature.Request(
+            method: call.method,
+            path: place.path,
+            query: call.query,
+            headers: [("host", place.host)]
+        )
+        let seconds = max(1, life.wholeSeconds)
+        return place.origin + place.path + "?" + signature.query(of: request, lasting: seconds)
+    }
+
+    /// Asks for the first byte at such an address as anybody does, without a signature of its own.
+    func follow(_ link: String, isEmpty: Bool) async throws(ProviderError) -> HTTPResponse {
+        var request = HTTPRequest("GET", link)
+        if !isEmpty { request.headers = [("Range", "bytes=0-0")] }
+        request.isRepeatable = true
+        return try await http.send(request)
+    }
+
     private func signed(_ call: S3Call) async throws(ProviderError) -> HTTPRequest {
         let credentials = try await credentials()
         let (region, offset) = state.withLock { ($0.region, $0.offset) }

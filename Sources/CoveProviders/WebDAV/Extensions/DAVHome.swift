@@ -7,6 +7,8 @@ struct DAVHome: Sendable {
     private let user: String
     /// What the addresses of the web pages begin with, without `index.php`; nil where the address does not tell.
     private let front: String?
+    /// Where the source is below the user's files.
+    let inside: [[UInt8]]
 
     /// Nil where the address says nothing of the kind.
     init?(_ address: DAVAddress) {
@@ -15,6 +17,7 @@ struct DAVHome: Sendable {
         let before = names[..<files].map { "/" + PercentEncoding.encode($0) }.joined()
         base = address.origin + before
         user = PercentEncoding.encode(names[files + 1])
+        inside = Array(names[(files + 2)...])
         front = names.firstIndex(of: Array("remote.php".utf8)).map { index in
             address.origin + names[..<index].map { "/" + PercentEncoding.encode($0) }.joined()
         }
@@ -33,6 +36,9 @@ struct DAVHome: Sendable {
     /// Where Nextcloud says what it is.
     var status: String? { front.map { $0 + "/status.php" } }
 
+    /// Where Nextcloud makes links to files.
+    var shares: String? { front.map { $0 + "/ocs/v2.php/apps/files_sharing/api/v1/shares" } }
+
     /// Where Nextcloud has a picture of the file with an id, with at most so many pixels in a row and a column.
     func preview(of file: String, side: Int) -> String? {
         front.map { front in
@@ -50,6 +56,7 @@ extension DAVServer {
         guard let home = provider.home else { return }
         keepsVersions = try await provider.exists(home.versions())
         makesThumbnails = try await isNextcloud(provider, home)
+        makesShares = makesThumbnails
         guard try await provider.exists(home.uploads()) else { return }
         takesChunks = try await chunks(provider, folder.appending(FileName(unchecked: [0x63])))
     }

@@ -1,23 +1,33 @@
-internal import CoveCore
+public import CoveCore
 
 /// Checksums that go along with a file, as ownCloud and Nextcloud keep them.
 extension WebDAVProvider {
     /// The hash that goes along with a content, where the server keeps one.
     func checksum(of content: any ContentSource) async throws(ProviderError) -> Checksum? {
         guard try server().keepsChecksums else { return nil }
+        return try await work.run { flag throws(ProviderError) in try Checksum.of(content, .sha1, flag) }
+    }
+
+    /// What the server tells of the hash of a file, the strongest of several, or what its tag is where that is one.
+    public func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool? {
+        let resource = try await properties(item.path, MultistatusReader.checksumRequest)
+        let current = self.item(resource, item.path)
+        guard !resource.isPlaceholder, current.kind == .file else { throw .noSuchItem }
+        guard current.contentVersion.isSame(as: version) else { throw .versionNoLongerAvailable }
+        guard current.size == content.size else { return false }
+        var told = Checksum.all(in: resource.checksums ?? "").max { $0.value.count < $1.value.count }
+        if told == nil, try server().tagIsDigest, let tag = DAVResource.tag(of: current.contentVersion)?.text,
+            tag.utf8.count == 32
+        {
+            told = [UInt8](hexadecimal: tag).map { Checksum(.md5, $0) }
+        }
+        guard let told else { return nil }
         return try await work.run { flag throws(ProviderError) in
-            var digest = Digest(.sha1)
-            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
-            defer { buffer.deallocate() }
-            var position: Int64 = 0
-            while position < content.size {
-                try flag.check()
-                let read = try content.read(at: position, into: buffer)
-                guard read > 0 else { throw .failed("the content ended early", .inputOutput) }
-                digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<read]))
-                position += Int64(read)
-            }
-            return Checksum(.sha1, digest.finish())
+            try Checksum.of(content, told.algorithm, flag) == told
         }
     }
 

@@ -40,6 +40,8 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
     var keepsVersions = false
     /// It makes pictures of files, as Nextcloud does.
     var makesThumbnails = false
+    /// It makes links to files, as Nextcloud does.
+    var makesShares = false
     /// Which names it keeps.
     var names = KeptNames()
     /// The headers that all its answers have where it changed something, by lower-case name.
@@ -82,6 +84,7 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
         capabilities.versions = keepsVersions
         capabilities.readOnly = isReadOnly
         capabilities.makesThumbnails = makesThumbnails
+        capabilities.publishes = makesShares && capabilities.serverSideCopy
         capabilities.keepsThumbnails = true
         return capabilities
     }
@@ -96,7 +99,7 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
             (keepsVersionOnMove, "MOVE keeps versions"), (keepsDates, "dates"),
             (directoryTagsRise, "rising directory tags"), (!hidesDotNames, "dot names"), (!lacksTags, "tags"),
             (keepsChecksums, "checksums"), (takesChunks, "chunks"), (keepsVersions, "versions"),
-            (makesThumbnails, "previews"),
+            (makesThumbnails, "previews"), (makesShares, "links"),
         ]
         let traits = KeptNames.Trait.allCases.filter { names.lost.contains($0) }.map { "no names with \($0.words)" }
         let folds = [(names.foldsCase, "case is one"), (names.foldsForms, "forms are one")].filter(\.0).map(\.1)

@@ -40,6 +40,16 @@ enum CoordinationService {
                     }
                     return VarlinkNothing()
                 },
+                "MovedOut": VarlinkMethod {
+                    (request: Interface.MovedOutRequest, invocation) async throws(VarlinkError) in
+                    guard let path = try checked(request.path) else { throw .invalidParameter("path") }
+                    try checkLength("outside", request.outside, longestPath)
+                    let speaker = ClaimSpeaker(process: invocation.peer.process, session: request.session)
+                    try failing { () throws(ClaimFailure) in
+                        try engine.movedOut(request.claim, path, to: request.outside, by: speaker)
+                    }
+                    return VarlinkNothing()
+                },
                 "Release": VarlinkMethod { (request: Interface.ReleaseRequest, invocation) async throws(VarlinkError) in
                     let speaker = ClaimSpeaker(process: invocation.peer.process, session: request.session)
                     try failing { () throws(ClaimFailure) in try engine.releaseClaim(request.claim, by: speaker) }

@@ -25,7 +25,7 @@ extension Errno {
 }
 
 extension ActionError {
-    /// The failure that `Perform` answers.
+    /// The failure that `Perform` and `Publish` answer.
     func failure() -> VarlinkError { .failed(message, errno: errno, path: path, interface: ItemInterface.name) }
 }
 

@@ -71,6 +71,33 @@ enum ItemService {
                         throw error.failure()
                     }
                 },
+                "Adopt": VarlinkMethod { (request: Item.AdoptRequest, _) async throws(VarlinkError) in
+                    guard let path = try request.path.remotePath() else { throw .invalidParameter("path") }
+                    guard let file = try request.filePath() else { throw .invalidParameter("file") }
+                    let outcome = try await failing { () async throws(Errno) in
+                        try await engine.adopt(
+                            path,
+                            from: file,
+                            trustingDates: request.trustDates == true,
+                            isTrial: request.isTrial == true
+                        )
+                    }
+                    return Item.AdoptReply(outcome: outcome.rawValue)
+                },
+                "Publish": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    let path = try request.itemPath()
+                    let life = request.seconds.map { TimeSpan.seconds($0) } ?? Engine.publishedLife
+                    do throws(ActionError) {
+                        let (made, version) = try await engine.publish(path, for: life)
+                        return Item.PublishReply(
+                            url: made.url,
+                            expires: made.expires.secondsSinceEpoch,
+                            version: "\(version)"
+                        )
+                    } catch {
+                        throw error.failure()
+                    }
+                },
             ].merging(versionMethods(engine)) { own, _ in own }
                 .merging(thumbnailMethods(engine)) { own, _ in own }
         )

@@ -1,0 +1,149 @@
+internal import CoveCore
+internal import Glibc
+
+/// What `cove account export` says at its end.
+struct ExportReport: Encodable {
+    /// Files and links that were written.
+    var exported = 0
+    /// Bytes of these.
+    var bytes: Int64 = 0
+    /// What an earlier run had written.
+    var present = 0
+    /// What could not be had, and why.
+    var failures: [String: String] = [:]
+}
+
+/// Writes all that an account shows to a folder.
+struct Export {
+    private static let depthLimit = 200
+
+    private let connection: AccountConnection
+    private let mount: [UInt8]
+    private let target: [UInt8]
+    private let progress = ProgressBar()
+
+    init(_ connection: AccountConnection, mountedAt mount: String, to folder: [UInt8]) throws(Failure) {
+        self.connection = connection
+        self.mount = Array(mount.utf8)
+        let shown = String(decoding: folder, as: UTF8.self)
+        target = try Failure.explaining(shown, remedy: "name a folder that can be written to") { () throws(Errno) in
+            try System.makeDirectories(shown, 0o777)
+            return try ItemLocation.resolve(folder + [0x2F])
+        }
+        if (try? ItemLocation.find(target + [0x2F])) != nil {
+            throw Failure(shown, "it is in an account itself", "name a folder outside of Cove's mounts")
+        }
+    }
+
+    /// Writes everything; what an earlier run has written, and nobody has changed since, stays as it is.
+    func run() -> ExportReport {
+        var report = ExportReport()
+        write([], &report)
+        progress.clear()
+        return report
+    }
+
+    private func write(_ names: [[UInt8]], _ report: inout ExportReport) {
+        let shown = names.isEmpty ? "/" : String(decoding: Array(names.joined(separator: [0x2F])), as: UTF8.self)
+        do throws(Failure) {
+            guard names.count < Self.depthLimit else { throw Failure(shown, "folders too deep to be exported") }
+            let items = try list(names)
+            // Read by this process: the kernel knows who may.
+            let folder = Self.join(mount, names)
+            let children = try Failure.explaining(shown, remedy: "") { () throws(Errno) in
+                try System.rawNames(in: folder)
+            }
+            for name in children.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+                write(names + [name], items[name], &report)
+            }
+        } catch {
+            report.failures[shown] = error.what
+        }
+    }
+
+    /// Writes one item, with all in it.
+    private func write(_ names: [[UInt8]], _ item: ItemStatus?, _ report: inout ExportReport) {
+        let shown = String(decoding: Array(names.joined(separator: [0x2F])), as: UTF8.self)
+        let (from, to) = (Self.join(mount, names), Self.join(target, names))
+        let status: stat
+        do throws(Errno) { status = try System.statat(AT_FDCWD, from) } catch {
+            // Somebody has just removed it.
+            if error != .noSuchEntry { report.failures[shown] = error.explanation }
+            return
+        }
+        let there = try? System.statat(AT_FDCWD, to)
+        switch status.st_mode & S_IFMT {
+        case S_IFDIR:
+            do throws(Errno) {
+                if there.map({ $0.st_mode & S_IFMT != S_IFDIR }) ?? true { try System.mkdirat(AT_FDCWD, to, 0o700) }
+            } catch {
+                report.failures[shown] = "its folder can't be made: \(error)"
+                return
+            }
+            write(names, &report)
+            describe(to, status)
+        case S_IFREG, S_IFLNK:
+            if let there, Self.isSame(there, status) {
+                report.present += 1
+                return
+            }
+            copy(names, shown, item, &report)
+        // What is only of this machine: fifos, sockets and devices.
+        default: break
+        }
+    }
+
+    private func copy(_ names: [[UInt8]], _ shown: String, _ item: ItemStatus?, _ report: inout ExportReport) {
+        do throws(CrossingMove.Failure) {
+            let amount = try CrossingMove(
+                from: Self.join(mount, names),
+                to: Self.join(target, names),
+                keepsSource: true,
+                replaces: true,
+                progress: { progress.show("\(shown): \(Units.size($0.bytes)) written") }
+            ).run()
+            report.exported += 1
+            report.bytes = report.bytes.saturatingAdd(amount.bytes)
+        } catch {
+            report.failures[shown] = error.errno.explanation
+        }
+        // What was fetched for this alone does not stay; what somebody uses now, does.
+        guard item?.state == "dataless" else { return }
+        let path = PathParameter(RemotePath(names.map { FileName(unchecked: $0) }))
+        let _: ItemInterface.EvictReply? = try? connection.call(
+            "\(ItemInterface.name).Evict",
+            ItemInterface.Request(path: path),
+            timeout: nil
+        )
+    }
+
+    private func describe(_ path: [UInt8], _ status: stat) {
+        guard let folder = try? System.openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY) else { return }
+        defer { System.close(folder) }
+        try? System.fchown(folder, user: status.st_uid, group: status.st_gid)
+        try? System.fchmod(folder, UInt16(status.st_mode & 0o7777))
+        try? System.setModificationTime(folder, Timestamp(status.st_mtim))
+    }
+
+    private func list(_ names: [[UInt8]]) throws(Failure) -> [[UInt8]: ItemStatus] {
+        var items: [[UInt8]: ItemStatus] = [:]
+        func take(_ reply: ItemInterface.ListReply) { for item in reply.items { items[item.rawName] = item } }
+        take(
+            try connection.stream(
+                "\(ItemInterface.name).List",
+                ItemInterface.Request(path: PathParameter(RemotePath(names.map { FileName(unchecked: $0) }))),
+                take
+            )
+        )
+        return items
+    }
+
+    private static func isSame(_ left: stat, _ right: stat) -> Bool {
+        left.st_mode == right.st_mode && left.st_size == right.st_size
+            && Timestamp(left.st_mtim) == Timestamp(right.st_mtim)
+    }
+
+    private static func join(_ base: [UInt8], _ names: [[UInt8]]) -> [UInt8] {
+        names.reduce(base == [0x2F] ? [] : base) { $0 + [0x2F] + $1 }
+    }
+}
