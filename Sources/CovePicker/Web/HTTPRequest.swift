@@ -56,8 +56,7 @@ struct HTTPRequest: Sendable, Equatable {
                     return lineStart - 2
                 }
                 lineStart = index + 1
-            case 0x0D: break
-            case 0x09, 0x20...0x7E, 0x80...0xFF:
+            case 0x09, 0x0D, 0x20...0x7E, 0x80...0xFF:
                 if index > 0, bytes[index - 1] == 0x0D { throw .malformed("a line ends with a carriage return alone") }
             default: throw .malformed("a control character")
             }
