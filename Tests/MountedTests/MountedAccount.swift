@@ -116,7 +116,9 @@ final class MountedAccount: Sendable {
     func shell(_ script: String, deadline: Double = 60) throws -> String {
         let result = try start(script).wait(deadline: deadline)
         guard result.status == 0 else {
-            throw CommandFailure("exit \(result.status)\n\(result.error)\(result.output)\nof\n\(script)")
+            let log = (try? String(contentsOfFile: state + "/log", encoding: .utf8)) ?? ""
+            let last = log.split(separator: "\n").suffix(8).joined(separator: "\n")
+            throw CommandFailure("exit \(result.status)\n\(result.error)\(result.output)\nof\n\(script)\n\(last)")
         }
         return result.output
     }

@@ -63,6 +63,9 @@ extension Access {
         if let known = registry.containers[identifier], known.app != app {
             throw AccessError(.accessDenied, "it belongs to \(known.app); choose another identifier")
         }
+        if registry.containers[identifier] == nil, try await isTaken(identifier.folderName) {
+            throw AccessError(.exists, "something of that name is there already; choose another identifier")
+        }
         if let name, let problem = AppManifest.problem(withName: name) {
             throw AccessError(.invalidArgument, "the container can't have \(problem); choose another name")
         }
@@ -101,6 +104,14 @@ extension Access {
             await read()
         }
         return self.registry.containers[identifier] ?? made
+    }
+
+    /// True where a folder of the root, or a container, has a name here or at the source.
+    private func isTaken(_ name: FileName) async throws(AccessError) -> Bool {
+        if names.isReserved(name) { return true }
+        return try await failing("the container can't be made") { () throws(Errno) in
+            try await find(name, in: .root) != nil
+        }
     }
 
     /// Shows a container to people and other apps, or hides it from them.

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import CoveCore
 internal import Glibc
 
@@ -30,6 +31,36 @@ extension Access {
         return AppIdentifier(names.there(top).description).flatMap { registry.containers[$0]?.name }
     }
 
+    /// Refuses another name for what the caller's app was only given: it would outlive that.
+    func admitLink(_ caller: Caller, _ id: ItemID) throws(Errno) {
+        guard let app = try app(of: caller) else { return }
+        let isOpen = try catalog.read { database throws(Errno) in
+            for entry in try database.entries(of: id) where try self.isOpen(entry, to: app, database) { return true }
+            return false
+        }
+        if !isOpen { throw .crossDevice }
+    }
+
+    /// Refuses to take a folder with references out of its container.
+    func requireStaying(_ parent: ItemID, _ name: [UInt8], _ newParent: ItemID) throws(Errno) {
+        if hasNoReferences || parent == newParent { return }
+        let leaves = try catalog.glance { database throws(Errno) -> Bool in
+            guard let entry = try database.entry(parent, name),
+                try database.item(entry.item)?.kind == .directory
+            else { return false }
+            let from = try self.container(of: parent, database)?.record.identifier
+            if try self.container(of: newParent, database)?.record.identifier == from { return false }
+            for row in try database.references() {
+                if let folder = row.parent, try database.directory(folder, isInside: entry.item) { return true }
+            }
+            return false
+        }
+        if leaves { throw .crossDevice }
+    }
+
+    /// RENAME_EXCHANGE of renameat2(2).
+    static let exchange = UInt32(RENAME_EXCHANGE)
+
     /// True where a listing of the root may leave something out.
     var changesRoot: Bool { !folders.isEmpty }
 
@@ -38,7 +69,11 @@ extension Access {
     func admit(_ caller: Caller, _ id: ItemID, _ use: Use = .reading) throws(Errno) {
         if views.isEmpty { return }
         guard let app = try views.app(of: caller.thread) else { return }
-        guard try isAdmitted(app, id, use) else { throw .accessDenied }
+        guard try isAdmitted(app, id, use) else {
+            // Who finds the item by a name that has another one by now walks the path again.
+            let isNamed = try catalog.glance { database throws(Errno) in try !database.entries(of: id).isEmpty }
+            throw isNamed || id == .root || HiddenNode.contains(id) ? .accessDenied : .stale
+        }
     }
 
     /// Whether an app may do something with an item: its containers are its own, the root's documents everybody's.
@@ -102,7 +137,17 @@ extension Access {
     /// Whether an app may use what is at a path, or make something there.
     func isAdmitted(_ app: AppIdentifier, at path: RemotePath) throws(Errno) -> Bool {
         guard let top = path.names.first else { return true }
-        return try isShown(top.bytes, to: app)
+        guard try isShown(top.bytes, to: app) else { return false }
+        // A symbolic link may lead anywhere: who follows it is to name where.
+        return try catalog.read { database throws(Errno) in
+            var current = ItemID.root
+            for name in path.names {
+                guard let entry = try database.entry(current, name.bytes) else { return true }
+                if try database.item(entry.item)?.kind == .symbolicLink { return false }
+                current = entry.item
+            }
+            return true
+        }
     }
 
     /// Whether a name of the root is there for an app.
@@ -132,6 +177,7 @@ extension Access {
 
     /// Refuses to take a container's folder out of the root, or to make something of the name of one.
     func requireFree(_ parent: ItemID, _ name: [UInt8]) throws(Errno) {
+        if Self.isScoped(name) { throw .notPermitted }
         guard parent == .root, !names.isEmpty else { return }
         let name = FileName(unchecked: name)
         // An identifier is no name here: at the source it would be the container's.

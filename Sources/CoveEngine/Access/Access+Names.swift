@@ -23,6 +23,7 @@ extension Access {
     func entry(ofContainer identifier: AppIdentifier, _ database: Database) throws(Errno) -> EntryRow? {
         let folder = identifier.folderName
         let here = names.here(folder)
+        guard names.there(here) == folder else { return nil }
         if let found = try database.entry(remoteParent: .root, remoteName: here.bytes) { return found }
         guard let found = try database.entry(.root, here.bytes), containerFolder(of: found) == folder else {
             return nil
@@ -31,8 +32,13 @@ extension Access {
     }
 
     /// Has the folders of containers called as these say, and these say what people call them.
-    func heedNames() async throws(Errno) {
-        for record in containers { try await heedName(of: record) }
+    func heedNames(isListing: Bool) async throws(Errno) {
+        for record in containers {
+            // One that can't be heeded keeps no other from it.
+            do throws(Errno) { try await heedName(of: record, isListing: isListing) } catch {
+                log.info("\(record.identifier): its folder could not be called \(record.name): \(error)")
+            }
+        }
         try await onQueue { [self] () throws(Errno) in try markFolders() }
     }
 
@@ -41,8 +47,12 @@ extension Access {
         var shown: [UInt8]?
     }
 
-    private func heedName(of record: ContainerRecord) async throws(Errno) {
+    private func heedName(of record: ContainerRecord, isListing: Bool) async throws(Errno) {
         let folder = record.identifier.folderName
+        if !names.isContainer(there: folder) {
+            // Something else at the source may be called so.
+            _ = try await find(FileName(unchecked: Array(record.name.utf8)), in: .root)
+        }
         let step = try await onQueue { [self] () throws(Errno) -> NameStep in
             if !names.isContainer(there: folder) { try introduce(folder, record) }
             return try catalog.read { database throws(Errno) in
@@ -63,7 +73,9 @@ extension Access {
         switch step {
         case .nothing: break
         case .show(let former, let name):
-            if former != name.bytes { try await onQueue { [self] () throws(Errno) in try show(former, name) } }
+            if former != name.bytes {
+                try await onQueue { [self] () throws(Errno) in try show(former, name, isListing: isListing) }
+            }
             try await onQueue { [self] () throws(Errno) in try note(folder, record.name, name.bytes) }
         case .tell(let name):
             guard let text = String(validating: name, as: UTF8.self), AppManifest.problem(withName: text) == nil,
@@ -102,6 +114,12 @@ extension Access {
         let wanted = FileName(unchecked: Array(record.name.utf8))
         let others = [wanted, wanted.inserting(" (\(record.identifier))"), record.identifier.folderName]
         for name in others {
+            // Another container's identifier is no name for this one.
+            if let other = AppIdentifier(name.description), other != record.identifier,
+                registry.containers[other] != nil
+            {
+                continue
+            }
             if names.isTaken(name), names.there(name) != record.identifier.folderName { continue }
             guard let occupant = try database.entry(.root, name.bytes) else { return name }
             if occupant.id == own?.id { return name }
@@ -110,9 +128,11 @@ extension Access {
     }
 
     /// Renames a folder of the root where programs see it.
-    private func show(_ former: [UInt8], _ name: FileName) throws(Errno) {
+    ///
+    /// While the root is being listed nobody may be made to wait for it.
+    private func show(_ former: [UInt8], _ name: FileName, isListing: Bool) throws(Errno) {
         let isTold = { [self] () throws(Errno) -> Bool in
-            guard let announcer else { return false }
+            guard !isListing, let announcer else { return false }
             do throws(Errno) {
                 try announcer.perform(.rename(from: RemotePath([FileName(unchecked: former)]), to: RemotePath([name])))
                 return true
@@ -160,6 +180,11 @@ extension Access {
             if let entry = try database.entry(.root, DriveFolder.name.bytes) { marks[entry.item] = .records }
             for record in registry.containers.values {
                 guard let entry = try self.entry(ofContainer: record.identifier, database) else { continue }
+                // One that two claim is nobody's.
+                guard marks[entry.item] == nil else {
+                    marks[entry.item] = .records
+                    continue
+                }
                 marks[entry.item] = .container(record.identifier, isPublic: record.isPublic)
             }
             return marks

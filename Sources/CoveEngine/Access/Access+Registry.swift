@@ -60,8 +60,12 @@ extension Access {
         }
     }
 
+    func read() async { await read(isListing: false) }
+
     /// Reads all documents that have changed, or waits until somebody else has.
-    func read() async {
+    ///
+    /// `isListing`: for a listing of the root, which waits for it.
+    func read(isListing: Bool) async {
         let isMine = state.withLock { state in
             if state.isReading || state.hasEnded { return false }
             state.isReading = true
@@ -83,8 +87,9 @@ extension Access {
             let apps = try await records(in: DriveFolder.apps, &isComplete)
             let containers = try await records(in: DriveFolder.containers, &isComplete)
             try await onQueue { [self] () throws(Errno) in try heed(apps, containers) }
-            try await heedNames()
-            if try await !readReferences() { isComplete = false }
+            try await heedNames(isListing: isListing)
+            // A listing of the root needs to know no more.
+            if isListing { isComplete = false } else if try await !readReferences() { isComplete = false }
         } catch {
             isComplete = false
             log.info("what the account says of apps could not be read: \(error)")
@@ -93,7 +98,7 @@ extension Access {
             state.isReading = false
             state.fingerprint = isComplete ? found : nil
             if !isComplete {
-                state.rest = clock.monotonic() + Self.readingRest
+                state.rest = isListing ? .distantPast : clock.monotonic() + Self.readingRest
                 state.commits = -1
             }
             defer { state.waiting = [] }
@@ -130,8 +135,11 @@ extension Access {
             }
             do throws(Errno) {
                 let bytes = try await contents(of: row.item, atMost: DriveFolder.greatestRecord)
-                let value = try? JSONValue(parsing: bytes)
-                if value == nil { log.notice("\(place): it can't be read; it is left out") }
+                var value = try? JSONValue(parsing: bytes)
+                if value == nil {
+                    log.notice("\(place): it can't be read; what was known of it holds")
+                    value = known?.value
+                }
                 values[identifier] = value
                 state.withLock {
                     $0.read[place] = ReadRecord(item: row.item, generation: row.generation, value: value)
@@ -152,6 +160,7 @@ extension Access {
         _ containers: [AppIdentifier: JSONValue]
     ) throws(Errno) {
         var registry = Registry()
+        let former = self.registry
         for (identifier, value) in apps {
             guard let record: AppRecord = try? value.decode(), record.identifier == identifier else { continue }
             registry.apps[identifier] = record
@@ -159,7 +168,10 @@ extension Access {
         for (identifier, value) in containers {
             guard let record: ContainerRecord = try? value.decode(), record.identifier == identifier,
                 AppManifest.problem(withName: record.name) == nil
-            else { continue }
+            else {
+                registry.containers[identifier] = former.containers[identifier]
+                continue
+            }
             registry.containers[identifier] = record
         }
         let isNew = state.withLock { state in

@@ -98,12 +98,16 @@ final class Access: EnginePart, AccountReader {
         guard isDue else { return }
         contentQueue.async { [self] in
             // Nobody is asked for what no listing has shown.
-            guard let found = try? fingerprint(), isThere else { return }
+            guard isThere, let found = try? fingerprint() else { return }
             if state.withLock({ $0.fingerprint != found }) { Task { await read() } }
         }
     }
 
     var isNew: Bool { state.withLock { $0.isNew } }
+
+    func readForListing() async { await read(isListing: true) }
+
+    func noteNone() { state.withLock { $0.isNew = false } }
 
     /// True where the root has the folder of the documents.
     private var isThere: Bool {

@@ -4,15 +4,13 @@ internal import Synchronization
 /// What folders of the root are called here that have another name at the provider: those of containers.
 ///
 /// A container's folder has its identifier there and its display name here. `NamingProvider` translates between both, so
-/// that all else knows one name. A name that was just given up still means its container, for what is on its way.
+/// that all else knows one name. A name that was given up means nothing any more: what was on its way is tried again.
 final class ContainerNames: Sendable {
     private struct State {
         /// The names there, by those here.
         var there: [FileName: FileName] = [:]
         /// The names here, by those there.
         var here: [FileName: FileName] = [:]
-        /// The names here that were given up, by the ones there.
-        var former: [FileName: FileName] = [:]
     }
 
     private let catalog: Catalog
@@ -23,15 +21,12 @@ final class ContainerNames: Sendable {
     init(_ catalog: Catalog) throws(Errno) {
         self.catalog = catalog
         let rows = try catalog.read { database throws(Errno) in
-            try database.all("SELECT id, alias, former FROM container_names") { row in
-                (FileName(unchecked: Array(row.text(0).utf8)), FileName(unchecked: row.blob(1)), row.optionalBlob(2))
+            try database.all("SELECT id, alias FROM container_names") { row in
+                (FileName(unchecked: Array(row.text(0).utf8)), FileName(unchecked: row.blob(1)))
             }
         }
         state.withLock { state in
-            for (there, here, former) in rows {
-                Self.set(here, for: there, &state)
-                if let former { state.former[FileName(unchecked: former)] = there }
-            }
+            for (there, here) in rows { Self.set(here, for: there, &state) }
         }
         if !rows.isEmpty { isTranslating.store(true, ordering: .releasing) }
     }
@@ -41,8 +36,11 @@ final class ContainerNames: Sendable {
 
     /// What a folder of the root is called at the provider.
     func there(_ name: FileName) -> FileName {
-        state.withLock { state in state.there[name] ?? (state.here[name] == nil ? state.former[name] : nil) ?? name }
+        state.withLock { $0.there[name] ?? name }
     }
+
+    /// True where something else may not be called so: a container is, here or there.
+    func isReserved(_ name: FileName) -> Bool { state.withLock { $0.there[name] != nil || $0.here[name] != nil } }
 
     /// What a folder of the provider's root is called here.
     func here(_ name: FileName) -> FileName { state.withLock { $0.here[name] ?? name } }
@@ -60,17 +58,14 @@ final class ContainerNames: Sendable {
         try catalog.write(durable: true) { database throws(Errno) in
             try database.run(
                 """
-                INSERT INTO container_names(id, alias, former) VALUES(?1, ?2, ?3)
-                    ON CONFLICT(id) DO UPDATE SET alias = ?2, former = ?3
+                INSERT INTO container_names(id, alias) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET alias = ?2
                 """,
                 .text(there.description),
-                .blob(here.bytes),
-                .blob(former.bytes)
+                .blob(here.bytes)
             )
             database.whenCommitted { [self] in
                 state.withLock { state in
                     Self.set(here, for: there, &state)
-                    if former != here { state.former[former] = there }
                 }
                 isTranslating.store(true, ordering: .releasing)
             }

@@ -118,7 +118,7 @@ extension Database {
     /// The references of a folder after a cookie, in the order of their cookies.
     func references(in parent: ItemID, after id: Int64) throws(Errno) -> [ReferenceRow] {
         try all(
-            "SELECT * FROM reference_documents WHERE parent = ? AND id > ? ORDER BY id",
+            "SELECT * FROM reference_documents WHERE parent = ? AND id > ? ORDER BY id LIMIT 200",
             .item(parent),
             .int(id),
             read: { ReferenceRow($0) }
@@ -210,7 +210,8 @@ extension Database {
         try run(
             """
             INSERT INTO grants(app, document, writes, source, made, record) VALUES(?1, ?2, ?3, ?4, ?5, ?6)
-                ON CONFLICT(app, document) DO UPDATE SET writes = max(writes, ?3), record = coalesce(?6, record)
+                ON CONFLICT(app, document) DO UPDATE SET record = coalesce(?6, record),
+                    writes = CASE WHEN record IS ?6 THEN ?3 ELSE max(writes, ?3) END
             """,
             [
                 .text(app.text), .document(document), .flag(mayWrite), .text(source), .milliseconds(time),

@@ -259,7 +259,6 @@ enum Schema {
         CREATE TABLE container_names( -- folders of the root that have another name at the provider
             id TEXT PRIMARY KEY,      -- that name, the container's identifier
             alias BLOB NOT NULL UNIQUE,   -- the name here, as the provider is to understand it
-            former BLOB,              -- the one before
             named TEXT,               -- what the container's document called it when it was heeded last
             shown BLOB                -- what its folder was called then
         ) WITHOUT ROWID;

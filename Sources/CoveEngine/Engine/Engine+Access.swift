@@ -140,6 +140,12 @@ extension Engine {
         return seesPart(caller)
     }
 
+    /// Where what has a name is claimed: a reference's document at its own place.
+    public func place(of parent: ItemID, _ name: [UInt8]) -> (parent: ItemID, name: [UInt8]) {
+        guard let original = try? access.original(parent, name) else { return (parent, name) }
+        return (original.parent, original.name)
+    }
+
     /// Whether an app's programs may use the items at some paths, or make some there.
     public func admits(_ app: AppIdentifier, to paths: [RemotePath]) -> Bool {
         paths.allSatisfy { (try? access.isAdmitted(app, at: $0)) ?? false }

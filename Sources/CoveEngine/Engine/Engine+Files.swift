@@ -8,7 +8,7 @@ extension Engine {
 
     /// Opens an item and counts a handle; cutting it with `O_TRUNC` fetches nothing.
     public func open(_ id: ItemID, flags: Int32, _ caller: Caller) throws(Errno) -> Outcome<Void> {
-        try access.admit(caller, id, flags & O_ACCMODE == O_RDONLY ? .reading : .writing)
+        try access.admit(caller, id, flags & (O_ACCMODE | O_TRUNC) == O_RDONLY ? .reading : .writing)
         context.note(.claim, id, caller)
         return try contents.open(id, flags: flags, caller)
     }

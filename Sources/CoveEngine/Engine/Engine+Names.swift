@@ -26,8 +26,10 @@ extension Engine {
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
         if remoteChanges.takeAnnouncedAttributes(caller, id) { return try attributes(of: id) }
-        try access.admit(caller, id, .writing)
-        return try namespace.setAttributes(of: id, change, hasHandle: hasHandle, caller)
+        // Who has it open was admitted. The kernel writes dates back in whichever program's name: an error would be told to
+        // another one.
+        if !hasHandle, !change.isHeldBack { try access.admit(caller, id, .writing) }
+        return access.counted(try namespace.setAttributes(of: id, change, hasHandle: hasHandle, caller))
     }
 
     /// Makes and opens a file; counts a handle.
@@ -85,7 +87,7 @@ extension Engine {
         _ name: [UInt8],
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
-        try access.admit(caller, id, .writing)
+        try access.admitLink(caller, id)
         try admitNew(parent, name, caller)
         return try namespace.link(id, parent, name, caller)
     }
@@ -153,7 +155,7 @@ extension Engine {
                         DirectoryEntry(
                             name: entry.name,
                             cookie: entry.cookie,
-                            attributes: entry.attributes,
+                            attributes: access.counted(entry.attributes),
                             isUncached: true
                         )
                     ) : body(entry)
@@ -219,9 +221,13 @@ extension Engine {
             guard try access.isAdmitted(app, parent, .reading) else { throw .noSuchEntry }
             if parent == .root, try !access.isShown(name, to: app) { throw .noSuchEntry }
         }
-        if let scoped = try access.scopedAttributes(parent, name) { return .now(scoped) }
-        if let reference = try access.reference(parent, name) { return .now(try access.attributes(of: reference)) }
-        return try namespace.lookup(parent, name, caller)
+        if let scoped = try access.scopedAttributes(parent, name) { return .now(access.counted(scoped)) }
+        if let reference = try access.reference(parent, name) {
+            return .now(access.counted(try access.attributes(of: reference)))
+        }
+        let outcome = try namespace.lookup(parent, name, caller)
+        if case .now(let found?) = outcome { return .now(access.counted(found)) }
+        return outcome
     }
 
     /// True for names of changes on their way in: the kernel is not to keep them.
@@ -238,7 +244,7 @@ extension Engine {
     /// What stat(2) says to a program, whose kernel may walk the path again.
     public func attributes(of id: ItemID, _ caller: Caller) throws(Errno) -> ItemAttributes {
         // Who knows the item has looked it up, or has it open.
-        try namespace.attributes(of: id, caller)
+        access.counted(try namespace.attributes(of: id, caller))
     }
 
     /// True for an open file that had no bytes when last heard of.
@@ -296,8 +302,11 @@ extension Engine {
             return _ = try remoteChanges.commit(announced, for: caller)
         }
         try access.requireFree(newParent, newName)
-        if newParent != .root || parent != .root { try access.requireMovable(parent, name) }
-        if parent != .root { try access.requireMovable(newParent, newName) }
+        if newParent != .root || parent != .root || flags & Access.exchange != 0 {
+            try access.requireMovable(parent, name)
+        }
+        if parent != newParent || name != newName { try access.requireMovable(newParent, newName) }
+        try access.requireStaying(parent, name, newParent)
         try admitChange(parent, name, caller)
         try admitChange(newParent, newName, caller)
         // Whatever has become of it.
@@ -310,11 +319,10 @@ extension Engine {
             try namespace.rename(parent, name, newParent, newName, flags: flags, caller)
             if let replaced { access.passOn(replaced, to: Place(newParent, newName)) }
         case .onto(let original):
-            try access.admit(caller, to: original)
             let replaced = try access.given(original.parent, original.name)
             try namespace.rename(parent, name, original.parent, original.name, flags: 0, caller)
             if let replaced { access.passOn(replaced, to: original) }
-            access.tellOriginal(original)
+            access.tell(of: [original, Place(newParent, newName)])
         }
         if newParent == .root { access.noteRenamed(newName) }
     }

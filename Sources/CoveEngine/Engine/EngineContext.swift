@@ -49,8 +49,11 @@ protocol AccountReader: AnyObject, Sendable {
     /// True until they were read for the first time.
     var isNew: Bool { get }
 
-    /// Reads them.
-    func read() async
+    /// Reads what a listing of the root needs to know.
+    func readForListing() async
+
+    /// Nothing of them is there.
+    func noteNone()
 }
 
 /// What the parts of an engine ask of the one that sends and receives; it is above them all.

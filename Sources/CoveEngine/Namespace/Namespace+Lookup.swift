@@ -106,7 +106,12 @@ extension Namespace {
             repeat { result = await askForName(parent, name) } while result == .failure(.wouldBlock)
             // It may be what a container is called, which the listing finds out.
             if result == .failure(.noSuchEntry), parent == .root, isNew, !FileName(unchecked: name).isHidden {
-                if (try? await listing(of: .root).value()) != nil { result = lookupListed(name) }
+                switch await askForName(.root, DriveFolder.name.bytes) {
+                case .success(_?):
+                    if (try? await listing(of: .root).value()) != nil { result = lookupListed(name) }
+                case .failure(.noSuchEntry): context.accountReader.withLock { $0 }?.noteNone()
+                default: break
+                }
             }
             if result == .failure(.stale) {
                 result = .failure(contents.whenGone(thread, isWalking: contents.isWalking(thread)))

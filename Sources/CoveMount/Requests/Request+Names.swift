@@ -108,7 +108,8 @@ extension Request {
         _ newName: [UInt8],
         flags: UInt32
     ) {
-        let use = PlainUse.rename(parent, name, to: newParent, newName, flags: flags)
+        let target = connection.engine.place(of: newParent, newName)
+        let use = PlainUse.rename(parent, name, to: target.parent, target.name, flags: flags)
         let body: @Sendable (consuming Request) -> Void = { request in
             request.perform(use) { engine, caller throws(Errno) in
                 try engine.rename(parent, name, newParent, newName, flags: flags, caller)

@@ -2,7 +2,8 @@
 enum CommandTable {
     /// All commands, in the order help shows them.
     static let all: [Command] = [
-        mount, unmount, upgrade, login, status, list, info, query, thumbnail, publish, ubiquitousOn, ubiquitousOff, adopt,
+        mount, unmount, upgrade, login, status, list, info, query, thumbnail, publish, ubiquitousOn, ubiquitousOff,
+        adopt,
         accountExport, download, evict, pin, unpin, policy, sync,
         appRegister, appList, appRemove, containerCreate, containerList, containerURL, containerPublish, containerHide,
         run, pick, referenceList, referenceRemove, grantList, grantRevoke, bookmarkCreate, bookmarkResolve,

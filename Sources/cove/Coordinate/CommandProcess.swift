@@ -1,3 +1,4 @@
+internal import CLinux
 internal import CoveCore
 internal import Glibc
 internal import Synchronization
@@ -11,8 +12,13 @@ enum CommandProcess {
 
     /// Runs a command with this process's terminal, files and environment; its exit code, or 128 and the signal's number.
     ///
-    /// `whenStarted` is called once it is there, or can't be.
-    static func run(_ words: [[UInt8]], whenStarted: () -> Void = {}) -> Int32 {
+    /// `whenStarted` is called once it is there, or can't be. With descriptors it gets these from 3 on, no others, and an
+    /// environment of its own.
+    static func run(
+        _ words: [[UInt8]],
+        alone: (descriptors: [Int32], environment: [String])? = nil,
+        whenStarted: () -> Void = {}
+    ) -> Int32 {
         let list = words.map { word -> UnsafeMutablePointer<CChar>? in
             strdup((word + [0]).map { CChar(bitPattern: $0) })
         }
@@ -36,8 +42,29 @@ enum CommandProcess {
                 CommandProcess.handOn()
             }
         }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        let variables = alone.map { $0.environment.map { strdup($0) } + [nil] }
+        defer { variables?.forEach { free($0) } }
+        if let descriptors = alone?.descriptors {
+            // Through numbers that are free, for one may be another's target.
+            for (index, descriptor) in descriptors.enumerated() {
+                posix_spawn_file_actions_adddup2(&actions, descriptor, 200 + Int32(index))
+            }
+            for index in descriptors.indices {
+                posix_spawn_file_actions_adddup2(&actions, 200 + Int32(index), 3 + Int32(index))
+            }
+            _ = cove_spawn_closes_from(&actions, 3 + Int32(descriptors.count))
+        }
         var process = pid_t()
-        let error = posix_spawnp(&process, list[0] ?? strdup(""), nil, &attributes, list + [nil], environ)
+        let program: UnsafePointer<CChar> = UnsafePointer(list[0] ?? strdup(""))
+        let error: Int32
+        if let variables {
+            error = posix_spawnp(&process, program, &actions, &attributes, list + [nil], variables)
+        } else {
+            error = posix_spawnp(&process, program, &actions, &attributes, list + [nil], environ)
+        }
         whenStarted()
         guard error == 0 else {
             Tool.report(Failure(String(decoding: words[0], as: UTF8.self), "\(Errno(error))", "check the command"))

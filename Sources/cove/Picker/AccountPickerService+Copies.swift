@@ -4,13 +4,9 @@ internal import Glibc
 
 /// The choices that copy.
 extension AccountPickerService {
-    /// Copies a document to a place of the program's own, while nobody changes it.
-    func importCopy(
-        of item: ItemStatus,
-        at path: [UInt8],
-        _ remote: RemotePath,
-        _ interruption: Interruption
-    ) throws(Failure) -> PickerOutcome {
+    /// Refuses what is no document of a type that the program takes; its name.
+    @discardableResult
+    func requireAccepted(_ item: ItemStatus, at path: [UInt8], _ remote: RemotePath) throws(Failure) -> FileName {
         guard let name = remote.name else { throw Failure(shown(path), "is the whole account", "choose a document") }
         let subject = subject(of: item, named: name, at: path)
         guard request.filter.accepts(subject) else {
@@ -18,6 +14,17 @@ extension AccountPickerService {
             let what = wanted.isEmpty ? "is no document" : "is not of a type that \(request.app) takes (\(wanted))"
             throw Failure(shown(path), what, "choose another one")
         }
+        return name
+    }
+
+    /// Copies a document to a place of the program's own, while nobody changes it.
+    func importCopy(
+        of item: ItemStatus,
+        at path: [UInt8],
+        _ remote: RemotePath,
+        _ interruption: Interruption
+    ) throws(Failure) -> PickerOutcome {
+        let name = try requireAccepted(item, at: path, remote)
         let intent = CoordinationInterface.Intent(reading: PathParameter(remote))
         let copy = try holding(intent, path, interruption) { () throws(Failure) in
             try PrivateCopies(app: request.app).make(of: path, named: name.bytes, interruption)
@@ -47,6 +54,57 @@ extension AccountPickerService {
         var failure = Failure(shown(scratch.path(FileName(unchecked: name))), "\(Errno.exists)", "choose another name")
         failure.errno = .exists
         throw failure
+    }
+
+    /// Moves the program's file into a folder; the program has a reference to it from then on.
+    ///
+    /// The file stays where it is until the program has that.
+    func moveFile(
+        to item: ItemStatus,
+        at path: [UInt8],
+        _ remote: RemotePath,
+        _ wanted: [UInt8]?,
+        _ interruption: Interruption
+    ) throws(Failure) -> PickerOutcome {
+        guard let source = request.file else { throw .usage("--file", "is needed", "say which file goes there") }
+        let before = try? System.lstat(shown(source))
+        let copy = try exportCopy(to: item, at: path, remote, wanted, interruption)
+        let name = copy.path.split(separator: 0x2F).last.map(Array.init) ?? []
+        let outcome: PickerOutcome
+        do throws(Failure) {
+            outcome = try give(remote.appending(FileName(unchecked: name)), copy.path, copy.members)
+        } catch {
+            try? System.unlink(shown(copy.path))
+            throw error
+        }
+        let now = try? System.lstat(shown(source))
+        guard let before, let now, before.st_ino == now.st_ino, before.st_size == now.st_size,
+            before.st_mtim.tv_sec == now.st_mtim.tv_sec, before.st_mtim.tv_nsec == now.st_mtim.tv_nsec
+        else {
+            throw Failure(shown(source), "it was changed meanwhile and stays", "the copy is \(shown(copy.path))")
+        }
+        try Failure.explaining(shown(source), "it was copied and can't be removed", remedy: "remove it") {
+            () throws(Errno) in try System.unlink(shown(source))
+        }
+        return outcome
+    }
+
+    /// Gives the program a document; where it has it from now on.
+    func give(
+        _ remote: RemotePath,
+        _ path: [UInt8],
+        _ members: [String: JSONValue]
+    ) throws(Failure) -> PickerOutcome {
+        let reply: AccessInterface.GiveReply = try AccountConnection(daemon, name: shown(path)).call(
+            "\(AccessInterface.name).Give",
+            AccessInterface.GiveRequest(app: request.app, path: remote),
+            subject: shown(path)
+        )
+        let reference = RemotePath(unchecked: Array(reply.reference.utf8))
+        var members = members
+        members["document"] = .string(shown(path))
+        if let scope = reply.scope { members["scope"] = .string(scope) }
+        return PickerOutcome(path: shownPath(reference) ?? path, members: members)
     }
 
     /// The names to try: the one that was given, or the file's own and then ones like it.

@@ -1,14 +1,14 @@
 internal import CoveCore
 internal import CovePicker
 
-/// What the picker shows of one account: its whole tree, as one place.
+/// What the picker shows of one account: the documents of its root, and those of each container that its owner offers.
 struct AccountPickerService: PickerService {
     let request: PickerRequest
     /// The mount that shows the account, without a slash at its end.
     private let mount: [UInt8]
     /// What of the account that mount shows.
     private let top: RemotePath
-    private let daemon: DaemonAddress
+    let daemon: DaemonAddress
     private let name: String
 
     /// Shows what a mount shows.
@@ -21,7 +21,31 @@ struct AccountPickerService: PickerService {
         name = source.hasPrefix("cove:") ? String(source.dropFirst(5)) : "Cove"
     }
 
-    func roots() throws(PickerFailure) -> [PickerRoot] { [PickerRoot(name: name, path: mount, identifier: name)] }
+    func roots() throws(PickerFailure) -> [PickerRoot] {
+        var roots = [PickerRoot(name: name, path: mount, identifier: name)]
+        for container in try Self.failing({ () throws(Failure) in try containers() }) {
+            guard container.isPublic, container.app != request.app, let path = container.path,
+                let place = shownPath(RemotePath(unchecked: Array("\(path)/Documents".utf8)))
+            else { continue }
+            roots.append(PickerRoot(name: container.name, path: place, identifier: container.identifier))
+        }
+        return roots
+    }
+
+    /// The account's containers.
+    private func containers() throws(Failure) -> [AccessInterface.Container] {
+        let reply: AccessInterface.ContainersReply = try AccountConnection(daemon, name: name).call(
+            "\(AccessInterface.name).Containers"
+        )
+        return reply.containers
+    }
+
+    /// Where the mount shows a path of the account; nil where it doesn't.
+    func shownPath(_ path: RemotePath) -> [UInt8]? {
+        guard path.isInside(top) else { return nil }
+        let inside = path.names.dropFirst(top.names.count)
+        return inside.reduce(into: mount == [0x2F] ? [] : mount) { $0 += [0x2F] + $1.bytes }
+    }
 
     func list(
         _ folder: [UInt8],
@@ -30,10 +54,12 @@ struct AccountPickerService: PickerService {
     ) throws(PickerFailure) {
         let path = try remotePath(folder)
         try Self.failing { () throws(Failure) in
+            // Containers are places of their own, where they are offered.
+            let hidden = path.isRoot ? Set(try containers().compactMap(\.path)) : []
             // Folders hold many files of few types.
             var known: [TypeFilter.Subject: Bool] = [:]
             func take(_ reply: ItemInterface.ListReply) {
-                body(reply.items.compactMap { entry($0, in: folder, &known) })
+                body(reply.items.compactMap { hidden.contains($0.path) ? nil : entry($0, in: folder, &known) })
             }
             let connection = try AccountConnection(daemon, name: shown(folder))
             let last: ItemInterface.ListReply = try connection.stream(
@@ -68,23 +94,15 @@ struct AccountPickerService: PickerService {
             switch request.mode {
             case .import: return try importCopy(of: item, at: selection.path, path, interruption)
             case .export: return try exportCopy(to: item, at: selection.path, path, selection.name, interruption)
-            case .open, .move: throw unsupported(selection.path)
+            case .open:
+                try requireAccepted(item, at: selection.path, path)
+                return try give(path, selection.path, [:])
+            case .move: return try moveFile(to: item, at: selection.path, path, selection.name, interruption)
             }
         }
     }
 
     func cancel() {}
-
-    /// What opens and moves documents in place has yet to be plugged in here.
-    private func unsupported(_ path: [UInt8]) -> Failure {
-        var failure = Failure(
-            shown(path),
-            "no program can be given access to a document in place yet: \(Errno.notSupported)",
-            "use --mode import or --mode export"
-        )
-        failure.errno = .notSupported
-        return failure
-    }
 
     // MARK: Items
 

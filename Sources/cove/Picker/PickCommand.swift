@@ -37,9 +37,10 @@ extension CommandTable {
         ],
         details: """
             Prints the path that the program gets. With import that is a copy of its own, in ~/.cache/cove/picked, which stays until
-            the session ends; with export it is the copy in the cloud. Nothing that is there is ever replaced: where the file's
-            name is taken, the copy gets one like it, and a name that you give yourself has to be free. open and move, which
-            give a program access to the document itself, are not supported yet.
+            the session ends; with export it is the copy in the cloud. With open it is a reference to the document itself, in the
+            Documents of the app's container, and with move the same for a file that then is in the cloud alone; see
+            `cove refs ls`. Nothing that is there is ever replaced: where the file's name is taken, the copy gets one like it,
+            and a name that you give yourself has to be free.
 
             Without --type every document can be chosen. Types are uniform type identifiers, such as public.plain-text, public.image
             or com.adobe.pdf, or MIME types; a document of a more special type counts too.

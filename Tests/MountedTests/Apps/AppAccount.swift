@@ -36,15 +36,7 @@ extension MountedAccount {
     /// Gives an app a document, as a person does who picks it; where the app has it.
     @discardableResult
     func pick(_ path: String, for name: String) throws -> String {
-        let call = """
-            import json, os, socket
-            s = socket.socket(socket.AF_UNIX)
-            s.connect(os.getxattr('\(mount)', 'user.cove.socket'))
-            s.send(json.dumps({'method': 'io.cove.Access.Give', 'parameters': {'app': 'com.\(name).app', 'path': '\(path)'}}).encode() + b'\\0')
-            reply = json.loads(s.recv(65536)[:-1])
-            if 'error' in reply: raise SystemExit(reply['parameters']['message'])
-            print(reply['parameters']['reference'])
-            """
-        return String(try shell("python3 - <<'END'\n\(call)\nEND").dropLast())
+        let told = String(try cove("pick --app com.\(name).app --mode open --choose '\(path)'").dropLast())
+        return told.hasPrefix(mount + "/") ? String(told.dropFirst(mount.count + 1)) : told
     }
 }

@@ -126,14 +126,15 @@ extension Mounted {
         @Test func `what can't be picked is told`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 let pick = "$COVE pick --app a --mode"
-                for mode in ["open --choose a.txt", "move --file /etc/passwd --choose docs"] {
-                    let place = mode.hasSuffix("docs") ? "docs" : "a.txt"
+                try account.shell("echo text > $tmp/own.txt")
+                for mode in ["open --choose a.txt", "move --file $tmp/own.txt --choose docs"] {
+                    let place = mode.hasSuffix("docs") ? "docs/own.txt" : "a.txt"
                     try account.expectRefusal(
-                        "\(pick) \(mode)",
-                        "$mnt/\(place): no program can be given access to a document in place yet: Operation not supported; "
-                            + "use --mode import or --mode export"
+                        "$COVE pick --app com.none.app --mode \(mode)",
+                        "$mnt/\(place): no such app; register it with `cove app register`"
                     )
                 }
+                #expect(try account.shell("cat $tmp/own.txt; ls docs | grep own || true") == "text\n")
                 for (words, line) in [
                     ("--mode import", "--app: is needed; say for which program, such as org.example.Editor"),
                     ("--app a/b --mode import", "--app: a/b is no application id; write it as org.example.Editor"),

@@ -74,8 +74,9 @@ extension Access {
         let target = try reference(newParent, newName)
         guard source != nil || target != nil else {
             guard let left = departed[Place(newParent, newName)], flags & UInt32(RENAME_EXCHANGE) == 0,
-                let place = try takenPlace(left.row, Place(newParent, newName))
+                try isFile(parent, name), let place = try takenPlace(left.row, Place(newParent, newName))
             else { return .ordinary }
+            try admit(caller, to: place)
             try comeBack(left.row, to: Place(newParent, newName))
             return .onto(place)
         }
@@ -85,7 +86,10 @@ extension Access {
         if target != nil, flags & UInt32(RENAME_NOREPLACE) != 0 { throw .exists }
         guard let source else {
             if namespace.isDirectory(parent, name) { throw .notDirectory }
+            // Of a document becomes no link, nor anything else that is no file.
+            guard try isFile(parent, name) else { throw .invalidArgument }
             guard let place = try original(newParent, newName) else { throw .stale }
+            try admit(caller, to: place)
             return .onto(place)
         }
         if source.id == target?.id { return .done }
@@ -102,8 +106,16 @@ extension Access {
     ) throws(Errno) {
         try namespace.checkNewName(place.name)
         let occupant = try catalog.glance { database throws(Errno) in try database.entry(place.parent, place.name) }
-        if occupant != nil {
+        if let occupant {
             if flags & UInt32(RENAME_NOREPLACE) != 0 { throw .exists }
+            let (isDirectory, home) = try catalog.glance { database throws(Errno) in
+                (
+                    try database.item(occupant.item)?.kind == .directory,
+                    try self.container(of: place.parent, database)?.record.identifier
+                )
+            }
+            if isDirectory { throw .isDirectory }
+            guard home == source.container else { throw .crossDevice }
             try namespace.unlink(place.parent, place.name, ownCaller)
         }
         let former = source.parent.map { Place($0, source.name) }
@@ -125,7 +137,9 @@ extension Access {
             try database.note(.attributes, entry: 0, item: place.parent, parent: place.parent)
         }
         try countReferences()
-        guard let former, former != place else { return }
+        // Only what looks like a backup beside it makes room for what is saved.
+        guard let former, former.parent == place.parent, former.name != place.name, place.name.starts(with: former.name)
+        else { return }
         let until = clock.monotonic() + configuration.tombstoneTime
         departed.insert(DepartedReference(row: source.id, until: until), for: former)
     }
@@ -136,9 +150,19 @@ extension Access {
         takeovers.insert(Takeover(row: left.row, place: Place(parent, name)), for: id)
     }
 
-    /// A file that took a reference's name was closed: from now on it is what the document is.
+    /// True for the name of a file.
+    private func isFile(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> Bool {
+        try catalog.glance { database throws(Errno) in
+            guard let entry = try database.entry(parent, name) else { throw .noSuchEntry }
+            return try database.item(entry.item)?.kind == .file
+        }
+    }
+
+    /// A file that took a reference's name was closed: from now on it is what the document is, unless it is empty.
     func noteClosed(_ id: ItemID) {
-        guard !takeovers.isEmpty, let takeover = takeovers.remove(id) else { return }
+        guard !takeovers.isEmpty, let size = try? namespace.attributes(of: id).size, size > 0,
+            let takeover = takeovers.remove(id)
+        else { return }
         do throws(Errno) {
             guard let place = try takenPlace(takeover.row, takeover.place) else { return }
             let isThere = try catalog.glance { database throws(Errno) in
@@ -156,7 +180,7 @@ extension Access {
                 ownCaller
             )
             if let replaced { passOn(replaced, to: place) }
-            tellOriginal(place)
+            tell(of: [place, takeover.place])
         } catch {
             log.notice("a document could not be given what was saved under its reference's name: \(error)")
         }
@@ -192,10 +216,10 @@ extension Access {
         hasReferenceWork.store(true, ordering: .releasing)
     }
 
-    /// The kernel is to ask again what a document's own name stands for.
-    func tellOriginal(_ place: Place) {
-        // The call that this is part of may hold the folder.
-        contentQueue.async { [self] in kernel?.invalidateEntry(place.parent, place.name) }
+    /// The kernel is to ask again what a document's own name and its reference stand for.
+    func tell(of places: [Place]) {
+        // The call that this is part of may hold the folders.
+        contentQueue.async { [self] in for place in places { kernel?.invalidateEntry(place.parent, place.name) } }
     }
 
     func expireDeparted() {

@@ -71,8 +71,9 @@ extension Access {
     /// What a document says of a reference holds, unless something was done here that it is still to say.
     private func heed(_ said: ReferenceRecord, _ record: String) throws(Errno) {
         guard let folder = (try? said.folder.remotePath()) ?? nil,
-            let name = ((try? said.name.remotePath()) ?? nil)?.name,
-            let target = (try? said.target.remotePath()) ?? nil, !target.isRoot, target.names[0] != DriveFolder.name
+            let name = ((try? said.name.remotePath()) ?? nil)?.name, !name.isReserved,
+            let target = (try? said.target.remotePath()) ?? nil, let top = target.names.first, !top.isReserved,
+            top != DriveFolder.name
         else { return log.notice("reference \(record) makes no sense; it is left out") }
         let made = Self.time(said.made) ?? journalTime()
         try catalog.write { database throws(Errno) in
@@ -80,7 +81,10 @@ extension Access {
                 _ in
                 true
             }
-            if isDropped == true { return }
+            if isDropped == true {
+                self.hasReferenceWork.store(true, ordering: .releasing)
+                return
+            }
             guard var row = try database.reference(record: record) else {
                 try database.insert(
                     ReferenceRow(
@@ -132,8 +136,9 @@ extension Access {
                 guard var row = try database.reference(record: record) else { return }
                 row.parent = row.parent ?? bound.parent
                 // One that was known and is gone may come back; nothing else of its name is it.
-                if row.target == nil, let entry = try? database.entry(atPath: names.here(row.place)),
-                    try database.item(entry.item)?.kind == .file
+                let owner = self.registry.containers[row.container]?.app
+                if row.target == nil, let owner, let entry = try? database.entry(atPath: names.here(row.place)),
+                    try self.refusal(of: entry, names.here(row.place), for: owner, database) == nil
                 {
                     row.target = entry.document
                 }
@@ -227,12 +232,8 @@ extension Access {
         if configuration.isReadOnly { return }
         for row in dirty { try await tell(row) }
         for record in dropped {
+            // That it was taken back is remembered: another device that has changed it may bring it back.
             try await remove(Self.fileName(record), in: DriveFolder.references)
-            try await onQueue { [catalog] () throws(Errno) in
-                try catalog.write { database throws(Errno) in
-                    try database.run("DELETE FROM dropped_references WHERE record = ?", .text(record))
-                }
-            }
         }
     }
 

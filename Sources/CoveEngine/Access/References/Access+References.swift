@@ -38,6 +38,26 @@ extension Access {
         return try namespace.attributes(of: entry.item)
     }
 
+    /// An item's attributes, with its references among its names.
+    ///
+    /// The kernel takes one off when it removes a name: it must not come to think that an item with a name has none.
+    func counted(_ attributes: ItemAttributes) -> ItemAttributes {
+        guard !hasNoReferences, attributes.kind == .file else { return attributes }
+        let count = try? catalog.glance { database throws(Errno) in
+            try database.first(
+                """
+                SELECT count(*) FROM entries e JOIN reference_documents r ON r.target = e.document
+                WHERE e.item = ? AND r.parent IS NOT NULL
+                """,
+                .item(attributes.id)
+            ) { $0.int(0) }
+        }
+        guard let count = count ?? nil, count > 0 else { return attributes }
+        var counted = attributes
+        counted.linkCount = UInt32(clamping: Int64(attributes.linkCount).addingReportingOverflow(count).partialValue)
+        return counted
+    }
+
     /// The attributes of one that dangles, by its number; `ESTALE` for one that is gone.
     func danglingAttributes(_ id: Int64) throws(Errno) -> ItemAttributes {
         guard let row = try catalog.glance({ database throws(Errno) in try database.reference(id: id) }) else {
@@ -81,7 +101,7 @@ extension Access {
             let entry = DirectoryEntry(
                 name: row.name,
                 cookie: Self.cookieMark | UInt64(row.id),
-                attributes: try attributes(of: row),
+                attributes: counted(try attributes(of: row)),
                 isUncached: true
             )
             guard body(entry) else { return }

@@ -177,7 +177,7 @@ extension Namespace {
         _ = try await onContentQueue { [self] () throws(Errno) in
             try admit([folder], into: .root, .root, seen: time)
         }
-        await reader.read()
+        await reader.readForListing()
         return !reader.isNew
     }
 

@@ -117,13 +117,19 @@ extension CommandTable {
     }
 }
 
+extension AccountStatus {
+    /// Folders of the machine that no app is to see: what is kept of the account, its mount, and the folder that is its cloud.
+    var keptFolders: [String] {
+        var folders = [stateDirectory, mountpoint, StatePaths.sockets]
+        if source.hasPrefix("dir://") { folders.append(String(source.dropFirst("dir://".count))) }
+        return folders
+    }
+}
+
 extension AccountConnection {
     /// A path of the account where it is mounted.
     func absolute(_ path: String) throws(Failure) -> String { try mountpoint() + "/" + path }
 
     /// Where the account is mounted.
-    func mountpoint() throws(Failure) -> String {
-        let reply: AccountInterface.StatusReply = try call("\(AccountInterface.name).Status")
-        return reply.status.mountpoint
-    }
+    func mountpoint() throws(Failure) -> String { try status().mountpoint }
 }

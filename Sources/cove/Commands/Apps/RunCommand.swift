@@ -101,12 +101,17 @@ struct AppView {
             return socket == .account ? path : LocalPath.parent(of: path)
         }
         var binds: [String] = []
+        let account = arguments.has("bind") ? try connection.status() : nil
         for folder in arguments.values("bind") {
             let text = String(decoding: folder, as: UTF8.self)
             guard let resolved = try? ItemLocation.resolve(folder + [0x2F]) else {
                 throw Failure(text, "no such folder", "name one that is there")
             }
-            binds.append(String(decoding: resolved, as: UTF8.self))
+            let path = String(decoding: resolved, as: UTF8.self)
+            guard let account, !account.keptFolders.contains(where: { Self.overlap(path, $0) }) else {
+                throw Failure(text, "it has or is in what belongs to the account", "name another folder")
+            }
+            binds.append(path)
         }
         self.binds = binds
         hasNetwork = arguments.has("net")
@@ -121,15 +126,14 @@ struct AppView {
         let (told, tells) = try Failure.explaining(nil, remedy: remedy) { () throws(Errno) in try System.pipe() }
         let (entered, enters) = try Failure.explaining(nil, remedy: remedy) { () throws(Errno) in try System.pipe() }
         let (waits, goes) = try Failure.explaining(nil, remedy: remedy) { () throws(Errno) in try System.pipe() }
-        for descriptor in [tells, enters, waits, goes] { _ = cove_keep_open(descriptor) }
         var words = [bwrap] + Sandbox.own.filter { $0 != "--new-session" || Self.needsSession }
-        words += ["--info-fd", "\(tells)"]
+        // These numbers, and no other descriptor, the sandbox has: tells, enters, waits, goes.
+        words += ["--info-fd", "3"]
         if hasNetwork { words.append("--share-net") }
         words += view() + ["--"]
         // The sandbox is whole when this begins. It holds the other end of what it waits for itself: it goes on when it is
         // told to, and not when this process dies.
-        let gate =
-            "printf x >&\(enters); read -r -n 1 -u \(waits) x && exec \(enters)>&- \(waits)<&- \(goes)>&- && exec \"$@\""
+        let gate = "printf x >&4; read -r -n 1 -u 5 x && exec 3>&- 4>&- 5<&- 6>&- && exec \"$@\""
         words += ["/bin/bash", "-c", gate, "cove"]
         let watch = Gatekeeper(connection, app, told: told, entered: entered, goes: goes)
         do throws(Errno) {
@@ -137,11 +141,20 @@ struct AppView {
         } catch {
             throw Failure(nil, "no thread can be started: \(error)", "check the limit of processes")
         }
-        let status = CommandProcess.run(words.map { Array($0.utf8) } + command) {
+        let status = CommandProcess.run(
+            words.map { Array($0.utf8) } + command,
+            alone: ([tells, enters, waits, goes], environment)
+        ) {
             for descriptor in [tells, enters, waits] { System.close(descriptor) }
         }
         if let failure = watch.failure { throw failure }
         return status
+    }
+
+    /// True where one folder is another one, or in it.
+    private static func overlap(_ one: String, _ other: String) -> Bool {
+        one == other || one.hasPrefix(other == "/" ? other : other + "/")
+            || other.hasPrefix(one == "/" ? one : one + "/")
     }
 
     /// Programs in the session of a terminal could type into it, where the kernel lets them.
@@ -149,6 +162,14 @@ struct AppView {
         guard let file = try? System.open("/proc/sys/dev/tty/legacy_tiocsti", O_RDONLY) else { return true }
         defer { System.close(file) }
         return (try? System.contents(file, atMost: 8).first) != UInt8(ascii: "0")
+    }
+
+    /// All that the sandbox knows of the caller's: bubblewrap's own process can be looked at in it.
+    private var environment: [String] {
+        let kept = Self.kept.compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
+        return kept + [
+            "HOME=\(container)", "COVE_APP=\(app)", "COVE_CONTAINER=\(container)", "COVE_SHARED=\(mountpoint)",
+        ]
     }
 
     private func view() -> [String] {
@@ -162,13 +183,6 @@ struct AppView {
         words += ["--bind", mountpoint, mountpoint]
         for folder in covered { words += ["--perms", "0000", "--size", "4096", "--tmpfs", folder] }
         for socket in sockets { words += ["--ro-bind-try", socket, socket] }
-        words.append("--clearenv")
-        for name in Self.kept {
-            if let value = getenv(name) { words += ["--setenv", name, String(cString: value)] }
-        }
-        for (name, value) in [
-            ("HOME", container), ("COVE_APP", app.text), ("COVE_CONTAINER", container), ("COVE_SHARED", mountpoint),
-        ] { words += ["--setenv", name, value] }
         return words + ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", container]
     }
 
