@@ -3,7 +3,7 @@ enum CommandTable {
     /// All commands, in the order help shows them.
     static let all: [Command] = [
         mount, unmount, upgrade, login, status, list, info, query, thumbnail, publish, ubiquitousOn,
-        ubiquitousOff, adopt, accountExport, download, evict, pin, unpin,
+        ubiquitousOff, adopt, accountExport, accountErase, download, evict, pin, unpin,
         policy, sync,
         pause,
         resume,
