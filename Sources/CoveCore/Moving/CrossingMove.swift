@@ -91,7 +91,7 @@ public struct CrossingMove {
                 try System.fsync(targetFolder)
             }
         } catch {
-            TreeCopy.remove(targetFolder, hidden)
+            System.removeTree(targetFolder, hidden)
             throw error
         }
         if keepsSource { return copy.amount }
@@ -129,7 +129,7 @@ public struct CrossingMove {
             let hidden = hiddenName(number)
             guard let lock = try? System.openat(parent, hidden, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) else { continue }
             defer { System.close(lock) }
-            if flock(lock, LOCK_EX | LOCK_NB) == 0 { TreeCopy.remove(parent, hidden) }
+            if flock(lock, LOCK_EX | LOCK_NB) == 0 { System.removeTree(parent, hidden) }
         }
     }
 

@@ -262,20 +262,6 @@ struct TreeCopy {
         return isEmpty
     }
 
-    /// Removes what this move has made itself.
-    static func remove(_ parent: Int32, _ name: [UInt8]) {
-        guard let status = try? System.statat(parent, name) else { return }
-        guard status.st_mode & S_IFMT == S_IFDIR else {
-            try? System.unlinkat(parent, name)
-            return
-        }
-        if let folder = try? System.openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) {
-            for child in (try? names(in: folder, name)) ?? [] { remove(folder, child) }
-            System.close(folder)
-        }
-        try? System.unlinkat(parent, name, directory: true)
-    }
-
     private static func names(in folder: Int32, _ path: [UInt8]) throws(Failure) -> [[UInt8]] {
         do throws(Errno) {
             return try System.rawNames(in: Array("/proc/self/fd/\(folder)".utf8)).sorted {

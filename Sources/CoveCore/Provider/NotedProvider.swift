@@ -212,6 +212,21 @@ public final class NotedProvider: Provider {
         }
     }
 
+    /// Asks for the note of an erasure.
+    public func erasure() async throws(ProviderError) -> [UInt8]? {
+        try await noting([]) { () throws(ProviderError) in try await base.erasure() }
+    }
+
+    /// Leaves the note of an erasure.
+    public func noteErasure(_ note: [UInt8]) async throws(ProviderError) {
+        try await noting([]) { () throws(ProviderError) in try await base.noteErasure(note) }
+    }
+
+    /// Deletes what is kept beside the documents.
+    public func eraseRest() async throws(ProviderError) {
+        try await noting([]) { () throws(ProviderError) in try await base.eraseRest() }
+    }
+
     /// Tells the provider.
     public func released(_ item: RemoteReference) async throws(ProviderError) {
         try await noting([item.path]) { () throws(ProviderError) in try await base.released(item) }

@@ -139,6 +139,17 @@ public protocol Provider: Sendable {
         _ content: any ContentSource
     ) async throws(ProviderError) -> Bool?
 
+    /// The note of the last erasure of everything, at most some hundred bytes; nil where there was none.
+    ///
+    /// Like the next two asked only where `capabilities.erases` says so.
+    func erasure() async throws(ProviderError) -> [UInt8]?
+
+    /// Leaves a note by which all devices know, when everything is gone, that this was meant.
+    func noteErasure(_ note: [UInt8]) async throws(ProviderError)
+
+    /// Deletes what is kept beside the documents, when these are gone: trash, earlier contents, pictures, links; not the note.
+    func eraseRest() async throws(ProviderError)
+
     /// Says that nobody uses a file any more whose bytes it gave; told again until it does not throw.
     ///
     /// Called only where `capabilities.releases` says so.
@@ -206,6 +217,15 @@ extension Provider {
     ) async throws(ProviderError) -> Publication {
         throw .unsupported("it gives no links to files")
     }
+
+    /// There was none.
+    public func erasure() async throws(ProviderError) -> [UInt8]? { nil }
+
+    /// It can't be noted.
+    public func noteErasure(_ note: [UInt8]) async throws(ProviderError) { throw .unsupported("it can't be erased") }
+
+    /// There is nothing.
+    public func eraseRest() async throws(ProviderError) {}
 
     /// It can't tell.
     public func matches(

@@ -38,6 +38,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var keepsThumbnails = false
     /// Anybody can be given a link to one version of a file: `publish` works.
     public var publishes = false
+    /// Everything can be made to go, for all devices: `erasure`, `noteErasure` and `eraseRest` work.
+    public var erases = false
     /// With more changes than these at a time none goes faster; a small number, at least 1.
     public var parallelChanges = 32
 

@@ -65,6 +65,8 @@ actor SyncEngine {
     var acceptsDeletions = false
     /// Documents that the source lost lately, and since when they are counted.
     var lateRemovals: (since: Timestamp, count: Int) = (.epoch, 0)
+    /// True once it was asked whether it was an erasure that left nothing.
+    var hasAskedForErasure = false
     /// It is being looked for what became of directories that are gone.
     var isLookingAround = false
     /// So much is gone that everything was listed again before a person is asked.
@@ -339,6 +341,7 @@ actor SyncEngine {
         isPollingNow = false
         shared.withLock { $0.isPolling = !$0.inbox.isEmpty }
         if host.journalTime() - lastQuota > .seconds(30) { await refreshQuota() }
+        await endErasure()
         wake()
     }
 

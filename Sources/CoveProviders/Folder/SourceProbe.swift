@@ -24,6 +24,7 @@ struct SourceProbe {
         found.extendedAttributes = Self.hasAttributes(tree.root.raw)
         found.keepsThumbnails = true
         found.readOnly = access(path, W_OK) != 0
+        found.erases = !found.readOnly
         capabilities = found
     }
 

@@ -104,6 +104,7 @@ public final class S3Provider: Provider {
         capabilities.readOnly = features.isReadOnly
         capabilities.keepsThumbnails = true
         capabilities.publishes = true
+        capabilities.erases = !features.isReadOnly
         let (found, probed) = (capabilities, features)
         state.withLock { state in
             state.capabilities = found

@@ -187,6 +187,24 @@ public final class SimulatedLink: Provider {
         return try await base.matches(item, version: version, content)
     }
 
+    /// Asks for the note of an erasure after the latency.
+    public func erasure() async throws(ProviderError) -> [UInt8]? {
+        try await travel()
+        return try await base.erasure()
+    }
+
+    /// Leaves the note of an erasure after the latency.
+    public func noteErasure(_ note: [UInt8]) async throws(ProviderError) {
+        try await travel()
+        try await base.noteErasure(note)
+    }
+
+    /// Deletes what is kept beside the documents after the latency.
+    public func eraseRest() async throws(ProviderError) {
+        try await travel()
+        try await base.eraseRest()
+    }
+
     /// Copies after the latency; a copy at the source takes no bandwidth.
     public func copy(
         _ item: RemoteReference,

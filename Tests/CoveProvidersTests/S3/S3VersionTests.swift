@@ -67,6 +67,20 @@ struct S3VersionTests {
         #expect(try await provider.versions(of: provider.reference("a b+c")).map(\.size) == [3, 1, 10, 3])
     }
 
+    @Test func `an erasure leaves nothing of what the bucket keeps, but its note`() async throws {
+        let (provider, client) = try await provider()
+        for text in ["one", "two"] { try await save(provider, "f", text) }
+        let item = try await provider.find("f")
+        _ = try await provider.trash(provider.reference("f", item), base: item.contentVersion, as: "t")
+        try await provider.noteErasure(Array("a note".utf8))
+        try await provider.noteErasure(Array("another note".utf8))
+        #expect(try await client.versions(client.address.prefix, after: nil).rows.count > 4)
+        try await provider.eraseRest()
+        let left = try await client.versions(client.address.prefix, after: nil).rows
+        #expect(left.map { String(decoding: $0.key.suffix(12), as: UTF8.self) } == [".cove-erased"])
+        #expect(try await provider.erasure() == Array("another note".utf8))
+    }
+
     @Test func `a bucket without versions says so`() async throws {
         for kind in S3ServerKind.allCases {
             let provider = try S3Source(kind.server()).provider()

@@ -75,5 +75,136 @@ extension Mounted {
                 try account.end()
             }
         }
+
+        private struct Erased: Decodable {
+            var deleted: Int
+        }
+
+        /// Fills an account, and erases it on one of its two devices; the names that are left at the source.
+        private func expectErasure(_ address: String, names: () throws -> String) throws {
+            let options = "settle=50ms,poll=500ms"
+            let (here, there) = (
+                try MountedAccount(options: options, address: address),
+                try MountedAccount(options: options, address: address)
+            )
+            try here.start()
+            try there.start()
+            // More than what any device would delete without asking.
+            try here.shell(
+                "mkdir -p d/e; for i in $(seq 150); do echo $i > d/e/f$i; done; echo one > f; ln -s f l; echo gone > g"
+            )
+            try here.settle()
+            try here.shell("rm g; echo two > f")
+            try here.settle()
+            try there.settle()
+            try there.shell(
+                "cat f d/e/f1 d/e/f2 > /dev/null; echo theirs > own; $COVE sync --wait; echo more > own; $COVE sync --wait"
+            )
+            try here.settle()
+            try here.expectRefusal(
+                "$COVE account erase < /dev/null",
+                "account erase: deletes everything for good; say --yes if that is meant",
+                status: 2
+            )
+            #expect(try here.shell("cat own") == "more\n")
+            let erased = try here.cove("account erase --yes", as: Erased.self)
+            #expect(erased.deleted >= 152)
+            for device in [here, there] {
+                let state = { (try? device.shell("ls -A; $COVE status; tail -15 $STATE/log")) ?? "" }
+                try waitUntil("everything is gone: \(state())", deadline: 60) { try device.shell("ls -A") == "" }
+                try device.settle()
+                let kept = { (try? device.shell("$COVE trash ls | head -3; tail -15 $STATE/log")) ?? "" }
+                try waitUntil("the trash is empty, too: \(kept())", deadline: 60) { try device.cove("trash ls") == "" }
+                let status = try device.cove("status", as: AccountStatus.self)
+                #expect(status.state == "idle" && status.queuedOperations == 0, "\(status)")
+                let statistics = try device.statistics()
+                #expect(statistics.dirtyItems == 0 && statistics.residentBytes == 0, "\(statistics)")
+            }
+            #expect(try names() == ".cove-erased\n")
+            // The account goes on, and a new device does, too.
+            try there.shell("echo new > new; $COVE sync --wait")
+            try waitUntil("the other one has it", deadline: 60) { (try? here.shell("cat new")) == "new\n" }
+            try here.end()
+            try there.end()
+        }
+
+        @Test func `2. an erasure empties a folder and all devices, which do not ask`() async throws {
+            try await blocking {
+                let shared = try TemporaryDirectory("erased")
+                try expectErasure("dir://\(shared.path)") { try Command.run("ls", ["-A", shared.path]).output }
+            }
+        }
+
+        @Test func `2. an erasure empties a cloud and all devices, which do not ask`() async throws {
+            try await blocking {
+                let cloud = try ScriptedCloud()
+                try expectErasure(cloud.source) { cloud.names().map { "\($0)\n" }.joined() }
+            }
+        }
+
+        @Test(arguments: [Cloud.seaweedFS, .juiceFS])
+        func `2. an erasure empties a bucket and all devices, which do not ask`(cloud: Cloud) async throws {
+            try await blocking {
+                let server = try cloud.start()
+                try expectErasure(cloud.address(server.port)) {
+                    let text = try Command.run(
+                        "curl",
+                        [
+                            "-sSf", "--aws-sigv4", "aws:amz:us-east-1:s3", "-u",
+                            "\(TestServer.user):\(TestServer.password)",
+                            "http://127.0.0.1:\(server.port)/\(TestServer.bucket)?list-type=2",
+                        ]
+                    ).output
+                    return text.matches(of: /<Key>(.*?)<\/Key>/).map { "\($0.output.1)\n" }.joined()
+                }
+            }
+        }
+
+        @Test func `an erasure of before a device was there excuses no loss that it sees`() async throws {
+            try await blocking {
+                let shared = try TemporaryDirectory("erased")
+                let first = try MountedAccount(options: "settle=50ms", address: "dir://\(shared.path)")
+                try first.start()
+                try first.shell("echo one > f; $COVE account erase --yes")
+                try first.end()
+                // The note tells whole seconds.
+                let noted = time(nil)
+                try waitUntil("it is another second") { time(nil) > noted + 1 }
+                let later = try MountedAccount(options: "settle=50ms,poll=500ms", address: "dir://\(shared.path)")
+                try later.start()
+                try later.shell("mkdir d; for i in $(seq 150); do echo $i > d/f$i; done; echo x > x")
+                try later.settle()
+                try later.shell("rm -r '\(shared.path)'/d '\(shared.path)'/x")
+                try waitUntil("it asks", deadline: 60) {
+                    try later.cove("status", as: AccountStatus.self).state == "waiting-for-approval"
+                }
+                #expect(try later.shell("ls d | wc -l; cat x") == "150\nx\n")
+                try later.shell("$COVE sync --wait --accept-deletions; [ -z \"$(ls -A)\" ]")
+                try later.end()
+            }
+        }
+
+        @Test func `a source that can't tell of an erasure is not erased, and one that is away neither`() async throws {
+            try await ScriptedProvider.account("", tree: "{\"f\": \"f\"}") { account in
+                try account.expectRefused("$COVE account erase --yes", "this source can't tell other devices of it")
+                #expect(try account.shell("cat f") == "f")
+            }
+            try await blocking {
+                let server = try TestServer.seaweedFS()
+                let line = try FaultProxy(to: server.port)
+                let account = try MountedAccount(
+                    options: "settle=50ms,stall-limit=1s",
+                    address: Cloud.s3Address(line.port)
+                )
+                try account.start()
+                try account.shell("echo x > f; $COVE sync --wait; ls")
+                line.set { $0.refuses = true }
+                line.dropAll()
+                try account.expectRefused("$COVE account erase --yes", "the source can't be reached")
+                #expect(try account.shell("cat f") == "x\n")
+                line.set { $0.refuses = false }
+                try account.end()
+            }
+        }
     }
 }

@@ -145,6 +145,13 @@ public enum AccountInterface {
         # Deletes for good what was deleted longer ago than that, or all.
         method TrashEmpty(olderThanSeconds: ?float) -> (count: int)
 
+        # Leaves a note at the source by which all devices know that everything is meant to go: none of them asks about it.
+        method BeginErasure() -> ()
+
+        # When all documents are deleted and that is sent: deletes the trash, versions and what else is kept of them, here and
+        # at the source. count: how many were in the trash.
+        method FinishErasure() -> (count: int)
+
         # step: open, claim, provide, contents, provided, stop, fail, grant, refuse, close, send or sent. lost: how many
         # events before this one nobody took in time.
         type TraceEvent (

@@ -193,6 +193,12 @@ extension Contents {
         for version in old ?? [] { try? drop(version) }
     }
 
+    /// Forgets all versions.
+    func dropAllVersions() {
+        let all = try? catalog.read { database throws(Errno) in try database.versions(before: .distantFuture) }
+        for version in all ?? [] { try? drop(version) }
+    }
+
     /// Deletes a version, and its bytes where nothing else needs them.
     func drop(_ version: VersionRow) throws(Errno) {
         let item = try catalog.write { database throws(Errno) in try forget(version, database) }

@@ -122,6 +122,11 @@ extension SyncEngine {
         }
         guard let (gone, all) = counts else { return false }
         let now = host.journalTime()
+        if gone > 0, gone * 2 > all, await isErased() {
+            hasLookedEverywhere = false
+            shared.withLock { $0.heldRemovals = 0 }
+            return true
+        }
         if acceptsDeletions || now - lateRemovals.since > SyncEngine.brakeTime { lateRemovals = (now, 0) }
         let sum = gone + lateRemovals.count
         if sum > SyncEngine.deletionBrake, sum * 2 > all + lateRemovals.count, !acceptsDeletions {

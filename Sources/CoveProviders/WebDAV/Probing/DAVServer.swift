@@ -86,6 +86,7 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
         capabilities.makesThumbnails = makesThumbnails
         capabilities.publishes = makesShares && capabilities.serverSideCopy
         capabilities.keepsThumbnails = true
+        capabilities.erases = !isReadOnly
         return capabilities
     }
 

@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Glibc
 
 /// Commands for all that an account holds.
 extension CommandTable {
@@ -26,4 +27,79 @@ extension CommandTable {
         }
         return report.failures.isEmpty ? 0 : 1
     }
+
+    static let accountErase = Command(
+        name: "account erase",
+        summary: "delete everything in an account, on all devices, for good",
+        options: [Option(long: "yes", summary: "do not ask")],
+        details: """
+            The account is that of the working directory, or the one that --account or --state names. All its documents are
+            deleted at the source, and by that on all devices, with the trash, versions, previews and links. No device asks
+            whether so large a deletion is meant. What another device has changed and not sent by then comes back from it.
+            Nothing brings back the rest: `cove account export` writes it to a folder before.
+            """
+    ) { arguments throws(Failure) in
+        let connection = try AccountConnection.open(arguments)
+        let status = try connection.status()
+        if !arguments.has("yes") {
+            guard isatty(0) == 1 else {
+                throw .usage("account erase", "deletes everything for good", "say --yes if that is meant")
+            }
+            let question =
+                "Everything in \(status.source) will be deleted on all devices, for good.\n"
+                + "Type the account's name, \(status.account), to go on: "
+            guard try Prompt.line(Terminal.standardError.safe(question)) == status.account else {
+                throw Failure(status.account, "nothing was deleted")
+            }
+        }
+        let erased = try erase(connection, status)
+        if arguments.has("json") {
+            try JSONOutput.write(erased)
+        } else {
+            Terminal.standardOutput.write("\(erased.deleted) deleted, and \(erased.trashed) in the trash\n")
+        }
+        return 0
+    }
+
+    private static func erase(_ connection: AccountConnection, _ status: AccountStatus) throws(Failure) -> ErasedAccount
+    {
+        // The others are to know before they see anything go.
+        let _: VarlinkNothing = try connection.call("\(AccountInterface.name).BeginErasure", timeout: nil)
+        let mount = status.mountpoint
+        var deleted = 0
+        try Failure.explaining(mount, remedy: "try again") { () throws(Errno) in
+            let root = try System.open(mount, O_RDONLY | O_DIRECTORY)
+            defer { System.close(root) }
+            for name in try System.rawNames(in: Array(mount.utf8)) { deleted += System.removeTree(root, name) }
+        }
+        let left = (try? System.names(in: mount)) ?? []
+        if let first = left.min() {
+            throw Failure("\(mount)/\(first)", "it can't be deleted", "close what uses it, and try again")
+        }
+        var request = AccountInterface.SyncRequest()
+        (request.wait, request.acceptLocalDeletions) = (true, true)
+        let progress = ProgressBar()
+        let last: AccountInterface.SyncReply = try connection.stream("\(AccountInterface.name).Sync", request) {
+            (reply: AccountInterface.SyncReply) in
+            if let status = reply.status { progress.show("\(status.queuedOperations) left, \(status.state)") }
+        }
+        progress.clear()
+        if let report = last.report, !report.isSettled {
+            let why = report.errors.first.map { "\($0.path): \($0.message)" } ?? "\(report.remaining) deletions wait"
+            throw Failure(status.account, "not all is deleted at the source yet: \(why)", "try again")
+        }
+        let reply: AccountInterface.EmptyReply = try connection.call(
+            "\(AccountInterface.name).FinishErasure",
+            timeout: nil
+        )
+        return ErasedAccount(deleted: deleted, trashed: reply.count)
+    }
+}
+
+/// What `cove account erase --json` says.
+private struct ErasedAccount: Encodable {
+    /// Files and links.
+    var deleted: Int
+    /// Documents that were in the trash, those among them.
+    var trashed: Int
 }

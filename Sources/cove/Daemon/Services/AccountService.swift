@@ -72,6 +72,17 @@ enum AccountService {
                     let age = request.olderThanSeconds.map { TimeSpan.seconds(max(0, $0)) }
                     return Account.EmptyReply(count: await engine.emptyTrash(olderThan: age))
                 },
+                "BeginErasure": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    do throws(Errno) { try await engine.beginErasure() } catch { throw erasing(error) }
+                    return VarlinkNothing()
+                },
+                "FinishErasure": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    do throws(Errno) {
+                        return Account.EmptyReply(count: try await engine.finishErasure())
+                    } catch {
+                        throw erasing(error)
+                    }
+                },
                 "Diagnose": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
                     Account.DiagnoseReply(findings: await engine.diagnose())
                 },
@@ -84,6 +95,19 @@ enum AccountService {
                 },
             ]
         )
+    }
+
+    /// What an error says of erasing everything.
+    private static func erasing(_ error: Errno) -> VarlinkError {
+        switch error {
+        case .notSupported:
+            let message = "this source can't tell other devices of it; delete the files, and `cove trash empty`"
+            return .failed(message, errno: error, interface: AccountInterface.name)
+        case .notEmpty:
+            let message = "documents are left at the source; see `cove status`, and try again"
+            return .failed(message, errno: error, interface: AccountInterface.name)
+        default: return error.failure(interface: AccountInterface.name)
+        }
     }
 
     /// Sends all but the last members of a list, in batches; returns the last ones, for the last reply.

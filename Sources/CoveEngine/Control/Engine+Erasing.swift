@@ -1,0 +1,57 @@
+public import CoveCore
+internal import Synchronization
+
+/// Erasing all that an account holds, on all devices.
+extension Engine {
+    /// Leaves a note at the provider by which all devices know that everything is meant to go.
+    ///
+    /// Throws `ENOTSUP` where the provider can't keep one, and `EHOSTUNREACH` without it.
+    public func beginErasure() async throws(Errno) {
+        try requireWritable()
+        guard syncEngine?.isConnected == true else { throw .hostUnreachable }
+        guard provider.capabilities.erases else { throw .notSupported }
+        let erasure = Erasure(token: "\(DocumentID.random())", time: clock.now())
+        do throws(ProviderError) {
+            counters.providerRequests.add(1, ordering: .relaxed)
+            try await provider.noteErasure(erasure.note)
+        } catch {
+            throw error.errno
+        }
+        try await onQueue { [self] () throws(Errno) in
+            try catalog.write { database throws(Errno) in
+                try database.setMeta(Erasure.key, erasure.kept(since: clock.now()))
+            }
+        }
+    }
+
+    /// When all documents are gone, deletes what is kept of them here and at the provider; how many were in the trash.
+    ///
+    /// Throws `ENOTEMPTY` while the provider has documents.
+    public func finishErasure() async throws(Errno) -> Int {
+        let left = try await onQueue { [self] () throws(Errno) in
+            try catalog.read { database throws(Errno) in
+                try database.first("SELECT count(*) FROM entries WHERE remote_id IS NOT NULL") { $0.int(0) }
+            }
+        }
+        guard left == 0 else { throw .notEmpty }
+        guard syncEngine?.isConnected == true else { throw .hostUnreachable }
+        let count = await emptyTrash(olderThan: nil)
+        await syncEngine?.dropAllVersions()
+        do throws(ProviderError) {
+            counters.providerRequests.add(1, ordering: .relaxed)
+            try await provider.eraseRest()
+        } catch {
+            throw error.errno
+        }
+        return count
+    }
+
+    /// Notes since when this device knows the account: it took no part in an erasure before.
+    static func noteFirstStart(_ catalog: Catalog, _ now: Timestamp) throws(Errno) {
+        let isKnown = try catalog.read { database throws(Errno) in try database.meta(Erasure.firstKey) != nil }
+        if isKnown { return }
+        try catalog.write { database throws(Errno) in
+            try database.setMeta(Erasure.firstKey, Array(String(now.seconds).utf8))
+        }
+    }
+}
