@@ -6,6 +6,8 @@ extension Access {
     private static let key = "drive"
     /// How long a document that could not be read is left alone.
     private static let readingRest = TimeSpan.seconds(5)
+    /// How many documents are fetched at a time.
+    private static let parallelReads = 8
 
     /// What an earlier start has read holds until it is read again.
     func recall() throws(Errno) {
@@ -111,7 +113,7 @@ extension Access {
     private func records(
         in path: RemotePath,
         _ isComplete: inout Bool
-    ) async throws(Errno) -> [AppIdentifier: JSONValue] {
+    ) async throws(Errno) -> [AppIdentifier: JSONValue?] {
         guard let folder = try await folder(path) else { return [:] }
         let rows = try await onQueue { [catalog] () throws(Errno) in
             try catalog.read { database throws(Errno) in
@@ -124,13 +126,25 @@ extension Access {
                 ) { (name: $0.blob(0), item: $0.item(1), generation: $0.int(2), kind: $0.int(3)) }
             }
         }
-        var values: [AppIdentifier: JSONValue] = [:]
+        // What is not here comes several at a time.
+        let unread = rows.filter { row in
+            let known = state.withLock { $0.read[path.appending(FileName(unchecked: row.name))] }
+            return row.kind == 0 && (known?.item != row.item || known?.generation != row.generation)
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for (index, row) in unread.enumerated() {
+                if index >= Self.parallelReads { await group.next() }
+                let item = row.item
+                group.addTask { [contents] in _ = try? await contents.materialize(item) }
+            }
+        }
+        var values: [AppIdentifier: JSONValue?] = [:]
         for row in rows {
             guard row.kind == 0, let identifier = AppIdentifier(record: row.name) else { continue }
             let place = path.appending(FileName(unchecked: row.name))
             let known = state.withLock { $0.read[place] }
             if let known, known.item == row.item, known.generation == row.generation {
-                values[identifier] = known.value
+                values[identifier] = .some(known.value)
                 continue
             }
             do throws(Errno) {
@@ -140,15 +154,16 @@ extension Access {
                     log.notice("\(place): it can't be read; what was known of it holds")
                     value = known?.value
                 }
-                values[identifier] = value
+                values[identifier] = .some(value)
                 state.withLock {
                     $0.read[place] = ReadRecord(item: row.item, generation: row.generation, value: value)
                 }
             } catch .fileTooLarge {
-                log.notice("\(place): it is too large; it is left out")
+                log.notice("\(place): it is too large; what was known of it holds")
+                values[identifier] = .some(known?.value)
             } catch {
                 isComplete = false
-                values[identifier] = known?.value
+                values[identifier] = .some(known?.value)
             }
         }
         return values
@@ -156,17 +171,20 @@ extension Access {
 
     /// Takes what was read to be so, as far as it makes sense.
     private func heed(
-        _ apps: [AppIdentifier: JSONValue],
-        _ containers: [AppIdentifier: JSONValue]
+        _ apps: [AppIdentifier: JSONValue?],
+        _ containers: [AppIdentifier: JSONValue?]
     ) throws(Errno) {
         var registry = Registry()
         let former = self.registry
         for (identifier, value) in apps {
-            guard let record: AppRecord = try? value.decode(), record.identifier == identifier else { continue }
+            guard let record: AppRecord = try? value?.decode(), record.identifier == identifier else {
+                registry.apps[identifier] = former.apps[identifier]
+                continue
+            }
             registry.apps[identifier] = record
         }
         for (identifier, value) in containers {
-            guard let record: ContainerRecord = try? value.decode(), record.identifier == identifier,
+            guard let record: ContainerRecord = try? value?.decode(), record.identifier == identifier,
                 AppManifest.problem(withName: record.name) == nil
             else {
                 registry.containers[identifier] = former.containers[identifier]

@@ -227,6 +227,26 @@ final class NamingProvider: Provider {
         try await base.setThumbnail(picture, of: names.there(item), version: version)
     }
 
+    func publish(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        until: Timestamp
+    ) async throws(ProviderError) -> Publication {
+        try await base.publish(names.there(item), version: version, until: until)
+    }
+
+    func matches(
+        _ item: RemoteReference,
+        version: ContentVersion,
+        _ content: any ContentSource
+    ) async throws(ProviderError) -> Bool? {
+        try await base.matches(names.there(item), version: version, content)
+    }
+
+    func erasure() async throws(ProviderError) -> [UInt8]? { try await base.erasure() }
+    func noteErasure(_ note: [UInt8]) async throws(ProviderError) { try await base.noteErasure(note) }
+    func eraseRest() async throws(ProviderError) { try await base.eraseRest() }
+
     func released(_ item: RemoteReference) async throws(ProviderError) { try await base.released(names.there(item)) }
 
     func perform(_ action: String, on items: [RemoteReference]) async throws(ProviderError) -> String? {

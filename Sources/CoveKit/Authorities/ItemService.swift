@@ -26,6 +26,17 @@ final class ItemService: Sendable {
         return (service, location)
     }
 
+    /// Calls a method of `io.cove.Access` that replies once.
+    func access<Reply: Decodable>(
+        _ method: String,
+        _ request: some Encodable,
+        as type: Reply.Type = Reply.self,
+        for url: URL
+    ) throws(CoveError) -> Reply {
+        let name = "\(AccessInterface.name).\(method)"
+        return try use(for: url) { client throws(VarlinkClient.Failure) in try client.call(name, request, as: type) }
+    }
+
     /// Calls a method that replies once.
     func call<Reply: Decodable>(
         _ method: String,

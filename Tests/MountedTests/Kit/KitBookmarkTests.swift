@@ -1,0 +1,124 @@
+import CoveCore
+import CoveKit
+import CoveTestSupport
+import Foundation
+import Testing
+
+extension Mounted {
+    /// Bookmarks, scopes and containers as programs on CoveKit have them; the numbers are those of the acceptance checklist.
+    struct KitBookmarkTests {
+        private static let app = "com.b.app"
+
+        private func given(_ body: @escaping @Sendable (MountedAccount, URL) async throws -> Void) async throws {
+            try await mounted(options: "settle=50ms") { account in
+                try account.addApp("a", document: "report.txt", "original\n")
+                try account.addApp("b", document: "own.txt", "own\n")
+                try await body(account, URL(fileURLWithPath: account.mount, isDirectory: true))
+            }
+        }
+
+        @Test func `65. a container's folder is the app's first, or the one that it names, and nobody else's`()
+            async throws
+        {
+            try await given { account, root in
+                let files = FileManager.default
+                let own = await files.url(forUbiquityContainerIdentifier: nil, app: Self.app, in: root)
+                #expect(own?.path == root.appending(path: "b").path)
+                let named = await files.url(forUbiquityContainerIdentifier: "com.b.box", app: Self.app, in: root)
+                #expect(named == own)
+                for identifier in ["com.a.box", "com.none.box", "", "no identifier"] {
+                    let other = await files.url(forUbiquityContainerIdentifier: identifier, app: Self.app, in: root)
+                    #expect(other == nil, "\(identifier)")
+                }
+                let stranger = await files.url(forUbiquityContainerIdentifier: nil, app: "com.none.app", in: root)
+                #expect(stranger == nil)
+            }
+        }
+
+        @Test func `79. to 82. a bookmark has values, finds its document again, and says when it is stale`()
+            async throws
+        {
+            try await given { account, root in
+                let url = root.appending(path: "a/Documents/report.txt")
+                let keys = [
+                    "FileSecurity", "ContentModificationDate", "FileResourceIdentifier", "FileResourceType",
+                    "LocalizedName",
+                ]
+                let bookmark = try await Bookmark.make(
+                    of: url,
+                    options: [.withSecurityScope],
+                    including: keys,
+                    relativeTo: root.appending(path: "a"),
+                    app: Self.app
+                )
+                #expect(Set(bookmark.values.keys) == Set(keys) && bookmark.values["LocalizedName"] == "report.txt")
+                let kept = try JSONDecoder().decode([Bookmark].self, from: JSONEncoder().encode([bookmark]))
+                #expect(kept == [bookmark])
+                try account.killDaemon()
+                let found = try await bookmark.resolve(app: Self.app)
+                #expect(found.document.url.path == url.path && !found.isStale && !found.document.isReadOnly)
+                try account.shell("mv a/Documents/report.txt a/Documents/other.txt")
+                let moved = try await bookmark.resolve(app: Self.app)
+                #expect(moved.document.url.lastPathComponent == "other.txt" && moved.isStale)
+                // Its folder has another place, and is told where.
+                try account.shell("mkdir a/Documents/d; mv a/Documents/other.txt a/Documents/d/report.txt")
+                let relative = try await Bookmark.make(
+                    of: root.appending(path: "a/Documents/d/report.txt"),
+                    relativeTo: root.appending(path: "a/Documents/d"),
+                    app: Self.app
+                )
+                try account.shell("mv a/Documents/d a/Documents/e")
+                let again = try await relative.resolve(relativeTo: root.appending(path: "a/Documents/e"), app: Self.app)
+                #expect(again.document.url.path.hasSuffix("e/report.txt") && !again.isStale)
+                do {
+                    _ = try await bookmark.resolve(app: "com.a.app")
+                    Issue.record("another app's bookmark was resolved")
+                } catch let error as CoveError {
+                    #expect(error.code == .accessDenied)
+                }
+                var altered = bookmark.data
+                altered[altered.count - 1] ^= 1
+                let forged = Bookmark(data: altered)
+                do {
+                    _ = try await forged.resolve(app: Self.app)
+                    Issue.record("an altered bookmark was resolved")
+                } catch let error as CoveError {
+                    #expect(error.code == .accessDenied)
+                }
+                try account.shell("rm a/Documents/e/report.txt")
+                do {
+                    _ = try await relative.resolve(app: Self.app)
+                    Issue.record("what was deleted was found")
+                } catch let error as CoveError {
+                    #expect(error.code == .noSuchFile)
+                }
+                #expect(Bookmark(data: Data([1, 2, 3])).values.isEmpty)
+            }
+        }
+
+        @Test func `72. a document is used between start and stop, and an extra stop is harmless`() async throws {
+            try await given { account, root in
+                let bookmark = try await Bookmark.make(
+                    of: root.appending(path: "a/Documents/report.txt"),
+                    app: Self.app
+                )
+                let document = try await bookmark.resolve(app: Self.app).document
+                let place = try #require(await document.startAccessing())
+                func read() -> String? { try? String(contentsOf: place, encoding: .utf8) }
+                #expect(read() == "original\n")
+                let again = await document.startAccessing()
+                #expect(again == place)
+                await document.stopAccessing()
+                #expect(read() == "original\n")
+                await document.stopAccessing()
+                #expect(read() == nil)
+                await document.stopAccessing()
+                #expect(read() == nil)
+                let grant = try #require(try account.cove("grants ls", as: [AccessInterface.Grant].self).first)
+                try account.cove("grants revoke \(grant.id)")
+                let revoked = await document.startAccessing()
+                #expect(revoked == nil)
+            }
+        }
+    }
+}
