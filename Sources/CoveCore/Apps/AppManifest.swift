@@ -158,6 +158,7 @@ public struct AppManifest: Sendable, Equatable {
         if let problem = FileName.problem(with: Array(name.utf8)) { return problem }
         if name.utf8.count > mostNameBytes { return "a name over \(mostNameBytes) bytes" }
         if name.hasPrefix(".") { return "a name that begins with a dot" }
+        if name.utf8.elementsEqual(DriveFolder.name.bytes) { return "the name \"\(name)\"" }
         if name.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }) {
             return "a name with control characters"
         }

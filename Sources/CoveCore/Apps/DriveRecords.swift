@@ -56,7 +56,9 @@ public struct ContainerRecord: Codable, Sendable, Equatable {
 /// The folder of an account in which these are: ordinary documents, which its devices share as any others.
 public enum DriveFolder {
     /// Its name in the root; no listing of the mount shows it.
-    public static let name = FileName(unchecked: Array(".drive".utf8))
+    ///
+    /// Some servers list no names that begin with a dot.
+    public static let name = FileName(unchecked: Array("_cove-drive".utf8))
     /// The apps, a document each.
     public static let apps = RemotePath([name, FileName(unchecked: Array("apps".utf8))])
     /// The containers, a document each.

@@ -1,7 +1,7 @@
 internal import CoveCore
 internal import Glibc
 
-/// The documents of `.drive`, as the daemon reads and writes them: like any program, but without the kernel.
+/// The documents of `_cove-drive`, as the daemon reads and writes them: like any program, but without the kernel.
 extension Access {
     /// The folder's item, listed; nil where there is none and none is to be made.
     func folder(_ path: RemotePath, making: Bool = false) async throws(Errno) -> ItemID? {

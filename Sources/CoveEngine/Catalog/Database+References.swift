@@ -3,7 +3,7 @@ internal import CoveCore
 /// A name under which an app has a document that is not its own.
 struct ReferenceRow: Sendable {
     var id: Int64
-    /// The name of its document below `.drive`, without the ending.
+    /// The name of its document below `_cove-drive`, without the ending.
     var record: String
     var container: AppIdentifier
     /// The folder's path in the container.

@@ -264,7 +264,7 @@ enum Schema {
         ) WITHOUT ROWID;
         CREATE TABLE reference_documents( -- names under which apps have other documents
             id INTEGER PRIMARY KEY AUTOINCREMENT,   -- also the readdir cookie
-            record TEXT NOT NULL UNIQUE,  -- the name of its document below .drive, 32 hexadecimal digits
+            record TEXT NOT NULL UNIQUE,  -- the name of its document below _cove-drive, 32 hexadecimal digits
             container TEXT NOT NULL,  -- the container that has it
             folder BLOB NOT NULL,     -- the path of its folder in the container
             parent INTEGER,           -- that folder, where it is known here

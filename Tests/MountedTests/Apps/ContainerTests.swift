@@ -69,7 +69,7 @@ extension MountedInCompany {
                 try account.cove("container hide com.acme.box")
                 #expect(try names(account) == [])
                 // What is in the way of nobody is not shown either.
-                #expect(try account.shell("ls -d .drive") == ".drive\n")
+                #expect(try account.shell("ls -d _cove-drive") == "_cove-drive\n")
             }
         }
 

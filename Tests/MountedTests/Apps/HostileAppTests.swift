@@ -188,7 +188,7 @@ extension MountedInCompany {
                     "", "{", "[]", "{\"identifier\": \"com.a.box\", \"app\": 7}",
                     "{\"identifier\": \"com.b.box\", \"app\": \"com.b.app\", \"name\": \"x\", \"isPublic\": true}",
                 ] {
-                    try account.source.save(".drive/containers/com.a.box.json", Array(text.utf8))
+                    try account.source.save("_cove-drive/containers/com.a.box.json", Array(text.utf8))
                     try account.settle()
                     #expect(
                         try !account.asApp(
@@ -240,7 +240,7 @@ extension MountedInCompany {
                 try waitUntil("it is revoked on both", deadline: 60) {
                     let here = try account.cove("grants ls") + account.cove("refs ls")
                     let there = try second.cove("grants ls") + second.cove("refs ls")
-                    let left = try account.shell("ls .drive/references; ls $src/.drive/references")
+                    let left = try account.shell("ls _cove-drive/references; ls $src/_cove-drive/references")
                     return here.isEmpty && there.isEmpty && left.isEmpty
                 }
                 try second.end()
@@ -252,18 +252,19 @@ extension MountedInCompany {
                 try account.cove("container create com.p.box --app com.p.app --name p")
                 try account.shell("echo private-secret > p/Documents/s.txt; $COVE sync --wait")
                 let targets = [
-                    "com.p.box/Documents/s.txt", ".drive/apps/com.a.app.json", ".cove/versions", "com.a.box/Documents",
+                    "com.p.box/Documents/s.txt", "_cove-drive/apps/com.a.app.json", ".cove/versions",
+                    "com.a.box/Documents",
                     "", "../x", "nowhere",
                 ]
                 for (number, target) in targets.enumerated() {
                     for name in ["n\(number)", ".cove-incoming-\(number)", "a/b", ""] {
                         let record =
                             "{\"container\": \"com.b.box\", \"folder\": {\"path\": \"Documents\"}, \"name\": {\"path\": \"\(name)\"}, \"target\": {\"path\": \"\(target)\"}, \"made\": 1e300}"
-                        try account.source.write(".drive/references/\(DocumentID.random()).json", record)
+                        try account.source.write("_cove-drive/references/\(DocumentID.random()).json", record)
                     }
                 }
                 try account.source.write(
-                    ".drive/references/\(DocumentID.random()).json",
+                    "_cove-drive/references/\(DocumentID.random()).json",
                     "{\"container\": \"com.b.box\", \"folder\": {\"path\": \"Documents\"}, \"name\": {\"path\": \"good\"}, \"target\": {\"path\": \"com.a.box/Documents/report.txt\"}, \"isReadOnly\": true}"
                 )
                 try waitUntil("the one that makes sense is there", deadline: 40) {

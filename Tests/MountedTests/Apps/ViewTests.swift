@@ -41,7 +41,7 @@ extension MountedInCompany {
                 "bwrap --unshare-pid --bind / / --bind $COVE_SHARED /mnt cat /mnt/a/Documents/s.txt"
             ),
             ("the tree of versions", "ls -R $COVE_SHARED/.cove; cat $COVE_SHARED/.cove/versions/*/*"),
-            ("the account's documents", "cat $COVE_SHARED/.drive/*/*; ls $COVE_SHARED/.drive"),
+            ("the account's documents", "cat $COVE_SHARED/_cove-drive/*/*; ls $COVE_SHARED/_cove-drive"),
             ("the identifier as a name", "cat $COVE_SHARED/com.a.box/Documents/s.txt"),
             ("a container made later", "cat $COVE_SHARED/late/Documents/s.txt; ls -R $COVE_SHARED/late"),
             (
