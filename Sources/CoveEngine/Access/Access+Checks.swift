@@ -1,6 +1,7 @@
 internal import CLinux
 internal import CoveCore
 internal import Glibc
+internal import Synchronization
 
 /// What a program that sees one app's part of the account may do; all others may do everything.
 extension Access {
@@ -56,6 +57,12 @@ extension Access {
             return false
         }
         if leaves { throw .crossDevice }
+    }
+
+    /// Everything is to be deleted, or that is over: containers and what listings hide go like all else meanwhile.
+    func noteErasing(_ isErasing: Bool) throws(Errno) {
+        self.isErasing.store(isErasing, ordering: .releasing)
+        try tellRoot()
     }
 
     /// RENAME_EXCHANGE of renameat2(2).
@@ -186,7 +193,7 @@ extension Access {
 
     /// Refuses to move or remove a container's folder; renaming it in the root is how it gets another name.
     func requireMovable(_ parent: ItemID, _ name: [UInt8]) throws(Errno) {
-        guard parent == .root, !folders.isEmpty else { return }
+        guard parent == .root, !folders.isEmpty, !isErasing.load(ordering: .acquiring) else { return }
         let entry = try catalog.glance { database throws(Errno) in try database.entry(.root, name) }
         if let entry, folders[entry.item] != nil { throw .busy }
     }

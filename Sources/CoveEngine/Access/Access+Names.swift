@@ -1,5 +1,6 @@
 internal import CoveCore
 internal import Glibc
+internal import Synchronization
 
 /// What containers' folders are called: as their documents say, until somebody renames them in the tree.
 extension Access {
@@ -142,7 +143,7 @@ extension Access {
         }
         guard try !isTold() else { return }
         try namespace.rename(.root, former, .root, name.bytes, flags: 0, ownCaller)
-        noteRenamed(name.bytes)
+        noteRenamed(former, to: name.bytes)
         kernel?.invalidateEntry(.root, former)
         kernel?.invalidateEntry(.root, name.bytes)
     }
@@ -159,17 +160,17 @@ extension Access {
     }
 
     /// A container's folder that the provider does not have yet was renamed: it is to get its identifier all the same.
-    func noteRenamed(_ name: [UInt8]) {
-        guard !names.isEmpty else { return }
+    func noteRenamed(_ former: [UInt8], to name: [UInt8]) {
+        guard !names.isEmpty, former != name else { return }
+        let folder = names.there(FileName(unchecked: former))
+        guard names.isContainer(there: folder) else { return }
         let entry = try? catalog.glance { database throws(Errno) in try database.entry(.root, name) }
-        guard let entry = entry ?? nil, !entry.isUploaded, let former = renamedFolder(entry) else { return }
-        try? names.rename(there: former, to: FileName(unchecked: name))
-    }
-
-    /// The container of an entry that was renamed before it was sent, which its mark knows.
-    private func renamedFolder(_ entry: EntryRow) -> FileName? {
-        guard case .container(let identifier, _)? = folders[entry.item] else { return nil }
-        return identifier.folderName
+        guard let entry = entry ?? nil, !entry.isUploaded else { return }
+        do throws(Errno) {
+            try names.rename(there: folder, to: FileName(unchecked: name))
+        } catch {
+            log.error("the new name of container \(folder) could not be noted: \(error)")
+        }
     }
 
     /// Knows the root's folders by their items, which renames leave alone.
@@ -193,7 +194,11 @@ extension Access {
             defer { table = marks }
             return table != marks
         }
-        guard isNew else { return }
+        if isNew { try tellRoot() }
+    }
+
+    /// Has the kernel ask for the root's listing again.
+    func tellRoot() throws(Errno) {
         // By its date the kernel knows that the listing it keeps is out of date.
         try catalog.write { database throws(Errno) in
             try database.touch(.root, modified: true, at: self.clock.now())
@@ -203,7 +208,8 @@ extension Access {
 
     /// True for a folder of the root that listings leave out.
     func isHidden(_ id: ItemID) -> Bool {
-        switch folders[id] {
+        if isErasing.load(ordering: .acquiring) { return false }
+        return switch folders[id] {
         case .records, .container(_, isPublic: false): true
         default: false
         }

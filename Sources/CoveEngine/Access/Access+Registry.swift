@@ -67,7 +67,7 @@ extension Access {
     /// Reads all documents that have changed, or waits until somebody else has.
     ///
     /// `isListing`: for a listing of the root, which waits for it.
-    func read(isListing: Bool) async {
+    func read(isListing: Bool, attempts: Int = 3) async {
         let isMine = state.withLock { state in
             if state.isReading || state.hasEnded { return false }
             state.isReading = true
@@ -81,6 +81,10 @@ extension Access {
                 }
                 if isOver { continuation.resume() }
             }
+            // What was changed since the other one began is in none of it.
+            let now = try? await onQueue { [self] () throws(Errno) in try fingerprint() }
+            let isKnown = state.withLock { $0.fingerprint == now && now != nil || $0.hasEnded }
+            if !isKnown, !isListing, attempts > 0 { await read(isListing: false, attempts: attempts - 1) }
             return
         }
         let found = try? await onQueue { [self] () throws(Errno) in try fingerprint() }

@@ -41,6 +41,7 @@ final class Access: EnginePart, AccountReader {
     let context: EngineContext
     let contents: Contents
     let namespace: Namespace
+    let coordinator: Coordinator
     let names: ContainerNames
     let views: AppViews
     let state = EngineMutex(.access, State())
@@ -53,6 +54,8 @@ final class Access: EnginePart, AccountReader {
     let takeovers = RareTable<ItemID, Takeover>()
     /// True where documents of references are to be written or removed, or places may have changed.
     let hasReferenceWork = Atomic<Bool>(true)
+    /// True while everything in the account is being deleted.
+    let isErasing = Atomic<Bool>(false)
     /// Zero where no app uses a document by a scope.
     let scopeCount = Atomic<Int>(1)
 
@@ -63,11 +66,17 @@ final class Access: EnginePart, AccountReader {
         case container(AppIdentifier, isPublic: Bool)
     }
 
-    init(_ context: EngineContext, _ contents: Contents, _ namespace: Namespace, _ names: ContainerNames) throws(Errno)
-    {
+    init(
+        _ context: EngineContext,
+        _ contents: Contents,
+        _ namespace: Namespace,
+        _ coordinator: Coordinator,
+        _ names: ContainerNames
+    ) throws(Errno) {
         self.context = context
         self.contents = contents
         self.namespace = namespace
+        self.coordinator = coordinator
         self.names = names
         views = try AppViews(context.catalog, context.log)
         try recall()
@@ -85,6 +94,7 @@ final class Access: EnginePart, AccountReader {
     /// The clock's round: reads documents that have changed.
     func tick() {
         views.expire()
+        retryTakeovers()
         expireDeparted()
         expireScopes()
         settleReferences()

@@ -190,6 +190,13 @@ extension Database {
         try run("UPDATE reference_documents SET target = ?2 WHERE target = ?1", both)
     }
 
+    /// What one app was given of one document it has of another from now on.
+    func passOnGrants(from document: DocumentID, to heir: DocumentID, of app: AppIdentifier) throws(Errno) {
+        let values: [Value] = [.document(document), .document(heir), .text(app.text)]
+        try run("UPDATE OR IGNORE grants SET document = ?2 WHERE document = ?1 AND app = ?3", values)
+        try run("DELETE FROM grants WHERE document = ?1 AND app = ?2", [.document(document), .text(app.text)])
+    }
+
     func grant(id: Int64) throws(Errno) -> GrantRow? {
         try first("SELECT * FROM grants WHERE id = ?", .int(id), read: { GrantRow($0) }) ?? nil
     }

@@ -27,6 +27,17 @@ extension Contents {
             if leavings.evicted.withLock({ $0.contains(id) }) { try catalog.syncLog() }
             if state.descriptor >= 0 { System.close(state.descriptor) }
             state.descriptor = -1
+            // What was here of it is trusted no more before it goes.
+            row.residency = .dataless
+            row.resident = 0
+            row.isSynced = false
+            let nothing = row
+            try catalog.write(durable: true) { database throws(Errno) in
+                try database.saveContent(nothing)
+                try database.setRanges(RangeSet(), of: id)
+            }
+            state.row = row
+            state.ranges = RangeSet()
             store.remove(id)
             try store.name(copy, id)
             // Only now: what is recorded is there.

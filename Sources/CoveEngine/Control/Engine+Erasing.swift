@@ -21,6 +21,7 @@ extension Engine {
             try catalog.write { database throws(Errno) in
                 try database.setMeta(Erasure.key, erasure.kept(since: clock.now()))
             }
+            try access.noteErasing(true)
         }
     }
 
@@ -43,6 +44,7 @@ extension Engine {
         } catch {
             throw error.errno
         }
+        try await onQueue { [access] () throws(Errno) in try access.noteErasing(false) }
         return count
     }
 

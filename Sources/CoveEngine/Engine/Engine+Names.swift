@@ -324,6 +324,6 @@ extension Engine {
             if let replaced { access.passOn(replaced, to: original) }
             access.tell(of: [original, Place(newParent, newName)])
         }
-        if newParent == .root { access.noteRenamed(newName) }
+        if newParent == .root, parent == .root { access.noteRenamed(name, to: newName) }
     }
 }

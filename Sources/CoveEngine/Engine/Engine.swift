@@ -89,7 +89,7 @@ public final class Engine: EnginePart {
             history = History(context, contents, namespace, remoteChanges)
             thumbnails = Thumbnails(context, contents, namespace)
             coordinator = Coordinator(context, contents, namespace, history)
-            access = try Access(context, contents, namespace, names)
+            access = try Access(context, contents, namespace, coordinator, names)
             contents.ask(self)
             try contents.takeOver()
             try namespace.takeOver()

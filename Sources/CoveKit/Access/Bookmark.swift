@@ -88,7 +88,8 @@ public struct Bookmark: Sendable, Hashable, Codable {
             var failure = CoveError(.noSuchFile, "no account of Cove's is mounted")
             for root in Self.accounts {
                 do throws(CoveError) {
-                    guard let (service, _) = try ItemService.find(root) else { continue }
+                    // Mounts come and go.
+                    guard let (service, _) = (try? ItemService.find(root)) ?? nil else { continue }
                     var request = AccessInterface.BookmarkRequest(app: app ?? Self.ownApp, bookmark: text)
                     if let base { request.base = try ItemService.find(base)?.1.remote.description }
                     let reply: AccessInterface.ResolveReply = try service.access("ResolveBookmark", request, for: root)
@@ -102,9 +103,9 @@ public struct Bookmark: Sendable, Hashable, Codable {
                     )
                     return (document, reply.isStale)
                 } catch {
-                    // Another account's bookmark is none to this one.
-                    guard failure.code != .noSuchFile || error.code == .accessDenied else { throw error }
-                    failure = error
+                    // Another account's bookmark is none to this one, which may not answer either.
+                    if error.code == .noSuchFile { throw error }
+                    if failure.code != .accessDenied { failure = error }
                 }
             }
             throw failure

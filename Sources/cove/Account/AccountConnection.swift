@@ -142,6 +142,9 @@ struct AccountConnection {
         }
     }
 
+    /// Where the daemon answers.
+    var socketPath: String? { address.socket }
+
     /// The daemon's process; 0 where it is out of sight.
     var process: pid_t { client.peer.process }
 

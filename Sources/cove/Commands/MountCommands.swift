@@ -89,7 +89,7 @@ extension CommandTable {
     ) { arguments throws(Failure) in
         if let app = arguments.value("app") { return try mountContainer(app, arguments) }
         guard arguments.operands.count == 2 else {
-            throw .usage(nil, "needs SOURCE and MOUNTPOINT", "see `cove help mount`")
+            throw .usage("MOUNTPOINT", "is missing", "see `cove help mount`")
         }
         let plan = try MountPlan(arguments)
         try plan.recoverMountPoint()

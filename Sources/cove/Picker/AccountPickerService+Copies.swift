@@ -67,24 +67,25 @@ extension AccountPickerService {
         _ interruption: Interruption
     ) throws(Failure) -> PickerOutcome {
         guard let source = request.file else { throw .usage("--file", "is needed", "say which file goes there") }
-        let before = try? System.lstat(shown(source))
+        let before = try? System.statat(AT_FDCWD, source)
         let copy = try exportCopy(to: item, at: path, remote, wanted, interruption)
         let name = copy.path.split(separator: 0x2F).last.map(Array.init) ?? []
         let outcome: PickerOutcome
         do throws(Failure) {
             outcome = try give(remote.appending(FileName(unchecked: name)), copy.path, copy.members)
         } catch {
-            try? System.unlink(shown(copy.path))
+            try? System.unlinkat(AT_FDCWD, copy.path)
             throw error
         }
-        let now = try? System.lstat(shown(source))
-        guard let before, let now, before.st_ino == now.st_ino, before.st_size == now.st_size,
+        let now = try? System.statat(AT_FDCWD, source)
+        guard let before, let now, before.st_dev == now.st_dev, before.st_ino == now.st_ino,
+            before.st_size == now.st_size,
             before.st_mtim.tv_sec == now.st_mtim.tv_sec, before.st_mtim.tv_nsec == now.st_mtim.tv_nsec
         else {
             throw Failure(shown(source), "it was changed meanwhile and stays", "the copy is \(shown(copy.path))")
         }
         try Failure.explaining(shown(source), "it was copied and can't be removed", remedy: "remove it") {
-            () throws(Errno) in try System.unlink(shown(source))
+            () throws(Errno) in try System.unlinkat(AT_FDCWD, source)
         }
         return outcome
     }

@@ -7,7 +7,7 @@ extension MountedInCompany {
     /// Bookmarks and scopes; the numbers are those of the acceptance checklist.
     struct BookmarkTests {
         private func given(_ body: @escaping @Sendable (MountedAccount) throws -> Void) async throws {
-            try await mounted(options: "settle=50ms") { account in
+            try await mounted(options: "settle=1s") { account in
                 try account.addApp("a", document: "report.txt", "original\n")
                 try account.addApp("b", document: "own.txt", "own\n")
                 try account.settle()

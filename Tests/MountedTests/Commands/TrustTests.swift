@@ -122,20 +122,23 @@ extension Mounted {
                         print(ask(path, "io.cove.Account.Upgrade", program="/nowhere"))
                         print(ask(path, "io.cove.Item.Info", path=""))
                         print(ask(path, "io.cove.Coordination.List"))
+                        print(ask(path, "io.cove.Access.Grants"))
+                        print(ask(path, "io.cove.Access.StopScope", scope="0"))
                     END
                     """
                 let answers = try account.shell(script).split(separator: "\n")
                 let missing = "org.varlink.service.InterfaceNotFound"
                 #expect(
-                    answers.prefix(4) == [
-                        "['org.varlink.service', 'io.cove.Coordination']", missing[...], missing[...], "done",
+                    answers.prefix(6) == [
+                        "['org.varlink.service', 'io.cove.Access', 'io.cove.Coordination']", missing[...], missing[...],
+                        "done", "io.cove.Access.Failed", "io.cove.Access.Failed",
                     ]
                 )
                 #expect(
-                    answers.dropFirst(4) == [
-                        "['org.varlink.service', 'io.cove.Account', 'io.cove.Item', 'io.cove.Query']",
+                    answers.dropFirst(6) == [
+                        "['org.varlink.service', 'io.cove.Access', 'io.cove.Account', 'io.cove.Item', 'io.cove.Query']",
                         "io.cove.Account.Failed", "done",
-                        missing[...],
+                        missing[...], "done", "done",
                     ]
                 )
             }

@@ -25,7 +25,7 @@ extension Mounted {
                 let first = try account.cove("account export $tmp/out", as: Exported.self)
                 #expect(first.exported == 6 && first.bytes == 9_000_003 && first.failures.isEmpty, "\(first)")
                 let listing =
-                    "find . ! -name pipe -printf '%P %y %m %l %T@ %s\\n' | grep -v '^ ' | sed 's/ d \\(.*\\) [0-9]*$/ d \\1/' | sort"
+                    "find . ! -name pipe ! -name .cove-export -printf '%P %y %m %l %T@ %s\\n' | grep -v '^ ' | sed 's/ d \\(.*\\) [0-9]*$/ d \\1/' | sort"
                 #expect(try account.shell("cd $tmp/out; \(listing)") == (try account.shell(listing)))
                 #expect(
                     try account.shell("getfattr --only-values -n user.note $tmp/out/f; cd $tmp/out; ls")

@@ -111,6 +111,13 @@ extension Access {
             let known = BookmarkRequest.knownKeys.joined(separator: ", ")
             throw AccessError(.invalidArgument, "\(unknown): no such value; known are \(known)")
         }
+        if isAskedByApp {
+            // Of what it may not use an app does not hear whether it is there.
+            let mayLook = try await failing("it can't be looked for") { () throws(Errno) in
+                try await onQueue { [self] () throws(Errno) in try self.isAdmitted(app, at: path) }
+            }
+            if !mayLook { throw AccessError(.accessDenied, "the app may not use it; let the user pick it") }
+        }
         guard let entry = try await entry(at: path) else {
             throw AccessError(.noSuchEntry, "nothing is there; check the path")
         }
@@ -220,9 +227,12 @@ extension Access {
                 try await failing("it can't be resolved") { () throws(Errno) in
                     try await onQueue { [self] () throws(Errno) in
                         try catalog.write { database throws(Errno) in
-                            if try database.entry(document: way.document) == nil {
-                                try database.passOnGrants(from: way.document, to: heir)
-                            }
+                            // Only to what the app could be given now.
+                            guard try database.entry(document: way.document) == nil,
+                                let entry = try database.entry(document: heir),
+                                try self.refusal(of: entry, try database.path(of: entry), for: app, database) == nil
+                            else { return }
+                            try database.passOnGrants(from: way.document, to: heir, of: app)
                         }
                     }
                 }

@@ -51,6 +51,7 @@ extension Access {
     func startScope(_ token: String, for app: AppIdentifier, process: Int32) async throws(AccessError) -> RemotePath? {
         await refresh()
         let started = Self.startTime(of: process)
+        guard started != 0 else { throw AccessError(.stale, "the process has ended") }
         let result = try await failing("it can't be used") { () throws(Errno) in
             try await onQueue { [self] () throws(Errno) -> Result<RemotePath?, AccessError> in
                 try catalog.write(durable: true) { database throws(Errno) in
@@ -122,7 +123,7 @@ extension Access {
             }
         }
         guard let uses else { return }
-        let ended = uses.filter { Self.startTime(of: $0.0) != $0.1 }
+        let ended = uses.filter { $0.1 == 0 || Self.startTime(of: $0.0) != $0.1 }
         scopeCount.store(uses.count - ended.count, ordering: .releasing)
         if ended.isEmpty { return }
         try? catalog.write { database throws(Errno) in

@@ -159,31 +159,60 @@ extension Access {
     }
 
     /// A file that took a reference's name was closed: from now on it is what the document is, unless it is empty.
+    ///
+    /// Who claims the document is waited for, and the program that closed it is not held up.
     func noteClosed(_ id: ItemID) {
         guard !takeovers.isEmpty, let size = try? namespace.attributes(of: id).size, size > 0,
             let takeover = takeovers.remove(id)
         else { return }
         do throws(Errno) {
             guard let place = try takenPlace(takeover.row, takeover.place) else { return }
-            let isThere = try catalog.glance { database throws(Errno) in
-                try database.entry(takeover.place.parent, takeover.place.name)?.item == id
-            }
-            guard isThere else { return }
-            try comeBack(takeover.row, to: takeover.place)
-            let replaced = try given(place.parent, place.name)
-            try namespace.rename(
+            let use = PlainUse.rename(
                 takeover.place.parent,
                 takeover.place.name,
-                place.parent,
+                to: place.parent,
                 place.name,
-                flags: 0,
-                ownCaller
+                flags: 0
             )
-            if let replaced { passOn(replaced, to: place) }
-            tell(of: [place, takeover.place])
+            guard let claim = try coordinator.plainClaim(use, ownCaller) else { return try take(takeover, id, place) }
+            claim.whenDone { [self] result in
+                contentQueue.async { [self] in
+                    guard case .success(let claim) = result else {
+                        // At the clock's round it is tried again.
+                        return takeovers.insert(takeover, for: id)
+                    }
+                    try? take(takeover, id, place)
+                    coordinator.end(claim)
+                }
+            }
         } catch {
             log.notice("a document could not be given what was saved under its reference's name: \(error)")
         }
+    }
+
+    /// Tries those again for which somebody claimed the document.
+    func retryTakeovers() {
+        if takeovers.isEmpty { return }
+        for id in takeovers.contents().keys where !contents.live.isWritable(id) { noteClosed(id) }
+    }
+
+    private func take(_ takeover: Takeover, _ id: ItemID, _ place: Place) throws(Errno) {
+        let isThere = try catalog.glance { database throws(Errno) in
+            try database.entry(takeover.place.parent, takeover.place.name)?.item == id
+        }
+        guard isThere else { return }
+        try comeBack(takeover.row, to: takeover.place)
+        let replaced = try given(place.parent, place.name)
+        try namespace.rename(
+            takeover.place.parent,
+            takeover.place.name,
+            place.parent,
+            place.name,
+            flags: 0,
+            ownCaller
+        )
+        if let replaced { passOn(replaced, to: place) }
+        tell(of: [place, takeover.place])
     }
 
     /// The place of the document whose reference left a name; nil where it is not to take anything over.
@@ -210,10 +239,30 @@ extension Access {
             try database.update(row)
             return (backup, entry.item)
         }
-        if let (backup, item) = found, backup != place {
-            _ = try? namespace.link(item, backup.parent, backup.name, ownCaller)
-        }
+        if let (backup, item) = found, backup != place { try? keep(item, at: backup) }
         hasReferenceWork.store(true, ordering: .releasing)
+    }
+
+    /// Gives a backup's name to a copy of what a document has; of what is not all here there is none.
+    ///
+    /// Another name for the document itself would outlive what its app was given.
+    private func keep(_ id: ItemID, at place: Place) throws(Errno) {
+        let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
+        guard row.residency == .whole else { return }
+        let flags = O_WRONLY | O_CREAT | O_EXCL
+        let made = try namespace.create(place.parent, place.name, mode: 0o600, flags: flags, ownCaller)
+        defer {
+            contents.finish(made.id, flags: flags)
+            contents.release(made.id, flags: flags)
+        }
+        var offset: Int64 = 0
+        let size = try namespace.attributes(of: id).size
+        while offset < size {
+            let part = Int(clamping: min(size - offset, 16 << 20))
+            let count = try contents.copyRange(from: id, at: offset, to: made.id, at: offset, count: part)
+            if count <= 0 { break }
+            offset += Int64(count)
+        }
     }
 
     /// The kernel is to ask again what a document's own name and its reference stand for.

@@ -23,7 +23,9 @@ extension S3Provider {
         _ = try await client.send(call)
     }
 
-    /// Deletes all hidden objects, and of a bucket with versions all versions below the prefix but the note.
+    /// Deletes all hidden objects, and of a bucket with versions what is no current object below the prefix.
+    ///
+    /// What another device has sent meanwhile is current, and stays.
     public func eraseRest() async throws(ProviderError) {
         // A page each time, as long as something goes.
         var last: [[UInt8]] = []
@@ -38,7 +40,7 @@ extension S3Provider {
         var marker: S3Versions.Marker?
         repeat {
             let page = try await client.versions(address.prefix, after: marker)
-            for row in page.rows where row.key != noteKey || !row.isLatest {
+            for row in page.rows where !row.isLatest || row.object == nil {
                 _ = try await client.send(S3Call("DELETE", row.key, query: [("versionId", row.id)]))
             }
             guard page.next != marker else { break }

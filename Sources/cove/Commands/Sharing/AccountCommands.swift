@@ -63,16 +63,26 @@ extension CommandTable {
 
     private static func erase(_ connection: AccountConnection, _ status: AccountStatus) throws(Failure) -> ErasedAccount
     {
+        let mount = status.mountpoint
+        let root = try Failure.explaining(mount, remedy: "mount the account again") { () throws(Errno) in
+            try System.open(mount, O_RDONLY | O_DIRECTORY)
+        }
+        defer { System.close(root) }
+        let place = "/proc/self/fd/\(root)"
+        // Something else may be mounted there, or nothing.
+        let name = try? System.attribute(Array("\(place)/.".utf8), Array("user.cove.account".utf8))
+        let state = try? System.attribute(Array("\(place)/.".utf8), Array("user.cove.socket".utf8))
+        guard name == Array(status.account.utf8), state != nil, state == connection.socketPath.map({ Array($0.utf8) })
+        else {
+            throw Failure(mount, "it does not show the account here", "run this where the account is mounted")
+        }
         // The others are to know before they see anything go.
         let _: VarlinkNothing = try connection.call("\(AccountInterface.name).BeginErasure", timeout: nil)
-        let mount = status.mountpoint
         var deleted = 0
         try Failure.explaining(mount, remedy: "try again") { () throws(Errno) in
-            let root = try System.open(mount, O_RDONLY | O_DIRECTORY)
-            defer { System.close(root) }
-            for name in try System.rawNames(in: Array(mount.utf8)) { deleted += System.removeTree(root, name) }
+            for name in try System.rawNames(in: Array(place.utf8)) { deleted += System.removeTree(root, name) }
         }
-        let left = (try? System.names(in: mount)) ?? []
+        let left = (try? System.names(in: place)) ?? []
         if let first = left.min() {
             throw Failure("\(mount)/\(first)", "it can't be deleted", "close what uses it, and try again")
         }

@@ -33,9 +33,30 @@ struct Export {
         if (try? ItemLocation.find(target + [0x2F])) != nil {
             throw Failure(shown, "it is in an account itself", "name a folder outside of Cove's mounts")
         }
+        // What somebody else has made there is not to be replaced.
+        let names = try Failure.explaining(shown, remedy: "name another folder") { () throws(Errno) in
+            try System.rawNames(in: target)
+        }
+        guard names.isEmpty || names.contains(Self.marker) else {
+            throw Failure(shown, "it is not empty, and no export has written it", "name a new folder")
+        }
+        try Failure.explaining(shown, remedy: "name a folder that can be written to") { () throws(Errno) in
+            let file = try System.openat(
+                AT_FDCWD,
+                target + [0x2F] + Self.marker,
+                O_WRONLY | O_CREAT | O_NOFOLLOW,
+                0o644
+            )
+            System.close(file)
+        }
     }
 
-    /// Writes everything; what an earlier run has written, and nobody has changed since, stays as it is.
+    /// What tells a folder that an export has written.
+    private static let marker = Array(".cove-export".utf8)
+
+    /// Writes everything.
+    ///
+    /// What an earlier run has written, and nobody has changed since, stays as it is.
     func run() -> ExportReport {
         var report = ExportReport()
         write([], &report)

@@ -12,6 +12,11 @@ struct AppGuard: Sendable {
     private static let pathless: Set<String> = [
         "Attend", "Release", "Cancel", "RemovePresenter", "MovePresenter", "Reply",
     ]
+    /// What of single items an app may ask and do: nothing that reads other files, shows them to others, or is the source's.
+    private static let itemMethods: Set<String> = [
+        "Status", "Info", "List", "Download", "Evict", "Thumbnail", "SetThumbnail", "Versions", "ReadVersion",
+        "RestoreVersion", "ResolveConflicts", "RemoveVersions",
+    ]
     /// Members whose texts are paths below the mount point.
     private static let pathNames: Set<String> = ["path", "newPath", "paths"]
     private static let encodedNames: Set<String> = ["path_base64", "newPath_base64"]
@@ -38,6 +43,7 @@ struct AppGuard: Sendable {
             case .app(let known): app = known
             }
             guard name != AccountInterface.name else { throw Self.refusal(name) }
+            if name == ItemInterface.name, !Self.itemMethods.contains(method) { throw Self.refusal(name) }
             var paths: [RemotePath] = []
             guard Self.collect(invocation.parameters, &paths) else { throw Self.refusal(name) }
             if paths.isEmpty, name == CoordinationInterface.name, Self.pathless.contains(method) { return }
@@ -47,6 +53,20 @@ struct AppGuard: Sendable {
             let asked = paths
             let isAdmitted = await OffPool.run { engine.admits(app, to: asked) }
             guard isAdmitted else { throw Self.refusal(name) }
+        }
+    }
+
+    /// An interface that serves programs of apps alone: others may have the socket who are no user's.
+    func forAppsAlone(_ interface: VarlinkInterface) -> VarlinkInterface {
+        let name = interface.name
+        return interface.guarded { _, invocation async throws(VarlinkError) in
+            guard case .app = invocation.peer.standing else {
+                throw .failed(
+                    "this socket serves programs of apps; use the account's own",
+                    errno: .accessDenied,
+                    interface: name
+                )
+            }
         }
     }
 

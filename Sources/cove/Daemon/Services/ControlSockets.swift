@@ -24,7 +24,8 @@ struct ControlSockets: Sendable {
             product: "Cove",
             version: Tool.version,
             interfaces: [
-                apps.guarding(CoordinationService.interface(engine: engine)), AccessService.interface(engine: engine),
+                apps.guarding(CoordinationService.interface(engine: engine)),
+                apps.forAppsAlone(AccessService.interface(engine: engine)),
             ],
             standing: apps.standing
         )
