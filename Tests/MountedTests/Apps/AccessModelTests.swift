@@ -80,7 +80,7 @@ extension MountedInCompany {
                 let found = try reads(app, model, account)
                 let wanted = model.readable(by: app)
                 guard found != wanted else { continue }
-                let refs = try account.shell("$COVE refs ls; $COVE grants ls; ls -R */Documents Shared")
+                let refs = try account.shell("$COVE refs ls; $COVE grants ls; ls -liR */Documents Shared")
                 throw CommandFailure(
                     "after \(step), \(app) reads \(found.subtracting(wanted).sorted()) too, and not "
                         + "\(wanted.subtracting(found).sorted())\n\(refs)"
@@ -114,9 +114,15 @@ extension MountedInCompany {
                 try second.start()
                 try second.shell("ls -R . > /dev/null")
                 for app in model.apps {
-                    try waitUntil("\(app) can read the same on the second device, seed \(seed)", deadline: 60) {
-                        try second.settle()
-                        return try reads(app, model, second) == model.readable(by: app)
+                    do {
+                        try waitUntil("\(app) can read the same on the second device", deadline: 60) {
+                            try second.settle()
+                            return try reads(app, model, second) == model.readable(by: app)
+                        }
+                    } catch {
+                        let first = try account.shell("$COVE refs ls; ls -liR . ")
+                        print("on the first device:\n\(first)")
+                        try check(model, second, "\(error), seed \(seed)")
                     }
                 }
                 try second.end()

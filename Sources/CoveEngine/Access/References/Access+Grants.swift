@@ -219,11 +219,13 @@ extension Access {
 
     /// Why a document can't be given to an app; nil where it can.
     ///
-    /// Offered are the documents of the root, and those in the `Documents` of public containers.
+    /// Offered are the documents of the root, and those in the `Documents` of public containers. What was given
+    /// while its container was public stays given after it has been hidden.
     func refusal(
         of entry: EntryRow,
         _ path: RemotePath,
         for app: AppIdentifier,
+        wasGiven: Bool = false,
         _ database: Database
     ) throws(Errno) -> AccessError? {
         guard try database.existingItem(entry.item).kind == .file else {
@@ -240,7 +242,8 @@ extension Access {
         if record.app == app {
             return AccessError(.invalidArgument, "it is the app's own already; open it there")
         }
-        let isOffered = record.isPublic && path.names.count > 2 && path.names[1] == DriveFolder.documents
+        let isDocument = path.names.count > 2 && path.names[1] == DriveFolder.documents
+        let isOffered = isDocument && (record.isPublic || wasGiven)
         return isOffered ? nil : Self.notOffered
     }
 
