@@ -266,6 +266,33 @@ extension MountedInCompany {
             }
         }
 
+        @Test func `a reference that another device makes read-only, or writable again, is so here`() async throws {
+            try await given { account in
+                try account.settle()
+                let folder = account.source.path + "/_cove-drive/references"
+                let record = try #require(try FileManager.default.contentsOfDirectory(atPath: folder).first)
+                /// Writes the document as another device would.
+                func say(_ isReadOnly: Bool) throws {
+                    let url = URL(fileURLWithPath: "\(folder)/\(record)")
+                    var said = try #require(
+                        try JSONSerialization.jsonObject(with: Data(contentsOf: url)) as? [String: Any]
+                    )
+                    said["isReadOnly"] = isReadOnly ? true : nil
+                    try JSONSerialization.data(withJSONObject: said).write(to: url)
+                }
+                func appends() throws -> Bool {
+                    try account.asApp("b", "cat Documents/report.txt; echo far >> Documents/report.txt || echo no")
+                        .contains("no\n") == false
+                }
+                #expect(try appends())
+                try say(true)
+                try waitUntil("it can't be written", deadline: 30) { try !appends() }
+                #expect(try account.asApp("b", "cat Documents/report.txt").hasPrefix("original\n"))
+                try say(false)
+                try waitUntil("it can be written", deadline: 30) { try appends() }
+            }
+        }
+
         @Test func `references and what they stand for are the same on a second device`() async throws {
             try await given { account in
                 try account.settle()

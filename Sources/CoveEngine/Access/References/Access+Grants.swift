@@ -199,7 +199,7 @@ extension Access {
                 try database.setGrant(
                     container.app,
                     entry.document,
-                    mayWrite: choice == .write,
+                    mayWrite: row.mayWrite,
                     source: source,
                     record: row.record,
                     at: now

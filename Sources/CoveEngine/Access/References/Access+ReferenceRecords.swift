@@ -112,7 +112,21 @@ extension Access {
                 // Where the document is still the same it is known by its identity.
                 if try self.target(of: row, database) == nil { row.target = nil }
             }
-            row.mayWrite = said.isReadOnly != true
+            let mayWrite = said.isReadOnly != true
+            // What was given with it allows as much as it does; what is not bound yet is given when it is.
+            if row.mayWrite != mayWrite, let target = row.target,
+                let owner = self.registry.containers[row.container]?.app
+            {
+                try database.setGrant(
+                    owner,
+                    target,
+                    mayWrite: mayWrite,
+                    source: "open",
+                    record: row.record,
+                    at: row.made
+                )
+            }
+            row.mayWrite = mayWrite
             try database.update(row)
         }
     }
@@ -252,7 +266,9 @@ extension Access {
         try await onQueue { [catalog] () throws(Errno) in
             try catalog.write { database throws(Errno) in
                 guard var now = try database.reference(id: row.id) else { return }
-                guard now.folder == row.folder, now.name == row.name, now.place == row.place else { return }
+                guard now.folder == row.folder, now.name == row.name, now.place == row.place,
+                    now.mayWrite == row.mayWrite
+                else { return }
                 now.isDirty = false
                 try database.update(now)
             }
