@@ -33,9 +33,22 @@ public struct ContainerRecord: Codable, Sendable, Equatable {
     /// Whose it is.
     public var app: AppIdentifier
     /// True where people see it, and other apps may be offered its documents.
-    public var isPublic: Bool
+    public private(set) var isPublic: Bool
+    /// When it was hidden last, in seconds since 1970; nil where it never was.
+    ///
+    /// What was given before stays given.
+    public private(set) var publicUntil: Double?
     /// How many levels of folders its documents have.
     public var folderLevels: AppManifest.FolderLevels?
+
+    /// Shows it to people and other apps, or hides it from them.
+    public mutating func setPublic(_ isPublic: Bool, at time: Double) {
+        if self.isPublic, !isPublic { publicUntil = time }
+        self.isPublic = isPublic
+    }
+
+    /// True where its documents could be given to other apps at a time, in seconds since 1970.
+    public func wasPublic(at time: Double) -> Bool { isPublic || publicUntil.map { time <= $0 } ?? false }
 
     /// Describes a container.
     public init(

@@ -30,7 +30,7 @@ extension Access {
             for container in manifest.containers {
                 guard var record = registry.containers[container] else { continue }
                 let told = manifest.description(of: container)
-                record.isPublic = told.isPublic
+                record.setPublic(told.isPublic, at: journalTime().secondsSinceEpoch)
                 record.folderLevels = told.folderLevels
                 if let name = told.name { record.name = name }
                 try await save(record)
@@ -84,7 +84,7 @@ extension Access {
                 isPublic: isDeclaredPublic
             )
         if let name { record.name = name }
-        if let isPublic { record.isPublic = isPublic }
+        if let isPublic { record.setPublic(isPublic, at: journalTime().secondsSinceEpoch) }
         let made = record
         try await failing("the container can't be made") { () throws(Errno) in
             if declared?.containers.contains(identifier) != true {
@@ -118,7 +118,7 @@ extension Access {
     func setPublic(_ isPublic: Bool, _ identifier: AppIdentifier) async throws(AccessError) -> ContainerRecord {
         await refresh()
         guard var record = registry.containers[identifier] else { throw Self.noContainer }
-        record.isPublic = isPublic
+        record.setPublic(isPublic, at: journalTime().secondsSinceEpoch)
         let changed = record
         try await failing("the container can't be changed") { () throws(Errno) in
             try await save(changed)

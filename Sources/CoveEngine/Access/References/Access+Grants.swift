@@ -225,7 +225,7 @@ extension Access {
         of entry: EntryRow,
         _ path: RemotePath,
         for app: AppIdentifier,
-        wasGiven: Bool = false,
+        givenAt: Timestamp? = nil,
         _ database: Database
     ) throws(Errno) -> AccessError? {
         guard try database.existingItem(entry.item).kind == .file else {
@@ -243,7 +243,7 @@ extension Access {
             return AccessError(.invalidArgument, "it is the app's own already; open it there")
         }
         let isDocument = path.names.count > 2 && path.names[1] == DriveFolder.documents
-        let isOffered = isDocument && (record.isPublic || wasGiven)
+        let isOffered = isDocument && (givenAt.map { record.wasPublic(at: $0.secondsSinceEpoch) } ?? record.isPublic)
         return isOffered ? nil : Self.notOffered
     }
 

@@ -152,7 +152,7 @@ extension Access {
                 // One that was known and is gone may come back; nothing else of its name is it.
                 let owner = self.registry.containers[row.container]?.app
                 if row.target == nil, let owner, let entry = try? database.entry(atPath: names.here(row.place)),
-                    try self.refusal(of: entry, names.here(row.place), for: owner, wasGiven: true, database) == nil
+                    try self.refusal(of: entry, names.here(row.place), for: owner, givenAt: row.made, database) == nil
                 {
                     row.target = entry.document
                 }
