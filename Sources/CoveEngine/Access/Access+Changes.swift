@@ -26,15 +26,19 @@ extension Access {
             throw AccessError(.noSpace, "the account has too many apps; remove some")
         }
         try await failing("the app can't be registered") { () throws(Errno) in
-            try await save(AppRecord(manifest))
-            for container in manifest.containers {
-                guard var record = registry.containers[container] else { continue }
+            try await change(app: manifest.identifier) { _ in AppRecord(manifest) }
+            for container in manifest.containers where registry.containers[container] != nil {
                 let told = manifest.description(of: container)
-                record.setPublic(told.isPublic, at: journalTime().secondsSinceEpoch)
-                record.folderLevels = told.folderLevels
-                if let name = told.name { record.name = name }
-                try await save(record)
+                let time = journalTime().secondsSinceEpoch
+                try await change(container: container) { known throws(Errno) in
+                    guard var record = known, record.app == manifest.identifier else { throw .accessDenied }
+                    record.setPublic(told.isPublic, at: time)
+                    record.folderLevels = told.folderLevels
+                    if let name = told.name { record.name = name }
+                    return record
+                }
             }
+            await read()
         }
         return true
     }
@@ -46,7 +50,9 @@ extension Access {
             throw AccessError(.noSuchEntry, "no such app; see `cove app ls`")
         }
         try await failing("the app can't be removed") { () throws(Errno) in
-            try await remove(identifier.recordName, in: DriveFolder.apps)
+            try await turns.take { () throws(Errno) in
+                try await remove(identifier.recordName, in: DriveFolder.apps)
+            }
             await read()
         }
     }
@@ -75,24 +81,28 @@ extension Access {
         let declared = registry.apps[app]
         let isDeclaredPublic =
             declared?.publicContainers?.contains(identifier) == true || declared?.isPublicThroughout == true
-        var record =
-            registry.containers[identifier]
-            ?? ContainerRecord(
-                identifier: identifier,
-                name: name ?? declared?.name ?? identifier.text,
-                app: app,
-                isPublic: isDeclaredPublic
-            )
-        if let name { record.name = name }
-        if let isPublic { record.setPublic(isPublic, at: journalTime().secondsSinceEpoch) }
-        let made = record
-        try await failing("the container can't be made") { () throws(Errno) in
-            if declared?.containers.contains(identifier) != true {
-                var owner = declared ?? AppRecord(AppManifest(identifier: app, version: "0"))
-                owner.containers.append(identifier)
-                try await save(owner)
+        let fresh = ContainerRecord(
+            identifier: identifier,
+            name: name ?? declared?.name ?? identifier.text,
+            app: app,
+            isPublic: isDeclaredPublic
+        )
+        let time = journalTime().secondsSinceEpoch
+        let made = try await failing("the container can't be made") { () throws(Errno) -> ContainerRecord in
+            // Whose it is comes first, so that no app declares what another one has got meanwhile.
+            let made = try await change(container: identifier) { known throws(Errno) in
+                var record = known ?? fresh
+                guard record.app == app else { throw .accessDenied }
+                if let name { record.name = name }
+                if let isPublic { record.setPublic(isPublic, at: time) }
+                return record
             }
-            if registry.containers[identifier] != made { try await save(made) }
+            try await change(app: app) { known in
+                var owner = known ?? AppRecord(AppManifest(identifier: app, version: "0"))
+                if !owner.containers.contains(identifier) { owner.containers.append(identifier) }
+                return owner
+            }
+            await read()
             let place = try await onQueue { [self] () throws(Errno) -> RemotePath in
                 let entry = try catalog.read { database throws(Errno) in
                     try self.entry(ofContainer: identifier, database)
@@ -102,6 +112,7 @@ extension Access {
             _ = try await makeShownFolder(place)
             _ = try await makeShownFolder(place.appending(DriveFolder.documents))
             await read()
+            return made
         }
         return self.registry.containers[identifier] ?? made
     }
@@ -117,13 +128,17 @@ extension Access {
     /// Shows a container to people and other apps, or hides it from them.
     func setPublic(_ isPublic: Bool, _ identifier: AppIdentifier) async throws(AccessError) -> ContainerRecord {
         await refresh()
-        guard var record = registry.containers[identifier] else { throw Self.noContainer }
-        record.setPublic(isPublic, at: journalTime().secondsSinceEpoch)
-        let changed = record
-        try await failing("the container can't be changed") { () throws(Errno) in
-            try await save(changed)
+        guard registry.containers[identifier] != nil else { throw Self.noContainer }
+        let time = journalTime().secondsSinceEpoch
+        return try await failing("the container can't be changed") { () throws(Errno) in
+            let changed = try await change(container: identifier) { known throws(Errno) in
+                guard var record = known else { throw .noSuchEntry }
+                record.setPublic(isPublic, at: time)
+                return record
+            }
+            await read()
+            return changed
         }
-        return changed
     }
 
     /// The folder of a container, from the root; without an identifier that of the first one the app declares.
@@ -147,27 +162,34 @@ extension Access {
         AccessError(.noSuchEntry, "no such container; see `cove container ls`")
     }
 
-    /// Writes an app's document, and heeds it.
-    func save(_ record: AppRecord) async throws(Errno) {
-        try await store(record, as: record.identifier.recordName, in: DriveFolder.apps)
-        await read()
+    /// Changes what is known of an app, here and in its document.
+    private func change(
+        app identifier: AppIdentifier,
+        _ body: @Sendable (AppRecord?) throws(Errno) -> AppRecord
+    ) async throws(Errno) {
+        let made = try await change(
+            identifier.recordName,
+            in: DriveFolder.apps,
+            known: { registry.apps[identifier] },
+            body
+        )
+        state.withLock { $0.registry.apps[identifier] = made }
     }
 
-    /// Writes a container's document, and heeds it.
-    func save(_ record: ContainerRecord) async throws(Errno) {
-        try await store(record)
-        await read()
-    }
-
-    /// Writes a container's document while the documents are being heeded.
-    func store(_ record: ContainerRecord) async throws(Errno) {
-        try await store(record, as: record.identifier.recordName, in: DriveFolder.containers)
-        state.withLock { $0.registry.containers[record.identifier] = record }
-    }
-
-    private func store(_ record: some Encodable, as name: FileName, in folder: RemotePath) async throws(Errno) {
-        guard let value = try? JSONValue(encoding: record) else { throw .invalidArgument }
-        try await write(value.bytes + [0x0A], as: name, in: folder)
+    /// Changes what is known of a container, here and in its document.
+    @discardableResult
+    func change(
+        container identifier: AppIdentifier,
+        _ body: @Sendable (ContainerRecord?) throws(Errno) -> ContainerRecord
+    ) async throws(Errno) -> ContainerRecord {
+        let made = try await change(
+            identifier.recordName,
+            in: DriveFolder.containers,
+            known: { registry.containers[identifier] },
+            body
+        )
+        state.withLock { $0.registry.containers[identifier] = made }
+        return made
     }
 
     /// Carries something out whose errors are told to people.

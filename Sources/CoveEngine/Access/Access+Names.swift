@@ -79,12 +79,15 @@ extension Access {
             }
             try await onQueue { [self] () throws(Errno) in try note(folder, record.name, name.bytes) }
         case .tell(let name):
+            // A listing waits for nothing that is written; the next reading does it.
             guard let text = String(validating: name, as: UTF8.self), AppManifest.problem(withName: text) == nil,
-                !configuration.isReadOnly
+                !configuration.isReadOnly, !isListing
             else { return }
-            var told = record
-            told.name = text
-            try await store(told)
+            try await change(container: record.identifier) { known in
+                var told = known ?? record
+                told.name = text
+                return told
+            }
             try await onQueue { [self] () throws(Errno) in try note(folder, text, name) }
         }
     }

@@ -14,8 +14,9 @@ extension Access {
                 guard making else { return nil }
                 current = try await onQueue { [self] () throws(Errno) in try makeFolder(parent, name) }
             }
+            // What another device makes in it is heard of from now on.
+            try await list(current)
         }
-        if current != .root { try await list(current) }
         return current
     }
 
@@ -24,7 +25,8 @@ extension Access {
         let caller = ownCaller
         do throws(Errno) {
             let outcome = try await onQueue { [namespace] () throws(Errno) in
-                try namespace.lookup(parent, name.bytes, caller)
+                // The names of containers are found out by way of this.
+                try namespace.lookup(parent, name.bytes, caller, mayBeDisplayName: false)
             }
             switch outcome {
             case .now(let found): return found?.id
@@ -42,10 +44,17 @@ extension Access {
         if case .later(let pending) = outcome { try await pending.value() }
     }
 
+    /// Makes a folder, or finds the one that somebody has made meanwhile.
     private func makeFolder(_ parent: ItemID, _ name: FileName) throws(Errno) -> ItemID {
-        let made = try namespace.makeDirectory(parent, name.bytes, mode: 0o755, ownCaller)
-        kernel?.invalidateEntry(parent, name.bytes)
-        return made.id
+        do throws(Errno) {
+            let made = try namespace.makeDirectory(parent, name.bytes, mode: 0o755, ownCaller)
+            kernel?.invalidateEntry(parent, name.bytes)
+            return made.id
+        } catch .exists {
+            let found = try catalog.glance { database throws(Errno) in try database.entry(parent, name.bytes)?.item }
+            guard let found else { throw .exists }
+            return found
+        }
     }
 
     /// Makes a folder of the root or of one in it, seen by programs that watch; what is there already stays.
@@ -79,7 +88,31 @@ extension Access {
         }
     }
 
-    /// Writes a document whole: beside it first, so that nobody sees a part.
+    /// Changes an app's or a container's document, on the ground of what it says by then.
+    ///
+    /// `known`: what holds where the document can't be read. A change that makes nothing other is none.
+    func change<Record: Codable & Equatable & Sendable>(
+        _ name: FileName,
+        in path: RemotePath,
+        known: @Sendable () -> Record?,
+        _ change: @Sendable (Record?) throws(Errno) -> Record
+    ) async throws(Errno) -> Record {
+        try await turns.take { () throws(Errno) -> Record in
+            var present: Record?
+            if let folder = try await folder(path), let item = try await find(name, in: folder),
+                let bytes = try? await contents(of: item, atMost: DriveFolder.greatestRecord)
+            {
+                present = try? JSONValue(parsing: bytes).decode()
+            }
+            let changed = try change(present ?? known())
+            if changed == present { return changed }
+            guard let value = try? JSONValue(encoding: changed) else { throw .invalidArgument }
+            try await write(value.bytes + [0x0A], as: name, in: path)
+            return changed
+        }
+    }
+
+    /// Writes a document whole, in its turn: beside it first, so that nobody sees a part.
     func write(_ bytes: [UInt8], as name: FileName, in path: RemotePath) async throws(Errno) {
         try requireDrive()
         guard let parent = try await folder(path, making: true) else { throw .noSuchEntry }
@@ -111,7 +144,7 @@ extension Access {
         }
     }
 
-    /// Removes a document; one that is not there is no error.
+    /// Removes a document, in its turn; one that is not there is no error.
     func remove(_ name: FileName, in path: RemotePath) async throws(Errno) {
         try requireDrive()
         guard let parent = try await folder(path) else { return }

@@ -13,7 +13,6 @@ extension Access {
     func recall() throws(Errno) {
         let kept = try catalog.read { database throws(Errno) in try database.meta(Self.key) }
         guard let kept, let value = try? JSONValue(parsing: kept) else { return }
-        state.withLock { $0.isNew = false }
         var registry = Registry()
         if case .array(let apps)? = value["apps"] {
             for app in apps {
@@ -27,7 +26,11 @@ extension Access {
                 }
             }
         }
-        state.withLock { $0.registry = registry }
+        let areNamed = registry.containers.keys.allSatisfy { names.isContainer(there: $0.folderName) }
+        state.withLock { state in
+            state.registry = registry
+            state.isNew = !areNamed
+        }
         try markFolders()
     }
 
@@ -37,6 +40,8 @@ extension Access {
             var hasher = Hasher()
             for path in [DriveFolder.apps, DriveFolder.containers, DriveFolder.references] {
                 guard let folder = try? database.entry(atPath: path)?.item else { continue }
+                // One that another device has made has not been listed yet.
+                hasher.combine(folder)
                 try database.each(
                     """
                     SELECT e.id, e.item, e.name, i.generation, i.size FROM entries e JOIN items i ON i.id = e.item
@@ -87,15 +92,19 @@ extension Access {
             if !isKnown, !isListing, attempts > 0 { await read(isListing: false, attempts: attempts - 1) }
             return
         }
+        // A listing may come to wait for the first reading, whoever began it.
+        let isQuick = isListing || isNew
         let found = try? await onQueue { [self] () throws(Errno) in try fingerprint() }
         var isComplete = true
         do throws(Errno) {
             let apps = try await records(in: DriveFolder.apps, &isComplete)
             let containers = try await records(in: DriveFolder.containers, &isComplete)
             try await onQueue { [self] () throws(Errno) in try heed(apps, containers) }
-            try await heedNames(isListing: isListing)
+            try await heedNames(isListing: isQuick)
+            // From here on a listing calls containers' folders what they are called.
+            state.withLock { $0.isNew = false }
             // A listing of the root needs to know no more.
-            if isListing { isComplete = false } else if try await !readReferences() { isComplete = false }
+            if isQuick { isComplete = false } else if try await !readReferences() { isComplete = false }
         } catch {
             isComplete = false
             log.info("what the account says of apps could not be read: \(error)")
@@ -104,13 +113,14 @@ extension Access {
             state.isReading = false
             state.fingerprint = isComplete ? found : nil
             if !isComplete {
-                state.rest = isListing ? .distantPast : clock.monotonic() + Self.readingRest
+                state.rest = isQuick ? .distantPast : clock.monotonic() + Self.readingRest
                 state.commits = -1
             }
             defer { state.waiting = [] }
             return state.waiting
         }
         for continuation in waiting { continuation.resume() }
+        if isQuick, !isListing, !isNew { await read(isListing: false, attempts: attempts) }
     }
 
     /// The values of the documents of a folder, by their identifiers; what could not be had is what it was.
@@ -202,7 +212,6 @@ extension Access {
         }
         let known = try catalog.read { database throws(Errno) in try database.meta(Self.key) != nil }
         if isNew || !known { try keep(registry) }
-        state.withLock { $0.isNew = false }
     }
 
     /// Keeps what is known for a start without the source.

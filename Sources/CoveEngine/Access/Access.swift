@@ -45,6 +45,8 @@ final class Access: EnginePart, AccountReader {
     let names: ContainerNames
     let views: AppViews
     let state = EngineMutex(.access, State())
+    /// Who changes the documents of apps, containers and references.
+    let turns = Turns()
     /// Folders of the root that no listing shows, and containers, each with its identifier.
     let folders = RareTable<ItemID, FolderMark>()
     /// How many references and grants there are.

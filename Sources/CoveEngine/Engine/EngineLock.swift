@@ -52,6 +52,7 @@ enum EngineLock: UInt8, LockRank {
     case touches
     case accountReader
     case access
+    case turns
     case containerNames
     case thumbnails
     case thumbnailQueue

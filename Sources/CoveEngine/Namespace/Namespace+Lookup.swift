@@ -7,11 +7,13 @@ internal import Synchronization
 extension Namespace {
     /// Finds a name in a directory; nil is an answer the kernel may keep.
     ///
-    /// In a directory that was never listed the provider is asked for that one name.
+    /// In a directory that was never listed the provider is asked for that one name. `mayBeDisplayName`: where nobody
+    /// knows yet what containers are called, that is found out first.
     func lookup(
         _ parent: ItemID,
         _ name: [UInt8],
-        _ caller: Caller
+        _ caller: Caller,
+        mayBeDisplayName: Bool = true
     ) throws(Errno) -> Outcome<ItemAttributes?> {
         guard name.count <= FileName.maximumLength else { throw .nameTooLong }
         touched.insert(parent)
@@ -28,7 +30,7 @@ extension Namespace {
             contents.endWalk(of: thread)
             return .now(nil)
         }
-        return .later(lookUpRemotely(parent, name, thread))
+        return .later(lookUpRemotely(parent, name, thread, mayBeDisplayName))
     }
 
     /// What stat(2) says of an item now.
@@ -97,7 +99,12 @@ extension Namespace {
     }
 
     /// The provider's answer for one name, or `EHOSTUNREACH`, `ETIMEDOUT` within the stall limit.
-    private func lookUpRemotely(_ parent: ItemID, _ name: [UInt8], _ thread: Int32) -> Pending<ItemAttributes?> {
+    private func lookUpRemotely(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ thread: Int32,
+        _ mayBeDisplayName: Bool
+    ) -> Pending<ItemAttributes?> {
         let pending = Pending<ItemAttributes?>()
         let start = clock.monotonic()
         let work = Task { [self] in
@@ -105,7 +112,9 @@ extension Namespace {
             var result: Result<ItemAttributes?, Errno>
             repeat { result = await askForName(parent, name) } while result == .failure(.wouldBlock)
             // It may be what a container is called, which the listing finds out.
-            if result == .failure(.noSuchEntry), parent == .root, isNew, !FileName(unchecked: name).isHidden {
+            if mayBeDisplayName, isNew, result == .failure(.noSuchEntry), parent == .root,
+                !FileName(unchecked: name).isHidden
+            {
                 switch await askForName(.root, DriveFolder.name.bytes) {
                 case .success(_?):
                     if (try? await listing(of: .root).value()) != nil { result = lookupListed(name) }

@@ -136,7 +136,7 @@ extension Access {
         }
         let row = try made.get()
         let shown = try await failing("the reference can't be made") { () throws(Errno) in
-            if row.isDirty { try await tell(row) }
+            try await tell(row.id)
             return try await onQueue { [self] () throws(Errno) -> RemotePath in
                 try countReferences()
                 return try catalog.read { database throws(Errno) in

@@ -244,15 +244,26 @@ extension Access {
             }
         }
         if configuration.isReadOnly { return }
-        for row in dirty { try await tell(row) }
+        for row in dirty { try await tell(row.id) }
         for record in dropped {
             // That it was taken back is remembered: another device that has changed it may bring it back.
-            try await remove(Self.fileName(record), in: DriveFolder.references)
+            try await turns.take { () throws(Errno) in
+                try await remove(Self.fileName(record), in: DriveFolder.references)
+            }
         }
     }
 
-    /// Writes a reference's document.
-    func tell(_ row: ReferenceRow) async throws(Errno) {
+    /// Writes a reference's document where it is not written yet, as the reference is by then.
+    func tell(_ id: Int64) async throws(Errno) {
+        try await turns.take { () throws(Errno) in
+            let row = try await onQueue { [catalog] () throws(Errno) in
+                try catalog.read { database throws(Errno) in try database.reference(id: id) }
+            }
+            if let row, row.isDirty { try await write(row) }
+        }
+    }
+
+    private func write(_ row: ReferenceRow) async throws(Errno) {
         let record = ReferenceRecord(
             container: row.container,
             folder: row.folder,
