@@ -32,7 +32,7 @@ public struct UbiquityIdentityToken: Hashable, Codable, Sendable {
     /// The token of the account whose mount shows a file; nil outside of Cove's mounts.
     static func of(_ url: URL) -> UbiquityIdentityToken? {
         guard let mount = (try? MountTable.coveMount(holding: url.path)) ?? nil else { return nil }
-        return of(mount)
+        return (try? token(of: mount)) ?? nil
     }
 
     /// That of the first of this user's mounts, or of the account that `COVE_ACCOUNT` names; false where a mount does not answer
@@ -42,13 +42,18 @@ public struct UbiquityIdentityToken: Hashable, Codable, Sendable {
         let name = ProcessEnvironment.value("COVE_ACCOUNT").map { "cove:\($0)" }
         for mount in (try? MountTable.read()) ?? [] where mount.isCove && mount.owners.contains(geteuid()) {
             if let name, mount.source != name { continue }
-            if let token = of(mount) { return (token, isCertain) }
+            do throws(Errno) {
+                if let token = try token(of: mount) { return (token, isCertain) }
+            } catch .notConnected {
+                // Nobody serves it any more.
+                continue
+            } catch {}
             isCertain = false
         }
         return (nil, isCertain)
     }
 
-    private static func of(_ mount: Mount) -> UbiquityIdentityToken? {
-        (try? System.attribute(Array(mount.path.utf8), Array("user.cove.identity-token".utf8))).flatMap { Self($0) }
+    private static func token(of mount: Mount) throws(Errno) -> UbiquityIdentityToken? {
+        Self(try System.attribute(Array(mount.path.utf8), Array("user.cove.identity-token".utf8)))
     }
 }

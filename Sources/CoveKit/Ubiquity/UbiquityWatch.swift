@@ -64,7 +64,8 @@ enum UbiquityWatch {
     private static func watch(_ table: Int32) {
         while true {
             let (token, isCertain) = UbiquityIdentityToken.ofMachine()
-            tell(token)
+            // A mount that does not answer yet may have it still.
+            if isCertain || token != nil { tell(token) }
             var entry = pollfd(fd: table, events: Int16(POLLPRI), revents: 0)
             _ = poll(&entry, 1, isCertain ? -1 : patience)
         }
