@@ -32,6 +32,7 @@ extension CommandTable {
         _ = chdir("/")
         let wantsJSON = arguments.has("json")
         let terminal = Terminal.standardOutput
+        terminal.endWhenUnread()
         let _: AccountInterface.TraceReply = try connection.stream(
             "\(AccountInterface.name).Trace",
             AccountInterface.TraceRequest(path: wanted)
@@ -41,7 +42,6 @@ extension CommandTable {
                 return
             }
             let text = wantsJSON ? try? JSONValue(encoding: event).description : line(event, terminal)
-            // Nobody reads any more, as behind head(1).
             if let text, !terminal.write(text + "\n") { exit(0) }
         }
         return 0

@@ -37,6 +37,17 @@ struct Terminal: Sendable {
         bytes.withUnsafeBytes { bytes in (try? System.writeAll(descriptor, bytes)) != nil }
     }
 
+    /// Ends the program as soon as nobody reads any more, as behind head(1), though nothing is to be written for long.
+    func endWhenUnread() {
+        try? BlockingThread.start { [descriptor] in
+            var entry = pollfd(fd: descriptor, events: 0, revents: 0)
+            repeat {
+                guard (try? System.retry({ poll(&entry, 1, -1) })) == 1 else { return }
+            } while entry.revents & Int16(POLLERR | POLLHUP) == 0
+            exit(0)
+        }
+    }
+
     /// The text in a colour (SGR code), where colours are welcome.
     func coloured(_ text: String, _ code: String?) -> String {
         guard hasColour, let code else { return text }

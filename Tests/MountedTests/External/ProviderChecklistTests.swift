@@ -49,7 +49,7 @@ extension Mounted {
                 let head = try account.start("$COVE trace f | head -n 1")
                 let last = try account.start("exec $COVE trace f")
                 for trace in [head, last] { try waitUntil("it follows") { trace.error.contains("ready") } }
-                try account.shell("cat f f")
+                try account.shell("cat f")
                 let first = try head.wait(deadline: 30).output
                 #expect(first.contains(" open ") && first.split(separator: "\n").count == 1, "\(first)")
                 try account.end()

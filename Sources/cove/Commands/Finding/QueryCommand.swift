@@ -159,10 +159,10 @@ extension CommandTable {
         }
         let (wantsJSON, wantsCount) = (arguments.has("json"), arguments.has("count"))
         let terminal = Terminal.standardOutput
+        terminal.endWhenUnread()
         var results = QueryResults()
         var (told, hasGathered, isComplete) = (-1, false, false)
         func write(_ text: String) {
-            // Nobody reads any more, as behind head(1).
             if !terminal.write(text + "\n") { exit(0) }
         }
         func tell(_ event: FollowedResult.Event, _ result: QueryResultMessage, from former: QueryResultMessage? = nil) {
