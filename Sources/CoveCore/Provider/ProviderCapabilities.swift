@@ -14,6 +14,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var versions = false
     /// A file moves by a copy and a deletion: asked for again, a move that was cut off between them is finished.
     public var movesInSteps = false
+    /// A file that is replaced is there at each moment; where it is not, what seems gone is looked for once more.
+    public var replacesAtOnce = false
     /// Remote ids survive renames.
     public var stableIDs = false
     /// Symbolic links are kept.

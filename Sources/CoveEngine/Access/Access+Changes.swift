@@ -173,7 +173,11 @@ extension Access {
             known: { registry.apps[identifier] },
             body
         )
-        state.withLock { $0.registry.apps[identifier] = made }
+        state.withLock { state in
+            state.changes += 1
+            state.registry.apps[identifier] = made
+        }
+        try await onQueue { [self] () throws(Errno) in try keep() }
     }
 
     /// Changes what is known of a container, here and in its document.
@@ -188,7 +192,11 @@ extension Access {
             known: { registry.containers[identifier] },
             body
         )
-        state.withLock { $0.registry.containers[identifier] = made }
+        state.withLock { state in
+            state.changes += 1
+            state.registry.containers[identifier] = made
+        }
+        try await onQueue { [self] () throws(Errno) in try keep() }
         return made
     }
 

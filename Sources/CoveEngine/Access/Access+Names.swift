@@ -14,10 +14,16 @@ extension Access {
     /// The container's folder, or the folder of the root that is one; nil where it is none.
     func containerFolder(of entry: EntryRow) -> FileName? {
         guard entry.parent == .root, entry.remoteParent ?? .root == .root else { return nil }
-        let folder = names.there(FileName(unchecked: entry.remoteName ?? entry.name))
-        if names.isContainer(there: folder) { return folder }
-        guard let identifier = AppIdentifier(folder.description) else { return nil }
-        return registry.containers[identifier] == nil ? nil : folder
+        // Until a new name is acknowledged it may be the former or the new one that is known already.
+        for name in [entry.remoteName, entry.name] {
+            guard let name else { continue }
+            let folder = names.there(FileName(unchecked: name))
+            if names.isContainer(there: folder) { return folder }
+            if let identifier = AppIdentifier(folder.description), registry.containers[identifier] != nil {
+                return folder
+            }
+        }
+        return nil
     }
 
     /// Where a container's folder is in the tree; nil where it is not there.

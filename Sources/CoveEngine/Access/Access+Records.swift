@@ -3,6 +3,9 @@ internal import Glibc
 
 /// The documents of `_cove-drive`, as the daemon reads and writes them: like any program, but without the kernel.
 extension Access {
+    /// How often a document is fetched that changes while it is read.
+    private static let readAttempts = 5
+
     /// The folder's item, listed; nil where there is none and none is to be made.
     func folder(_ path: RemotePath, making: Bool = false) async throws(Errno) -> ItemID? {
         var current = ItemID.root
@@ -78,13 +81,20 @@ extension Access {
     func contents(of id: ItemID, atMost limit: Int) async throws(Errno) -> [UInt8] {
         let size = try await onQueue { [namespace] () throws(Errno) in try namespace.attributes(of: id).size }
         guard size <= Int64(limit) else { throw .fileTooLarge }
-        try await contents.materialize(id)
-        return try await onQueue { [contents] () throws(Errno) in
-            guard case .now(let result) = try contents.read(id, offset: 0, count: limit, thread: 0) else {
-                throw .wouldBlock
+        var attempts = 0
+        while true {
+            try await contents.materialize(id)
+            let bytes = try await onQueue { [contents] () throws(Errno) -> [UInt8]? in
+                guard case .now(let result) = try contents.read(id, offset: 0, count: limit, thread: 0) else {
+                    return nil
+                }
+                if result.count == 0 { return [] }
+                return Array(try System.contents(result.descriptor, atMost: result.count))
             }
-            if result.count == 0 { return [] }
-            return Array(try System.contents(result.descriptor, atMost: result.count))
+            if let bytes { return bytes }
+            // It has got another version meanwhile, or was evicted.
+            attempts += 1
+            guard attempts < Self.readAttempts else { throw .wouldBlock }
         }
     }
 

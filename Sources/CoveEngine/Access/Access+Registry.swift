@@ -6,6 +6,8 @@ extension Access {
     private static let key = "drive"
     /// How long a document that could not be read is left alone.
     private static let readingRest = TimeSpan.seconds(5)
+    /// How often the documents are read for one reading, while they are being changed here.
+    private static let heedAttempts = 5
     /// How many documents are fetched at a time.
     private static let parallelReads = 8
 
@@ -28,7 +30,7 @@ extension Access {
         }
         let areNamed = registry.containers.keys.allSatisfy { names.isContainer(there: $0.folderName) }
         state.withLock { state in
-            state.registry = registry
+            (state.registry, state.kept) = (registry, registry)
             state.isNew = !areNamed
         }
         try markFolders()
@@ -56,11 +58,20 @@ extension Access {
             }
             // Which folders of the root are containers' changes with these.
             try database.each(
-                "SELECT e.id, e.item, e.name FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = 1 AND i.kind = 1"
+                """
+                SELECT e.id, e.item, e.remote_parent, e.name, e.remote_name FROM entries e JOIN items i ON i.id = e.item
+                WHERE e.parent = 1 AND i.kind = 1 ORDER BY e.id
+                """
             ) { row in
-                hasher.combine(row.int(0))
-                hasher.combine(row.int(1))
-                hasher.combine(row.blob(2))
+                for column in 0...2 as ClosedRange<Int32> { hasher.combine(row.int(column)) }
+                hasher.combine(row.blob(3))
+                hasher.combine(row.optionalBlob(4))
+                return true
+            }
+            // And what these are called at the provider.
+            try database.each("SELECT id, alias FROM container_names ORDER BY id") { row in
+                hasher.combine(row.text(0))
+                hasher.combine(row.blob(1))
                 return true
             }
             return hasher.finalize()
@@ -97,12 +108,10 @@ extension Access {
         let found = try? await onQueue { [self] () throws(Errno) in try fingerprint() }
         var isComplete = true
         do throws(Errno) {
-            let apps = try await records(in: DriveFolder.apps, &isComplete)
-            let containers = try await records(in: DriveFolder.containers, &isComplete)
-            try await onQueue { [self] () throws(Errno) in try heed(apps, containers) }
+            try await heedRecords(&isComplete)
             try await heedNames(isListing: isQuick)
             // From here on a listing calls containers' folders what they are called.
-            state.withLock { $0.isNew = false }
+            if isComplete { state.withLock { $0.isNew = false } }
             // A listing of the root needs to know no more.
             if isQuick { isComplete = false } else if try await !readReferences() { isComplete = false }
         } catch {
@@ -121,6 +130,22 @@ extension Access {
         }
         for continuation in waiting { continuation.resume() }
         if isQuick, !isListing, !isNew { await read(isListing: false, attempts: attempts) }
+    }
+
+    /// Takes what the documents of apps and containers say to be so.
+    private func heedRecords(_ isComplete: inout Bool) async throws(Errno) {
+        for _ in 0..<Self.heedAttempts {
+            let changes = state.withLock { $0.changes }
+            var isWhole = true
+            let apps = try await records(in: DriveFolder.apps, &isWhole)
+            let containers = try await records(in: DriveFolder.containers, &isWhole)
+            // What was changed here meanwhile is in none of it.
+            let isOfNow = try await onQueue { [self] () throws(Errno) in try heed(apps, containers, after: changes) }
+            guard isOfNow else { continue }
+            if !isWhole { isComplete = false }
+            return
+        }
+        isComplete = false
     }
 
     /// The values of the documents of a folder, by their identifiers; what could not be had is what it was.
@@ -176,6 +201,7 @@ extension Access {
                 log.notice("\(place): it is too large; what was known of it holds")
                 values[identifier] = .some(known?.value)
             } catch {
+                log.info("\(place): \(error); it is read again later")
                 isComplete = false
                 values[identifier] = .some(known?.value)
             }
@@ -183,11 +209,12 @@ extension Access {
         return values
     }
 
-    /// Takes what was read to be so, as far as it makes sense.
+    /// Takes what was read to be so, as far as it makes sense; false where something was changed here since.
     private func heed(
         _ apps: [AppIdentifier: JSONValue?],
-        _ containers: [AppIdentifier: JSONValue?]
-    ) throws(Errno) {
+        _ containers: [AppIdentifier: JSONValue?],
+        after changes: Int
+    ) throws(Errno) -> Bool {
         var registry = Registry()
         let former = self.registry
         for (identifier, value) in apps {
@@ -206,21 +233,28 @@ extension Access {
             }
             registry.containers[identifier] = record
         }
-        let isNew = state.withLock { state in
-            defer { state.registry = registry }
-            return state.registry != registry
+        let isOfNow = state.withLock { state in
+            guard state.changes == changes else { return false }
+            state.registry = registry
+            return true
         }
-        let known = try catalog.read { database throws(Errno) in try database.meta(Self.key) != nil }
-        if isNew || !known { try keep(registry) }
+        guard isOfNow else { return false }
+        try keep()
+        return true
     }
 
     /// Keeps what is known for a start without the source.
-    func keep(_ registry: Registry) throws(Errno) {
-        let apps = registry.apps.values.sorted { $0.identifier < $1.identifier }
-        let containers = registry.containers.values.sorted { $0.identifier < $1.identifier }
-        guard let value = try? JSONValue(encoding: KeptRegistry(apps: apps, containers: containers)) else { return }
-        let bytes = value.bytes
-        try catalog.write { database throws(Errno) in try database.setMeta(Self.key, bytes) }
+    func keep() throws(Errno) {
+        try catalog.write { database throws(Errno) in
+            // Of two that come at once the later one is of now.
+            let (registry, kept) = self.state.withLock { ($0.registry, $0.kept) }
+            if registry == kept { return }
+            let apps = registry.apps.values.sorted { $0.identifier < $1.identifier }
+            let containers = registry.containers.values.sorted { $0.identifier < $1.identifier }
+            guard let value = try? JSONValue(encoding: KeptRegistry(apps: apps, containers: containers)) else { return }
+            try database.setMeta(Self.key, value.bytes)
+            database.whenCommitted { [self] in state.withLock { $0.kept = registry } }
+        }
     }
 }
 

@@ -15,8 +15,12 @@ final class Access: EnginePart, AccountReader {
 
     struct State {
         var registry = Registry()
+        /// What the catalog has of it for the next start.
+        var kept: Registry?
         /// What was read of each document, by its folder and name, and of which state of it.
         var read: [RemotePath: ReadRecord] = [:]
+        /// How often any of them was changed here.
+        var changes = 0
         /// What the documents looked like when they were read last; nil where something was missing.
         var fingerprint: Int?
         /// How many commits there were then.

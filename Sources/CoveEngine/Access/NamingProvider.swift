@@ -141,6 +141,11 @@ final class NamingProvider: Provider {
         if !names.isEmpty, directory.path.isRoot, item.path.parent.isRoot, let former = item.path.name {
             let folder = names.there(former)
             if names.isContainer(there: folder) { return try await rename(folder, to: name) }
+            // One that was carried out, and whose answer nobody has heeded.
+            let renamed = names.there(name)
+            if names.isContainer(there: renamed), try await free(former) == nil {
+                return try await rename(renamed, to: name)
+            }
         }
         let isTop = directory.path.isRoot
         return try await translating(in: directory.path) { () throws(ProviderError) in

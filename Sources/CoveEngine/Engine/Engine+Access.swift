@@ -142,7 +142,7 @@ extension Engine {
 
     /// Where what has a name is claimed: a reference's document at its own place.
     public func place(of parent: ItemID, _ name: [UInt8]) -> (parent: ItemID, name: [UInt8]) {
-        guard let original = try? access.original(parent, name) else { return (parent, name) }
+        guard let original = try? access.original(parent, name, .reading) else { return (parent, name) }
         return (original.parent, original.name)
     }
 

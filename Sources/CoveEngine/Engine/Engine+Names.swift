@@ -301,7 +301,7 @@ extension Engine {
         if let announced = remoteChanges.takeAnnounced(caller, moving: parent, name, to: newParent, newName) {
             return _ = try remoteChanges.commit(announced, for: caller)
         }
-        try access.requireFree(newParent, newName)
+        if !Access.isScoped(newName) { try access.requireFree(newParent, newName) }
         if newParent != .root || parent != .root || flags & Access.exchange != 0 {
             try access.requireMovable(parent, name)
         }

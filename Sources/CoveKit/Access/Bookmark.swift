@@ -126,60 +126,6 @@ public struct Bookmark: Sendable, Hashable, Codable {
     static var ownApp: String? { ProcessInfo.processInfo.environment["COVE_APP"] }
 }
 
-/// A document that an app may use between a start and a stop.
-///
-/// One that the app has a reference to, or that is its own, may be used at any time: then both do nothing. The string of its URL is no
-/// right to it: without a start it opens nothing.
-public final class SecurityScopedURL: Sendable {
-    /// The document: its reference in the app's container, or its own place.
-    public let url: URL
-    /// True where it is to be read only.
-    public let isReadOnly: Bool
-    private let root: URL
-    private let scope: String?
-    private let app: String?
-
-    init(url: URL, root: URL, scope: String?, app: String?, isReadOnly: Bool) {
-        self.url = url
-        self.root = root
-        self.scope = scope
-        self.app = app
-        self.isReadOnly = isReadOnly
-    }
-
-    /// Begins to use it; the URL to use it by until the stop, nil where the app uses too many or may use it no more.
-    ///
-    /// Each start that succeeds needs a stop. Ends with the process.
-    public func startAccessing() async -> URL? {
-        guard let scope else { return url }
-        let (root, app) = (root, app)
-        let path = try? await FileThreads.run { () throws(CoveError) -> String? in
-            guard let (service, _) = try ItemService.find(root) else { return nil }
-            let reply: AccessInterface.PathReply = try service.access(
-                "StartScope",
-                AccessInterface.ScopeRequest(app: app, scope: scope),
-                for: root
-            )
-            return reply.path
-        }
-        return (path ?? nil).map { root.appending(path: $0) }
-    }
-
-    /// Ends one use; one too many does nothing.
-    public func stopAccessing() async {
-        guard let scope else { return }
-        let root = root
-        _ = try? await FileThreads.run { () throws(CoveError) in
-            guard let (service, _) = try ItemService.find(root) else { return }
-            let _: AccessInterface.StopReply = try service.access(
-                "StopScope",
-                AccessInterface.ScopeRequest(scope: scope),
-                for: root
-            )
-        }
-    }
-}
-
 extension FileManager {
     /// The folder of a container; nil identifier: of the first one that the app declares.
     ///

@@ -50,6 +50,8 @@ open class Document: FilePresenter, @unchecked Sendable {
     }
 
     let shared: Mutex<Shared>
+    /// Where the program may use the file between a start and a stop: the document may for as long as it is there.
+    private let scope: ScopeHold?
     /// Held by whoever touches the file.
     private let file = Mutex(())
     let operations = OperationOrder()
@@ -65,6 +67,7 @@ open class Document: FilePresenter, @unchecked Sendable {
         clock: any Clock<Duration> = ContinuousClock()
     ) {
         shared = Mutex(Shared(url: fileURL))
+        scope = ScopeUses.hold(fileURL)
         self.autosaveInterval = autosaveInterval
         self.clock = clock
     }

@@ -97,6 +97,7 @@ public final class S3Provider: Provider {
         capabilities.conditionalWrites = features.putsConditionally
         capabilities.serverSideCopy = true
         capabilities.movesInSteps = true
+        capabilities.replacesAtOnce = true
         // New files of one folder share what is asked about it.
         capabilities.parallelChanges = 64
         capabilities.trash = true

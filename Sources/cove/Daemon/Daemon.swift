@@ -14,6 +14,8 @@ final class Daemon: Sendable {
     private let session: MountSession
     private let announcer: AnnouncerProcess
     private let notifier: NotifierProcess
+    /// How long what nobody is seen to use may be in use.
+    private static let momentaryUse = TimeSpan.seconds(2)
     /// True once another daemon is to take the mount over.
     private let isReplaced = Atomic(false)
     /// When the daemon was first told to end.
@@ -275,11 +277,17 @@ final class Daemon: Sendable {
             }
             let path = plan.mountpoint
             return announcer.whileIdle {
-                let status =
-                    geteuid() == 0
-                    ? try? ChildProcess.run("umount", ["-i", "--", path], limit: .seconds(30))
-                    : try? ChildProcess.run("fusermount3", ["-u", "-q", "--", path], limit: .seconds(30))
-                return status == 0
+                // A program that is just making a mount namespace, as each sandbox does, uses all mounts for a moment.
+                let deadline = System.monotonic() + Self.momentaryUse
+                while true {
+                    let status =
+                        geteuid() == 0
+                        ? try? ChildProcess.run("umount", ["-i", "--", path], limit: .seconds(30))
+                        : try? ChildProcess.run("fusermount3", ["-u", "-q", "--", path], limit: .seconds(30))
+                    if status == 0 { return true }
+                    guard System.monotonic() < deadline, MountUsers.find(path).isEmpty else { return false }
+                    usleep(50_000)
+                }
             }
         }
         guard isUnmounted else {

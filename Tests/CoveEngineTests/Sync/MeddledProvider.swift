@@ -2,7 +2,7 @@ import CoveCore
 
 /// A provider beside which another device does something at a certain moment, or that tells of other items than there are.
 final class MeddledProvider: Provider {
-    enum Moment: Sendable { case beforeDeletion, afterDeletion, afterMove }
+    enum Moment: Sendable { case beforeDeletion, afterDeletion, afterMove, afterMiss }
 
     private let base: any Provider
     private let meddle: @Sendable (Moment, RemotePath) -> Void
@@ -10,8 +10,9 @@ final class MeddledProvider: Provider {
     private let refuseFetch: @Sendable (RemotePath) -> ProviderError?
     private let cutFetch: @Sendable (Range<Int64>) -> Range<Int64>
     private let show: @Sendable (RemotePath) -> [Listing]?
+    private let alter: @Sendable (inout ProviderCapabilities) -> Void
 
-    /// `meddle` is called with what is deleted, or with the new place of what was moved; `refuse` with what is to be made, and
+    /// `meddle` is called with what is deleted, with the new place of what was moved, or with what was looked for and is not there; `refuse` with what is to be made, and
     /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
     init(
         _ base: any Provider,
@@ -19,8 +20,10 @@ final class MeddledProvider: Provider {
         refuse: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil },
         refuseFetch: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil },
         cutFetch: @escaping @Sendable (Range<Int64>) -> Range<Int64> = { $0 },
-        show: @escaping @Sendable (RemotePath) -> [Listing]? = { _ in nil }
+        show: @escaping @Sendable (RemotePath) -> [Listing]? = { _ in nil },
+        alter: @escaping @Sendable (inout ProviderCapabilities) -> Void = { _ in }
     ) {
+        self.alter = alter
         self.base = base
         self.refuseFetch = refuseFetch
         self.cutFetch = cutFetch
@@ -29,7 +32,11 @@ final class MeddledProvider: Provider {
         self.show = show
     }
 
-    var capabilities: ProviderCapabilities { base.capabilities }
+    var capabilities: ProviderCapabilities {
+        var all = base.capabilities
+        alter(&all)
+        return all
+    }
     var changeSignal: AsyncStream<Void>? { base.changeSignal }
 
     func sourceIdentity() async -> [UInt8]? { await base.sourceIdentity() }
@@ -62,7 +69,12 @@ final class MeddledProvider: Provider {
     }
 
     func lookup(_ name: FileName, in directory: RemoteReference) async throws(ProviderError) -> RemoteItem {
-        guard let pages = show(directory.path) else { return try await base.lookup(name, in: directory) }
+        guard let pages = show(directory.path) else {
+            do throws(ProviderError) { return try await base.lookup(name, in: directory) } catch .noSuchItem {
+                meddle(.afterMiss, directory.path.appending(name))
+                throw .noSuchItem
+            }
+        }
         guard let item = pages.flatMap(\.items).first(where: { $0.name == name.bytes }) else { throw .noSuchItem }
         return item
     }

@@ -8,21 +8,20 @@ extension MountedInCompany {
     struct CloudContainerTests {
         @Test(arguments: SharedSource.all + [.program])
         func `containers, their names and references are the same on two devices`(source: SharedSource) async throws {
-            try await source.devices { here, there, _ in
+            try await source.devices(isMounted: false) { here, there, _ in
+                try here.start()
                 try here.addApp("a", document: "report.txt", "original\n")
                 try here.addApp("b", document: "own.txt", "own\n")
                 try here.settle()
+                try there.start()
                 // The other device has them by name before it has listed anything.
                 #expect(try there.shell("cat a/Documents/report.txt") == "original\n")
-                #expect(try there.shell("ls") == "a\nb\n")
+                let names = try there.shell("ls")
+                #expect(names == "a\nb\n")
                 try here.pick("a/Documents/report.txt", for: "b")
                 try here.shell("mv a Letters; echo more >> b/Documents/report.txt")
                 try here.settle()
-                try waitUntil("the other device has names and reference", deadline: 60) {
-                    try there.settle()
-                    return try there.shell("ls; cat b/Documents/report.txt 2>/dev/null || true")
-                        == "Letters\nb\noriginal\nmore\n"
-                }
+                try there.waitFor("Letters\nb\noriginal\nmore\n", "ls; cat b/Documents/report.txt || true")
                 // What was not sent before the name changed goes where it belongs.
                 try there.shell(
                     """
@@ -30,11 +29,7 @@ extension MountedInCompany {
                     $COVE resume; $COVE sync --wait
                     """
                 )
-                try waitUntil("it comes here", deadline: 60) {
-                    try here.settle()
-                    return try here.shell("ls; cat Post/Documents/late* 2>/dev/null || true")
-                        == "Post\nb\nlate\nlater\n"
-                }
+                try here.waitFor("Post\nb\nlate\nlater\n", "ls; cat Post/Documents/late* || true")
                 try there.settle()
                 #expect(
                     try here.shell("cd Post; find . -type f | sort") == there.shell("cd Post; find . -type f | sort")
@@ -48,6 +43,22 @@ extension MountedInCompany {
                 #expect(try there.shell("cat Post/Documents/report.txt; ls b/Documents") == "original\nmore\nown.txt\n")
                 for device in [here, there] { #expect(try device.cove("conflicts") == "") }
             }
+        }
+    }
+}
+
+extension MountedAccount {
+    /// Settles until a script prints what is expected; says what it printed last where it never does.
+    fileprivate func waitFor(_ expected: String, _ script: String) throws {
+        var last = ""
+        do {
+            try waitUntil("the device has it", deadline: 60) {
+                try settle()
+                last = try shell("{ \(script); } 2>&1")
+                return last == expected
+            }
+        } catch {
+            throw CommandFailure("\(error)\nof\n\(script)\nin place of\n\(expected)last:\n\(last)")
         }
     }
 }

@@ -9,6 +9,17 @@ extension Mounted {
     struct KitBookmarkTests {
         private static let app = "com.b.app"
 
+        /// A document of plain text.
+        @MainActor private final class Note: Document, @unchecked Sendable {
+            var text = ""
+
+            override func contents(forType type: String) async throws -> FileContents { .file(Data(text.utf8)) }
+
+            override func load(fromContents contents: FileContents, ofType type: String) async throws {
+                text = String(decoding: try await contents.read(), as: UTF8.self)
+            }
+        }
+
         private func given(_ body: @escaping @Sendable (MountedAccount, URL) async throws -> Void) async throws {
             try await mounted(options: "settle=50ms") { account in
                 try account.addApp("a", document: "report.txt", "original\n")
@@ -118,6 +129,56 @@ extension Mounted {
                 try account.cove("grants revoke \(grant.id)")
                 let revoked = await document.startAccessing()
                 #expect(revoked == nil)
+            }
+        }
+
+        @MainActor private func edit(_ note: Note?, _ text: String) async throws {
+            note?.text = text
+            note?.updateChangeCount(.done)
+            if let note { try await note.save(to: note.fileURL, for: .forOverwriting) }
+        }
+
+        @Test func `73. a document that is opened between a start and a stop is loaded, and can be saved`() async throws
+        {
+            try await given { account, root in
+                let bookmark = try await Bookmark.make(
+                    of: root.appending(path: "a/Documents/report.txt"),
+                    app: Self.app
+                )
+                let scoped = try await bookmark.resolve(app: Self.app).document
+                let place = try #require(await scoped.startAccessing())
+                func read() -> String? { try? String(contentsOf: place, encoding: .utf8) }
+                var note: Note? = Note(fileURL: place)
+                let opening = Task { [note] in try await note?.open() }
+                await scoped.stopAccessing()
+                try await opening.value
+                #expect(await note?.text == "original\n")
+                // A stop too many takes nothing from it.
+                await scoped.stopAccessing()
+                try await edit(note, "edited\n")
+                #expect(try account.shell("cat a/Documents/report.txt") == "edited\n")
+                // Another use of it ends without the document's.
+                let again = try #require(await scoped.startAccessing())
+                #expect(again == place)
+                await scoped.stopAccessing()
+                #expect(read() == "edited\n")
+                // What may only be read is not replaced either, and a name of that kind is made nowhere.
+                let readable = try await Bookmark.make(
+                    of: root.appending(path: "a/Documents/report.txt"),
+                    options: [.withSecurityScope, .securityScopeAllowOnlyReadAccess],
+                    app: "com.c.app"
+                )
+                try account.addApp("c", document: "own.txt", "own\n")
+                let readOnly = try await readable.resolve(app: "com.c.app").document
+                let shown = try #require(await readOnly.startAccessing())
+                for name in [shown.path, "\(account.mount)/.external-\(String(repeating: "0", count: 32))-x"] {
+                    let result = try account.start("echo new > c/new; mv -T c/new '\(name)'").wait(deadline: 30)
+                    #expect(result.status == 1 && result.error.contains("cannot move"), "\(result)")
+                }
+                #expect(try account.shell("cat '\(shown.path)'; ls -A") == "edited\na\nb\nc\n")
+                try await note?.close()
+                note = nil
+                try waitUntil("its use has ended with it") { read() == nil }
             }
         }
     }

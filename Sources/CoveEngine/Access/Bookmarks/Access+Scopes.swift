@@ -141,13 +141,19 @@ extension Access {
     ///
     /// `EACCES` where it is not used.
     func scopedAttributes(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> ItemAttributes? {
+        guard let entry = try scopedEntry(parent, name, .reading) else { return nil }
+        return try namespace.attributes(of: entry.item)
+    }
+
+    /// What has a hidden name, while its scope is used; nil for any other name, `EACCES` where the app may not do that with it.
+    func scopedEntry(_ parent: ItemID, _ name: [UInt8], _ use: Use) throws(Errno) -> EntryRow? {
         guard name.starts(with: Self.prefix), name.count > Self.prefix.count + Self.tokenLength,
             case .container(let identifier, _)? = folders[parent]
         else { return nil }
         let token = String(decoding: name[Self.prefix.count...].prefix(Self.tokenLength), as: UTF8.self)
-        let item = try catalog.glance { database throws(Errno) -> ItemID? in
+        let entry = try catalog.glance { database throws(Errno) -> EntryRow? in
             guard let app = self.registry.containers[identifier]?.app,
-                let entry = try self.scoped(token, app, database),
+                let entry = try self.scoped(token, app, database, use),
                 Self.name(token, entry.name) == name,
                 try database.first(
                     "SELECT 1 FROM scope_uses WHERE token = ? LIMIT 1",
@@ -156,10 +162,10 @@ extension Access {
                 )
                     == true
             else { return nil }
-            return entry.item
+            return entry
         }
-        guard let item else { throw .accessDenied }
-        return try namespace.attributes(of: item)
+        guard let entry else { throw .accessDenied }
+        return entry
     }
 
     /// True for a hidden name of a scope, which the kernel is not to keep.
@@ -171,14 +177,19 @@ extension Access {
     }
 
     /// The document of a scope that the app may still use.
-    private func scoped(_ token: String, _ app: AppIdentifier, _ database: Database) throws(Errno) -> EntryRow? {
+    private func scoped(
+        _ token: String,
+        _ app: AppIdentifier,
+        _ database: Database,
+        _ use: Use = .reading
+    ) throws(Errno) -> EntryRow? {
         let document = try database.first(
             "SELECT document FROM scopes WHERE token = ? AND app = ?",
             .text(token),
             .text(app.text)
         ) { $0.document(0) }
         guard let document, let entry = try database.entry(document: document), try isInTree(entry, database),
-            try isAdmitted(app, entry, .reading, database)
+            try isAdmitted(app, entry, use, database)
         else { return nil }
         return entry
     }

@@ -69,10 +69,10 @@ extension Access {
         flags: UInt32,
         _ caller: Caller
     ) throws(Errno) -> Renaming {
-        if hasNoReferences { return .ordinary }
+        if hasNoReferences, !Self.isScoped(newName) { return .ordinary }
         let source = try reference(parent, name)
         let target = try reference(newParent, newName)
-        guard source != nil || target != nil else {
+        guard source != nil || target != nil || Self.isScoped(newName) else {
             guard let left = departed[Place(newParent, newName)], flags & UInt32(RENAME_EXCHANGE) == 0,
                 try isFile(parent, name), let place = try takenPlace(left.row, Place(newParent, newName))
             else { return .ordinary }
@@ -85,10 +85,14 @@ extension Access {
         if flags & UInt32(RENAME_EXCHANGE) != 0 { throw .invalidArgument }
         if target != nil, flags & UInt32(RENAME_NOREPLACE) != 0 { throw .exists }
         guard let source else {
+            // A reference's name, or one that an app uses a document by: what is saved there is the document.
             if namespace.isDirectory(parent, name) { throw .notDirectory }
             // Of a document becomes no link, nor anything else that is no file.
             guard try isFile(parent, name) else { throw .invalidArgument }
-            guard let place = try original(newParent, newName) else { throw .stale }
+            guard let place = try original(newParent, newName, .writing) else {
+                throw Self.isScoped(newName) ? .notPermitted : .stale
+            }
+            if flags & UInt32(RENAME_NOREPLACE) != 0 { throw .exists }
             try admit(caller, to: place)
             return .onto(place)
         }
@@ -104,6 +108,7 @@ extension Access {
         _ flags: UInt32,
         _ caller: Caller
     ) throws(Errno) {
+        if Self.isScoped(place.name) { throw .notPermitted }
         try namespace.checkNewName(place.name)
         let occupant = try catalog.glance { database throws(Errno) in try database.entry(place.parent, place.name) }
         if let occupant {

@@ -48,7 +48,13 @@ extension Access {
             do throws(Errno) {
                 let bytes = try await contents(of: row.item, atMost: DriveFolder.greatestRecord)
                 if let value = try? JSONValue(parsing: bytes), let said: ReferenceRecord = try? value.decode() {
-                    try await onQueue { [self] () throws(Errno) in try heed(said, record) }
+                    let isOfNow = try await onQueue { [self] () throws(Errno) in
+                        try heed(said, record, row.item, row.generation)
+                    }
+                    guard isOfNow else {
+                        isComplete = false
+                        continue
+                    }
                     try await bind(record)
                 } else {
                     log.notice("\(place): it can't be read; it is left out")
@@ -69,21 +75,34 @@ extension Access {
     }
 
     /// What a document says of a reference holds, unless something was done here that it is still to say.
-    private func heed(_ said: ReferenceRecord, _ record: String) throws(Errno) {
+    ///
+    /// False where another document has been written meanwhile.
+    private func heed(
+        _ said: ReferenceRecord,
+        _ record: String,
+        _ item: ItemID,
+        _ generation: Int64
+    ) throws(Errno) -> Bool {
         guard let folder = (try? said.folder.remotePath()) ?? nil,
             let name = ((try? said.name.remotePath()) ?? nil)?.name, !name.isReserved,
             let target = (try? said.target.remotePath()) ?? nil, let top = target.names.first, !top.isReserved,
             top != DriveFolder.name
-        else { return log.notice("reference \(record) makes no sense; it is left out") }
+        else {
+            log.notice("reference \(record) makes no sense; it is left out")
+            return true
+        }
         let made = Self.time(said.made) ?? journalTime()
-        try catalog.write { database throws(Errno) in
+        return try catalog.write { database throws(Errno) in
+            guard try database.item(item)?.generation == generation,
+                try !database.entries(of: item).isEmpty
+            else { return false }
             let isDropped = try database.first("SELECT 1 FROM dropped_references WHERE record = ?", .text(record)) {
                 _ in
                 true
             }
             if isDropped == true {
                 self.hasReferenceWork.store(true, ordering: .releasing)
-                return
+                return true
             }
             guard var row = try database.reference(record: record) else {
                 try database.insert(
@@ -99,13 +118,19 @@ extension Access {
                         made: made
                     )
                 )
-                return
+                return true
             }
-            if row.isDirty || row.container != said.container { return }
+            if row.isDirty || row.container != said.container { return true }
             if row.folder != folder || row.name != name.bytes {
+                let former = row.parent.map { Place($0, row.name) }
                 row.folder = folder
                 row.name = name.bytes
-                row.parent = nil
+                // Where the folder is known the reference is found under the one name or the other at any time.
+                row.parent = try self.folder(of: row, database)
+                if let parent = row.parent { row.name = try self.freeReferenceName(row, parent, database) }
+                let places = [former, row.parent.map { Place($0, row.name) }].compactMap(\.self)
+                for place in places { try database.touch(place.parent, modified: true, at: self.clock.now()) }
+                database.whenCommitted { [self] in tell(of: places) }
             }
             if row.place != target {
                 row.place = target
@@ -128,7 +153,15 @@ extension Access {
             }
             row.mayWrite = mayWrite
             try database.update(row)
+            return true
         }
+    }
+
+    /// The folder that a reference is in, where it is known here.
+    private func folder(of row: ReferenceRow, _ database: Database) throws(Errno) -> ItemID? {
+        guard let container = try entry(ofContainer: row.container, database) else { return nil }
+        let path = RemotePath([FileName(unchecked: container.name)] + row.folder.names)
+        return try database.entry(atPath: path)?.item
     }
 
     /// Finds the folder and the document of a reference where they are not known yet, and grants what it stands for.

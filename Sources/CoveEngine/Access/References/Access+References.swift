@@ -164,9 +164,9 @@ extension Access {
         }
     }
 
-    /// Where a call that names a reference is carried out: at the document's own place.
-    func original(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> Place? {
-        guard let row = try reference(parent, name) else { return nil }
+    /// Where a call that names a reference, or what an app uses by a scope, is carried out: at the document's own place.
+    func original(_ parent: ItemID, _ name: [UInt8], _ use: Use) throws(Errno) -> Place? {
+        guard let row = try reference(parent, name) else { return try scopedEntry(parent, name, use)?.place }
         guard let entry = try catalog.glance({ database throws(Errno) in try self.target(of: row, database) }) else {
             throw .stale
         }

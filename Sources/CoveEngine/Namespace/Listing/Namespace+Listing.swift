@@ -100,6 +100,9 @@ extension Namespace {
         return pending
     }
 
+    /// How often the account's documents are read for one listing of the root, where not all of them can be had.
+    private static let accountReadings = 3
+
     /// With more changes than these a directory is listed again, which takes them in a page at a time.
     private static let mostEvents = 10_000
 
@@ -113,7 +116,11 @@ extension Namespace {
         guard done != nil else { throw .noSuchItem }
     }
 
-    private func list(_ id: ItemID, at directory: RemoteReference) async throws(ProviderError) {
+    private func list(
+        _ id: ItemID,
+        at directory: RemoteReference,
+        attempt: Int = 0
+    ) async throws(ProviderError) {
         let time = clock.monotonic()
         let told = takenChanges.load(ordering: .acquiring)
         let known = try await onContentQueue { [self] () throws(Errno) in
@@ -133,9 +140,9 @@ extension Namespace {
         repeat {
             counters.providerRequests.add(1, ordering: .relaxed)
             let listing = try await provider.list(directory, page: page)
-            if id == .root, try await heedAccount(listing, seen: time) {
+            if id == .root, attempt < Self.accountReadings, try await heedAccount(listing, seen: time) {
                 // From the start: now the folders of containers have the names that they are to have here.
-                return try await list(id, at: directory)
+                return try await list(id, at: directory, attempt: attempt + 1)
             }
             let (seen, later) = try await onContentQueue { [self] () throws(Errno) in
                 try admit(listing.items, into: id, directory.path, seen: time)
@@ -178,7 +185,7 @@ extension Namespace {
             try admit([folder], into: .root, .root, seen: time)
         }
         await reader.readForListing()
-        return !reader.isNew
+        return true
     }
 
     /// Inserts what is new of one page; what needs more thought comes back as events.

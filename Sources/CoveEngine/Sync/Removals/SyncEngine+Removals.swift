@@ -3,6 +3,9 @@ internal import Synchronization
 
 /// Taking in that documents are gone at the provider.
 extension SyncEngine {
+    /// How long a server may take to put a file in the place of another one that it has removed.
+    private static let replacement = TimeSpan.milliseconds(500)
+
     /// Removes documents that are gone at the provider.
     func remove(_ paths: [RemotePath]) async {
         // What is in a directory goes with it.
@@ -22,6 +25,7 @@ extension SyncEngine {
         for entry in entries {
             if let seen = await confirmGone(entry) { gone.append((entry, seen)) }
         }
+        if !gone.isEmpty, !host.provider.capabilities.replacesAtOnce { gone = await stillGone(gone) }
         guard !gone.isEmpty, await isRootThere() else { return }
         for (entry, seen) in gone { await removeTree(entry, seen: seen) }
     }
@@ -147,6 +151,37 @@ extension SyncEngine {
         shared.withLock { $0.heldRemovals = 0 }
         if !acceptsDeletions { lateRemovals.count = sum }
         return true
+    }
+
+    /// Leaves out files that were only being replaced, in two steps.
+    private func stillGone(
+        _ gone: [(entry: Int64, seen: MonotonicTime)]
+    ) async -> [(entry: Int64, seen: MonotonicTime)] {
+        let host = host
+        let files = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> Set<Int64> in
+                var files: Set<Int64> = []
+                for (id, _) in gone {
+                    guard let entry = try database.entry(id: id) else { continue }
+                    if try database.item(entry.item)?.kind == .file { files.insert(id) }
+                }
+                return files
+            }
+        }
+        guard let files, !files.isEmpty else { return gone }
+        do { try await Task.sleep(for: Self.replacement) } catch {
+            mustFindMissingAgain()
+            return []
+        }
+        var left: [(entry: Int64, seen: MonotonicTime)] = []
+        for (entry, seen) in gone {
+            guard files.contains(entry) else {
+                left.append((entry, seen))
+                continue
+            }
+            if let seen = await confirmGone(entry) { left.append((entry, seen)) }
+        }
+        return left
     }
 
     /// Asks for the name once more: what was sent since the change was noticed is not gone.

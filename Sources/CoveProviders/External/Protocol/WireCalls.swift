@@ -85,6 +85,7 @@ struct WireCapabilities: Codable {
     var trash: Bool?
     var versions: Bool?
     var movesInSteps: Bool?
+    var replacesAtOnce: Bool?
     var stableIDs: Bool?
     var symbolicLinks: Bool?
     var modificationTimes: Bool?
@@ -108,6 +109,7 @@ struct WireCapabilities: Codable {
         trash = capabilities.trash
         versions = capabilities.versions
         movesInSteps = capabilities.movesInSteps
+        replacesAtOnce = capabilities.replacesAtOnce
         stableIDs = capabilities.stableIDs
         symbolicLinks = capabilities.symbolicLinks
         modificationTimes = capabilities.modificationTimes
@@ -132,6 +134,7 @@ struct WireCapabilities: Codable {
         all.trash = trash ?? false
         all.versions = versions ?? false
         all.movesInSteps = movesInSteps ?? false
+        all.replacesAtOnce = replacesAtOnce ?? false
         all.stableIDs = stableIDs ?? false
         all.symbolicLinks = symbolicLinks ?? false
         all.modificationTimes = modificationTimes ?? false
