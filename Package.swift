@@ -103,6 +103,12 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(
+            name: "DocumentPicker",
+            dependencies: ["CoveKit"],
+            path: "Sources/Samples/DocumentPicker",
+            swiftSettings: settings
+        ),
+        .executableTarget(
             name: "FindOrCreate",
             dependencies: ["CoveKit"],
             path: "Sources/Samples/FindOrCreate",

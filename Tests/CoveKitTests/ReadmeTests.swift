@@ -64,7 +64,7 @@ struct ReadmeTests {
 
     @Test func `a program links neither engine nor libraries of the mount`() async throws {
         try await blocking {
-            for name in ["TextDocument", "ResolveConflict", "FindOrCreate", "CoveKitDriver"] {
+            for name in ["TextDocument", "ResolveConflict", "FindOrCreate", "DocumentPicker", "CoveKitDriver"] {
                 let program = try Command.built(name)
                 let libraries = try Command.run("ldd", [program]).output
                 #expect(libraries.contains("libFoundation.so"))
