@@ -72,6 +72,10 @@ public enum DriveFolder {
     ///
     /// Some servers list no names that begin with a dot.
     public static let name = FileName(unchecked: Array("_cove-drive".utf8))
+    /// Its place.
+    public static let path = RemotePath([name])
+    /// What says that the account has apps, in the folder itself.
+    public static let account = FileName(unchecked: Array("account.json".utf8))
     /// The apps, a document each.
     public static let apps = RemotePath([name, FileName(unchecked: Array("apps".utf8))])
     /// The containers, a document each.

@@ -8,7 +8,7 @@ public struct AccountStatus: Codable, Sendable, Equatable {
     public var mountpoint: String
     /// The folder that holds the account's state.
     public var stateDirectory: String
-    /// `idle`, `syncing`, `paused`, `offline` or `waiting-for-approval`.
+    /// `idle`, `syncing`, `paused`, `paused-not-migrated`, `offline` or `waiting-for-approval`.
     public var state: String
     /// Why it is offline or waits, with what to do.
     public var reason: String?
@@ -33,6 +33,8 @@ public struct AccountStatus: Codable, Sendable, Equatable {
     /// What has waited for more than a minute while others were sent, without a reason that the status tells otherwise;
     /// nil for nothing.
     public var heldUp: [Standstill]?
+    /// `drive` for a device that uses the account's apps, else `legacy`.
+    public var generation: String?
 
     /// Makes a status.
     public init(
@@ -51,8 +53,10 @@ public struct AccountStatus: Codable, Sendable, Equatable {
         cacheLimit: Int64,
         weaknesses: [String],
         standstill: Standstill? = nil,
-        heldUp: [Standstill]? = nil
+        heldUp: [Standstill]? = nil,
+        generation: String? = nil
     ) {
+        self.generation = generation
         self.account = account
         self.source = source
         self.mountpoint = mountpoint

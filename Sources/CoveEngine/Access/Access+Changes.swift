@@ -27,6 +27,7 @@ extension Access {
         }
         try await failing("the app can't be registered") { () throws(Errno) in
             try await change(app: manifest.identifier) { _ in AppRecord(manifest) }
+            _ = try await mark()
             for container in manifest.containers where registry.containers[container] != nil {
                 let told = manifest.description(of: container)
                 let time = journalTime().secondsSinceEpoch
@@ -97,11 +98,8 @@ extension Access {
                 if let isPublic { record.setPublic(isPublic, at: time) }
                 return record
             }
-            try await change(app: app) { known in
-                var owner = known ?? AppRecord(AppManifest(identifier: app, version: "0"))
-                if !owner.containers.contains(identifier) { owner.containers.append(identifier) }
-                return owner
-            }
+            try await declare(identifier, of: app)
+            _ = try await mark()
             await read()
             let place = try await onQueue { [self] () throws(Errno) -> RemotePath in
                 let entry = try catalog.read { database throws(Errno) in
@@ -115,6 +113,15 @@ extension Access {
             return made
         }
         return self.registry.containers[identifier] ?? made
+    }
+
+    /// Has an app declare a container.
+    func declare(_ container: AppIdentifier, of app: AppIdentifier) async throws(Errno) {
+        try await change(app: app) { known in
+            var owner = known ?? AppRecord(AppManifest(identifier: app, version: "0"))
+            if !owner.containers.contains(container) { owner.containers.append(container) }
+            return owner
+        }
     }
 
     /// True where a folder of the root, or a container, has a name here or at the source.

@@ -41,7 +41,7 @@ extension Access {
     }
 
     /// Has a folder's names here.
-    private func list(_ folder: ItemID) async throws(Errno) {
+    func list(_ folder: ItemID) async throws(Errno) {
         let caller = ownCaller
         let outcome = try await onQueue { [namespace] () throws(Errno) in try namespace.openDirectory(folder, caller) }
         if case .later(let pending) = outcome { try await pending.value() }

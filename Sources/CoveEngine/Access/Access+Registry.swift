@@ -14,7 +14,7 @@ extension Access {
     /// What an earlier start has read holds until it is read again.
     func recall() throws(Errno) {
         let kept = try catalog.read { database throws(Errno) in try database.meta(Self.key) }
-        guard let kept, let value = try? JSONValue(parsing: kept) else { return }
+        guard let kept, let value = try? JSONValue(parsing: kept) else { return try markFolders() }
         var registry = Registry()
         if case .array(let apps)? = value["apps"] {
             for app in apps {
@@ -84,6 +84,12 @@ extension Access {
     ///
     /// `isListing`: for a listing of the root, which waits for it.
     func read(isListing: Bool, attempts: Int = 3) async {
+        if context.generation.isLegacy {
+            // No listing shows what other devices keep there; no more is heeded of it.
+            try? await onQueue { [self] () throws(Errno) in try markFolders() }
+            if !folders.isEmpty { noteNone() }
+            return
+        }
         let isMine = state.withLock { state in
             if state.isReading || state.hasEnded { return false }
             state.isReading = true

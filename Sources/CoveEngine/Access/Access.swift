@@ -113,6 +113,11 @@ final class Access: EnginePart, AccountReader {
         }
         guard isDue else { return }
         contentQueue.async { [self] in
+            if context.generation.isLegacy {
+                // No listing shows what other devices keep there.
+                if isThere { try? markFolders() }
+                return
+            }
             // Nobody is asked for what no listing has shown.
             guard isThere, let found = try? fingerprint() else { return }
             if state.withLock({ $0.fingerprint != found }) { Task { await read() } }

@@ -49,11 +49,14 @@ extension Engine {
     }
 
     /// Notes since when this device knows the account: it took no part in an erasure before.
-    static func noteFirstStart(_ catalog: Catalog, _ now: Timestamp) throws(Errno) {
+    ///
+    /// True where this is it.
+    static func noteFirstStart(_ catalog: Catalog, _ now: Timestamp) throws(Errno) -> Bool {
         let isKnown = try catalog.read { database throws(Errno) in try database.meta(Erasure.firstKey) != nil }
-        if isKnown { return }
+        if isKnown { return false }
         try catalog.write { database throws(Errno) in
             try database.setMeta(Erasure.firstKey, Array(String(now.seconds).utf8))
         }
+        return true
     }
 }

@@ -166,6 +166,10 @@ extension Engine {
         }
         if !shared.isConnected { state = "offline" }
         if shared.isPaused { state = "paused" }
+        if context.generation.isHeld {
+            state = "paused-not-migrated"
+            reason = "another device has made it an account with apps; run `cove account migrate` to go on here"
+        }
         if work.isHeld { reason = "\(context.deathNotice); `cove resume` goes on" }
         let transfers = activeTransfers(shared)
         let errors = errors()
@@ -188,7 +192,8 @@ extension Engine {
             cacheLimit: contents.usage.limit,
             weaknesses: weaknesses(),
             standstill: shared.standstill,
-            heldUp: heldUp.isEmpty ? nil : heldUp
+            heldUp: heldUp.isEmpty ? nil : heldUp,
+            generation: (context.generation.isLegacy ? AccountGeneration.legacy : .drive).rawValue
         )
     }
 

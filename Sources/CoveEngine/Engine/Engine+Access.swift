@@ -18,6 +18,16 @@ extension Engine {
         return all
     }
 
+    /// True for a device that uses the account's documents only, until it is migrated.
+    public var isLegacy: Bool { context.generation.isLegacy }
+
+    /// Makes the account one of apps, for this device and the others; its containers then, nil where it is that already.
+    public func migrate() async throws(AccessError) -> [ContainerRecord]? {
+        let containers = try await access.migrate()
+        await syncEngine?.noteMigrated()
+        return containers
+    }
+
     /// Makes an app known; false where its manifest has the version that was heeded already.
     public func register(_ manifest: AppManifest) async throws(AccessError) -> Bool {
         try await access.register(manifest)

@@ -95,7 +95,11 @@ public final class Engine: EnginePart {
             try namespace.takeOver()
             try context.keepSetAside()
             try namespace.heedLocalNames()
-            try Self.noteFirstStart(catalog, configuration.clock.now())
+            try context.generation.recall(
+                catalog,
+                configuration.generation,
+                isFirst: try Self.noteFirstStart(catalog, configuration.clock.now())
+            )
         } catch {
             throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
         }

@@ -42,6 +42,8 @@ public struct EngineConfiguration: Sendable {
     public var pollInterval: TimeSpan = .seconds(30)
     /// How long a program waits for a source that makes no progress.
     public var stallLimit: TimeSpan = .seconds(30)
+    /// Whether a device that is new to the account uses its apps.
+    public var generation = AccountGeneration.drive
     /// How long a program's open waits for a claim whose holder lives.
     public var openTimeout: TimeSpan = .seconds(45)
     /// How long a program that presents an item may take to answer.

@@ -12,6 +12,8 @@ final class EngineContext: Sendable {
     /// What is in hand, in memory that outlives this daemon.
     let work: WorkLedger
     let counters = Counters()
+    /// Whether this device uses the account's apps.
+    let generation = Generation()
     /// Who follows what happens to files.
     let trace = Trace()
     /// What needs the provider waits here for the first attempt to connect.

@@ -156,6 +156,7 @@ extension Namespace {
         guard let sync else { return .failure(.interrupted) }
         let seen = clock.monotonic()
         do throws(ProviderError) {
+            try context.generation.requireExchange()
             counters.providerRequests.add(1, ordering: .relaxed)
             let found = try await sync.inPlace(parent) { [self] directory throws(ProviderError) in
                 try await provider.lookup(FileName(unchecked: name), in: directory)

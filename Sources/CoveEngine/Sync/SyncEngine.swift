@@ -186,7 +186,7 @@ actor SyncEngine {
         guard !isStopped else { return }
         let now = host.journalTime()
         heedClock(now)
-        if host.context.work.isHeld { return }
+        if host.context.work.isHeld || host.context.generation.isHeld { return }
         if !shared.withLock({ $0.isConnected }) {
             await connect(now)
             return
@@ -325,6 +325,7 @@ actor SyncEngine {
                 defer { state.inbox = [] }
                 return state.inbox
             }
+            if await isLeftBehind() { break }
             if !events.isEmpty { await take(events) }
             await takeUpRemoved()
             guard pollRequested else {

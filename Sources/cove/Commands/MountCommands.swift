@@ -73,6 +73,7 @@ extension CommandTable {
                 makes those to other files several times slower, and a file that is open for writing is sent when it is
                 closed, or as a copy after 30 s without a write
               offline: make the first mount too while the source can't be had, as at boot; it can be used once it can
+              generation=legacy: at the first mount, be a device that knows documents and no apps, until `cove account migrate`
               cache-size=20G or 10%: keep at most so many bytes of clean content on this disk
               settle=2s: how long a change rests before it is sent; a new folder or a whole new file rests a quarter of it,
                 half a second at least where changes rest longer

@@ -28,6 +28,7 @@ extension Daemon {
         }
         if let time = plan.options.settleTime { configuration.settleTime = time }
         if let time = plan.options.stallLimit { configuration.stallLimit = time }
+        if let generation = plan.options.generation { configuration.generation = generation }
         if let time = plan.options.pollInterval { configuration.pollInterval = time }
         if let time = plan.options.openTimeout { configuration.openTimeout = time }
         if let time = plan.options.presenterTimeout { configuration.presenterTimeout = time }

@@ -91,6 +91,8 @@ private struct PickCommand {
 
     func run(_ arguments: Arguments) throws(Failure) -> Int32 {
         do throws(PickerFailure) {
+            // Where the account has no apps nothing can be picked for one.
+            _ = try service.roots()
             return try finish(try end(arguments), isJSON: arguments.has("json"))
         } catch {
             var failure = Failure(error.subject, error.what, error.remedy)

@@ -7,6 +7,7 @@ struct AccountOptions: Sendable, Equatable {
     var passesThrough = false
     /// A first mount is made even where the source can't be had.
     var isOffline = false
+    var generation: AccountGeneration?
     var cacheSize: CacheSize?
     var latency: TimeSpan?
     var bandwidth: Int64?
@@ -40,7 +41,7 @@ struct AccountOptions: Sendable, Equatable {
         "ro", "rw", "allow_other", "passthrough", "offline", "cache-size=SIZE", "simulate-latency=TIME",
         "simulate-bandwidth=SIZE", "simulate-stall=GLOB", "settle=TIME", "stall-limit=TIME", "poll=TIME",
         "open-timeout=TIME", "presenter-timeout=TIME",
-        "cacert=FILE", "versions=COUNT", "ignore=GLOB", "log=LEVEL",
+        "cacert=FILE", "generation=legacy", "versions=COUNT", "ignore=GLOB", "log=LEVEL",
     ]
 
     /// Reads comma-separated lists; `\,` stands for a comma in a value.
@@ -71,6 +72,8 @@ struct AccountOptions: Sendable, Equatable {
         case ("open-timeout", let value?): openTimeout = try Self.parsed(option, "45s", Units.parseDuration(value))
         case ("presenter-timeout", let value?):
             presenterTimeout = try Self.parsed(option, "30s", Units.parseDuration(value))
+        case ("generation", let value?):
+            generation = try Self.parsed(option, "legacy or drive", AccountGeneration(rawValue: value))
         case ("cacert", let value?): certificates = LocalPath.absolute(value)
         case ("versions", let value?): keptVersions = try Self.parsed(option, "10", UInt16(value).map { Int($0) })
         case ("ignore", let value?): ignore.append(value)

@@ -31,8 +31,8 @@ public enum AccountInterface {
           seconds: float
         )
 
-        # state: idle, syncing, paused, offline or waiting-for-approval. Of many errors the first are told, and how many
-        # there are.
+        # state: idle, syncing, paused, paused-not-migrated, offline or waiting-for-approval. Of many errors the first are
+        # told, and how many there are. generation: drive for a device that uses the account's apps, else legacy.
         type AccountStatus (
           account: string,
           source: string,
@@ -49,7 +49,8 @@ public enum AccountInterface {
           cacheLimit: int,
           weaknesses: []string,
           standstill: ?Standstill,
-          heldUp: ?[]Standstill
+          heldUp: ?[]Standstill,
+          generation: ?string
         )
 
         type Counters (
@@ -151,6 +152,10 @@ public enum AccountInterface {
         # When all documents are deleted and that is sent: deletes the trash, versions and what else is kept of them, here and
         # at the source. count: how many were in the trash.
         method FinishErasure() -> (count: int)
+
+        # Makes the account one of apps, for this device and the others; folders that have a container's identifier and
+        # Documents become containers. isNew: false where it was that already.
+        method Migrate() -> (isNew: bool, containers: []string)
 
         # step: open, claim, provide, contents, provided, stop, fail, grant, refuse, close, send or sent. lost: how many
         # events before this one nobody took in time.

@@ -112,6 +112,16 @@ extension AccountInterface {
         public init(count: Int) { self.count = count }
     }
 
+    /// What `Migrate` replies.
+    public struct MigrateReply: Codable, Sendable {
+        /// False where there was nothing to do.
+        public var isNew: Bool
+        /// The identifiers of the account's containers.
+        public var containers: [String]
+        /// Makes a reply.
+        public init(isNew: Bool, containers: [String]) { (self.isNew, self.containers) = (isNew, containers) }
+    }
+
     /// What `Diagnose` replies.
     public struct DiagnoseReply: Codable, Sendable {
         /// What was found.

@@ -50,6 +50,15 @@ public struct VarlinkMethod: Sendable {
         self.run = run
     }
 
+    /// The same method, before which something is checked.
+    public func checking(_ check: @escaping @Sendable () throws(VarlinkError) -> Void) -> VarlinkMethod {
+        let run = run
+        return VarlinkMethod(lasts: lasts) { invocation async throws(VarlinkError) in
+            try check()
+            return try await run(invocation)
+        }
+    }
+
     /// Makes a method from its parameters and its last reply.
     ///
     /// Parameters of the wrong shape are refused before the body.

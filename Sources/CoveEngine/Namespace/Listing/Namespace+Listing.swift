@@ -109,6 +109,7 @@ extension Namespace {
     /// Brings a directory's names into the catalog page by page and marks it as listed.
     private func list(_ id: ItemID) async throws(ProviderError) {
         await connected.pass()
+        try context.generation.requireExchange()
         guard let sync else { throw .cancelled }
         let done: Void? = try await sync.inPlace(id) { [self] directory throws(ProviderError) in
             try await list(id, at: directory)

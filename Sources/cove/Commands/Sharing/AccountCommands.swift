@@ -28,6 +28,37 @@ extension CommandTable {
         return report.failures.isEmpty ? 0 : 1
     }
 
+    static let accountMigrate = Command(
+        name: "account migrate",
+        summary: "make an account one of apps, for this device and the others",
+        details: """
+            The account is that of the working directory, or the one that --account or --state names. A device that was first
+            mounted with -o generation=legacy knows documents only: picker, references, values of promised items and the scope
+            external fail there. This ends that. Folders of the root that have a container's identifier, such as
+            iCloud.com.acme.Notes, and Documents in them become containers; nothing is moved or renamed. The command can be cut
+            off anywhere and given again. There is no way back. Devices that are not migrated notice within a polling period
+            (`-o poll=`), and exchange no more changes, until the command is given there too: their status is
+            paused-not-migrated.
+            """
+    ) { arguments throws(Failure) in
+        let connection = try AccountConnection.open(arguments)
+        let reply: AccountInterface.MigrateReply = try connection.call(
+            "\(AccountInterface.name).Migrate",
+            timeout: nil
+        )
+        if arguments.has("json") {
+            try JSONOutput.write(reply)
+        } else if reply.isNew {
+            let names = reply.containers.map { "  \($0)\n" }.joined()
+            Terminal.standardOutput.write(
+                names.isEmpty ? "migrated; there are no containers yet\n" : "migrated; its containers are\n\(names)"
+            )
+        } else {
+            Terminal.standardOutput.write("it is migrated already\n")
+        }
+        return 0
+    }
+
     static let accountErase = Command(
         name: "account erase",
         summary: "delete everything in an account, on all devices, for good",

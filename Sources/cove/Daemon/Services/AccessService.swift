@@ -12,6 +12,9 @@ enum AccessService {
         for (name, method) in viewMethods(engine) { methods[name] = method }
         for (name, method) in grantMethods(engine) { methods[name] = method }
         for (name, method) in bookmarkMethods(engine) { methods[name] = method }
+        methods = methods.mapValues { method in
+            method.checking { () throws(VarlinkError) in try requireMigrated(engine, Access.name) }
+        }
         return VarlinkInterface(name: Access.name, definition: Access.definition, methods: methods)
     }
 
@@ -211,6 +214,14 @@ enum AccessService {
         case .user: return nil
         case .app(let app): return app
         case .unknown: throw failure(.accessDenied, "it can't be told which app asks; try again")
+        }
+    }
+
+    /// Refuses what a device has only once the account is one of apps.
+    static func requireMigrated(_ engine: Engine, _ interface: String) throws(VarlinkError) {
+        if engine.isLegacy {
+            let message = "the account is not migrated; run `cove account migrate`"
+            throw .failed(message, errno: .notSupported, interface: interface)
         }
     }
 

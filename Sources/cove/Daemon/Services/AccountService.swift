@@ -83,6 +83,17 @@ enum AccountService {
                         throw erasing(error)
                     }
                 },
+                "Migrate": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                    do throws(AccessError) {
+                        let containers = try await engine.migrate()
+                        return Account.MigrateReply(
+                            isNew: containers != nil,
+                            containers: containers?.map(\.identifier.text) ?? []
+                        )
+                    } catch {
+                        throw .failed(error.description, errno: error.errno, interface: Account.name)
+                    }
+                },
                 "Diagnose": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
                     Account.DiagnoseReply(findings: await engine.diagnose())
                 },

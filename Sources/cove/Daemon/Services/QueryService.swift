@@ -13,9 +13,10 @@ enum QueryService {
             methods: [
                 "Run": VarlinkMethod(lasts: true) {
                     (request: Query.RunRequest, invocation) async throws(VarlinkError) in
-                    try await run(engine, try request.request(invocation), invocation)
+                    try await run(engine, try request.request(invocation, engine), invocation)
                 },
                 "Values": VarlinkMethod { (request: Query.ValuesRequest, _) async throws(VarlinkError) in
+                    try AccessService.requireMigrated(engine, Query.name)
                     guard request.items.count <= Query.ValuesRequest.most else { throw .invalidParameter("items") }
                     var paths: [RemotePath] = []
                     for item in request.items { if let path = try item.remotePath() { paths.append(path) } }
@@ -33,7 +34,7 @@ enum QueryService {
                     guard interval >= 0, interval <= 3600 else { throw .invalidParameter("interval") }
                     return try await follow(
                         engine,
-                        try request.query.request(invocation),
+                        try request.query.request(invocation, engine),
                         .seconds(interval),
                         invocation
                     )
@@ -182,11 +183,15 @@ extension QueryInterface.FollowReply {
 
 extension QueryInterface.RunRequest {
     /// What is asked; throws what is wrong with it.
-    fileprivate func request(_ invocation: VarlinkInvocation) throws(VarlinkError) -> QueryRequest {
+    fileprivate func request(
+        _ invocation: VarlinkInvocation,
+        _ engine: Engine
+    ) throws(VarlinkError) -> QueryRequest {
         var request = QueryRequest(try wanted())
         if case .app(let app) = invocation.peer.standing { request.app = app }
         for name in scopes ?? [] {
             guard let scope = QueryScope(rawValue: name) else { throw .invalidParameter("scopes") }
+            if scope == .external { try AccessService.requireMigrated(engine, QueryInterface.name) }
             request.scopes.insert(scope)
         }
         for name in sort ?? [] {
