@@ -93,7 +93,13 @@ final class Browser {
     /// Waits until a script comes to true.
     func wait(for script: String) throws {
         try waitUntil("\(script); the page is \((try? text("document.body.innerText.slice(0, 2000)")) ?? "-")") {
-            try evaluate("!!(\(script))") == .bool(true)
+            do {
+                return try evaluate("!!(\(script))") == .bool(true)
+            } catch {
+                // One page has just made room for the next.
+                guard "\(error)".contains("navigated or closed") else { throw error }
+                return false
+            }
         }
     }
 
