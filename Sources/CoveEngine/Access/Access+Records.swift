@@ -109,10 +109,14 @@ extension Access {
     ) async throws(Errno) -> Record {
         try await turns.take { () throws(Errno) -> Record in
             var present: Record?
-            if let folder = try await folder(path), let item = try await find(name, in: folder),
-                let bytes = try? await contents(of: item, atMost: DriveFolder.greatestRecord)
-            {
-                present = try? JSONValue(parsing: bytes).decode()
+            if let folder = try await folder(path), let item = try await find(name, in: folder) {
+                do throws(Errno) {
+                    let bytes = try await contents(of: item, atMost: DriveFolder.greatestRecord)
+                    present = try? JSONValue(parsing: bytes).decode()
+                } catch {
+                    // What nobody knows here is another device's, and is not written over.
+                    if known() == nil { throw error }
+                }
             }
             let changed = try change(present ?? known())
             if changed == present { return changed }

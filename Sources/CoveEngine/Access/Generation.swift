@@ -15,7 +15,7 @@ final class Generation: Sendable {
     var isLegacy: Bool { legacy.load(ordering: .acquiring) }
 
     /// True for one that waits for its migration, since another device has migrated the account.
-    var isHeld: Bool { held.load(ordering: .acquiring) }
+    var isHeld: Bool { held.load(ordering: .acquiring) && isLegacy }
 
     /// Refuses to ask for names while nothing is exchanged.
     func requireExchange() throws(ProviderError) {

@@ -42,7 +42,8 @@ extension Engine {
             let isOffline = status.state == "offline" && status.reason != nil && timeout == nil
             // A look at the source that is going on may find that nothing waits any more.
             let isWaiting = status.state == "waiting-for-approval" && !isBusy
-            let isStuck = isWaiting || status.state == "paused" || isOffline || status.standstill != nil
+            let isPaused = ["paused", "paused-not-migrated"].contains(status.state)
+            let isStuck = isWaiting || isPaused || isOffline || status.standstill != nil
             let hasFailed = !isBusy && remaining > 0 && !canSendMore() && hasFailures()
             let isHeld =
                 process.map { remaining > 0 && !isBusy && ((try? coordinator.isAllHeld(by: $0)) ?? false) } ?? false

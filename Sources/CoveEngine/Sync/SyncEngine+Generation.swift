@@ -14,8 +14,8 @@ extension SyncEngine {
         } catch .noSuchItem {
             return false
         } catch {
-            // What can't be told now is asked before anything is exchanged.
-            if error.parksAccount { disconnect(error) }
+            // What can't be told now is asked before anything is exchanged: nothing is until then.
+            disconnect(error)
             return true
         }
         if generation.hold() {
@@ -26,7 +26,8 @@ extension SyncEngine {
 
     /// The device was migrated: everything goes on.
     func noteMigrated() {
-        requestPoll()
+        // What was taken in before and what came since are compared anew.
+        requestPoll(listing: true)
         wake()
     }
 }

@@ -321,11 +321,11 @@ actor SyncEngine {
 
     private func pollRound() async {
         while !isStopped, shared.withLock({ $0.isConnected }) {
+            if await isLeftBehind() { break }
             let events = shared.withLock { state in
                 defer { state.inbox = [] }
                 return state.inbox
             }
-            if await isLeftBehind() { break }
             if !events.isEmpty { await take(events) }
             await takeUpRemoved()
             guard pollRequested else {

@@ -17,7 +17,7 @@ struct SourceProbe {
         found.conditionalWrites = !isRemote
         found.serverSideCopy = true
         found.trash = true
-        found.replacesAtOnce = true
+        found.replacesAtOnce = !isRemote
         found.stableIDs = (try? System.status(tree.root.raw))?.birthTime != .epoch
         found.symbolicLinks = !isPlain
         found.permissions = !isPlain

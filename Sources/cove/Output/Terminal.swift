@@ -43,7 +43,7 @@ struct Terminal: Sendable {
             var entry = pollfd(fd: descriptor, events: 0, revents: 0)
             repeat {
                 guard (try? System.retry({ poll(&entry, 1, -1) })) == 1 else { return }
-            } while entry.revents & Int16(POLLERR | POLLHUP) == 0
+            } while entry.revents & Int16(POLLERR | POLLHUP | POLLNVAL) == 0
             exit(0)
         }
     }

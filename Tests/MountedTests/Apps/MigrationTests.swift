@@ -126,6 +126,9 @@ extension MountedInCompany {
                 let left = try there.shell("ls; cat f")
                 #expect(left == "f\nh\none\n")
                 #expect(try state().reason?.contains("cove account migrate") == true)
+                // Who waits is told so.
+                let waiting = try there.start("$COVE sync --wait").wait(deadline: 30)
+                #expect(waiting.status == 1 && waiting.error.contains("cove account migrate"), "\(waiting)")
                 try there.cove("account migrate")
                 try there.settle()
                 for device in [here, there] {
