@@ -302,6 +302,22 @@ extension MountedInCompany {
             }
         }
 
+        @Test(arguments: ["report.txt", "fresh.txt"])
+        func `a temporary name that is used again takes nothing along of what an app was given`(
+            _ name: String
+        ) async throws {
+            try await given { account in
+                // Saved under a name that the source has seen by the time of the rename.
+                try account.shell("cd a/Documents; echo first > .t; $COVE sync --wait; mv .t \(name)")
+                let reference = try account.pick("a/Documents/\(name)", for: "b")
+                try account.shell("cd a/Documents; echo other > other.txt; $COVE sync --wait")
+                try account.shell("cd a/Documents; echo hidden-text > .t; mv .t other.txt; $COVE sync --wait")
+                #expect(try account.shell("cat a/Documents/other.txt '\(reference)'") == "hidden-text\nfirst\n")
+                let seen = try account.asApp("b", "cat \"$COVE_SHARED/\(reference)\" Documents/*")
+                #expect(seen.contains("first") && !seen.contains("hidden-text"), "\(seen)")
+            }
+        }
+
         @Test func `references that others have written name only what is offered`() async throws {
             try await given { account in
                 try account.cove("container create com.p.box --app com.p.app --name p")

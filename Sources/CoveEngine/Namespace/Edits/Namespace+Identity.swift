@@ -35,6 +35,9 @@ extension Namespace {
         else { return }
         // Its bytes are only at the provider: it keeps its identity, and the new file is a new document.
         if movedRow.residency != .whole { return }
+        // What an app was given follows its name only from a backup beside it: any other rename took it along.
+        let isBackup = departed.parent == entry.parent && departed.name.starts(with: entry.name)
+        if !isBackup, try database.isGiven(departed.document) { return }
         var moved = departed
         var heir = entry
         try take(&heir, document: moved.document, id: moved.remoteID, version: moved.remoteVersion, database)

@@ -143,6 +143,10 @@ extension Namespace {
             // Whoever pinned what had this name meant what has it.
             if row.kind == .file, heir.flags.policy == .inherited { heir.flags.policy = target.flags.policy }
             try move(heir, to: target.parent, target.name, at: now, database)
+            // What took another document's name is no backup: whoever makes the next file of its former name is not it.
+            if row.kind != .directory, target.isUploaded, !target.name.starts(with: source.name) {
+                _ = tombstones.take(source.place, now: clock.monotonic(), database)
+            }
             var kept = removal
             kept.departed = nil
             return kept
