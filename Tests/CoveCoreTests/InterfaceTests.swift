@@ -58,7 +58,7 @@ import Testing
         Method(Account.name, "TrashEmpty", Account.EmptyRequest.self, Account.EmptyReply.self),
         Method(Account.name, "BeginErasure", None.self, None.self),
         Method(Account.name, "FinishErasure", None.self, Account.EmptyReply.self),
-        Method(Account.name, "Migrate", None.self, Account.MigrateReply.self),
+        Method(Account.name, "Migrate", Account.MigrateRequest.self, Account.MigrateReply.self),
         Method(Account.name, "Diagnose", None.self, Account.DiagnoseReply.self),
         Method(Account.name, "Unmount", Account.UnmountRequest.self, Account.UnmountReply.self),
         Method(Account.name, "Upgrade", Account.UpgradeRequest.self, None.self),

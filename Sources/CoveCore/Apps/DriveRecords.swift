@@ -4,6 +4,9 @@ public struct AppRecord: Codable, Sendable, Equatable {
     public var identifier: AppIdentifier
     /// What people see; nil where the identifier has to do.
     public var name: String?
+    /// The version of an app without a manifest.
+    public static let unknownVersion = "0"
+
     /// The version of the manifest that was heeded last.
     public var version: String
     /// The containers it declares, its own one first.

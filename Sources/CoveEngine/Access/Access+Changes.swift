@@ -118,7 +118,7 @@ extension Access {
     /// Has an app declare a container.
     func declare(_ container: AppIdentifier, of app: AppIdentifier) async throws(Errno) {
         try await change(app: app) { known in
-            var owner = known ?? AppRecord(AppManifest(identifier: app, version: "0"))
+            var owner = known ?? AppRecord(AppManifest(identifier: app, version: AppRecord.unknownVersion))
             if !owner.containers.contains(container) { owner.containers.append(container) }
             return owner
         }

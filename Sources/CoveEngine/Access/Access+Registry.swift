@@ -84,7 +84,7 @@ extension Access {
     ///
     /// `isListing`: for a listing of the root, which waits for it.
     func read(isListing: Bool, attempts: Int = 3) async {
-        if context.generation.isLegacy {
+        if !context.generation.heedsApps {
             // No listing shows what other devices keep there; no more is heeded of it.
             try? await onQueue { [self] () throws(Errno) in try markFolders() }
             if !folders.isEmpty { noteNone() }

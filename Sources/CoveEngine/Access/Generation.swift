@@ -7,6 +7,7 @@ internal import Synchronization
 /// takes in changes.
 final class Generation: Sendable {
     private static let key = "generation"
+    private static let heldKey = "generation-held"
     private let legacy = Atomic<Bool>(false)
     private let held = Atomic<Bool>(false)
     private let migrating = Atomic<Bool>(false)
@@ -16,6 +17,9 @@ final class Generation: Sendable {
 
     /// True for one that waits for its migration, since another device has migrated the account.
     var isHeld: Bool { held.load(ordering: .acquiring) && isLegacy }
+
+    /// True where what the account says of apps is heeded: by a device that uses them, or is about to.
+    var heedsApps: Bool { !isLegacy || migrating.load(ordering: .acquiring) }
 
     /// Refuses to ask for names while nothing is exchanged.
     func requireExchange() throws(ProviderError) {
@@ -31,13 +35,19 @@ final class Generation: Sendable {
             kept.flatMap { AccountGeneration(rawValue: String(decoding: $0, as: UTF8.self)) }
             ?? (isFirst ? wanted : .drive)
         if kept == nil { try keep(generation, catalog) }
+        let isHeld = try catalog.read { database throws(Errno) in try database.meta(Self.heldKey) != nil }
+        held.store(isHeld, ordering: .releasing)
         legacy.store(generation == .legacy, ordering: .releasing)
     }
 
-    /// Another device has migrated the account.
+    /// Another device has migrated the account, which the next daemon knows before it has asked.
     ///
     /// True the first time.
-    func hold() -> Bool { !held.exchange(true, ordering: .acquiringAndReleasing) }
+    func hold(_ catalog: Catalog) throws(Errno) -> Bool {
+        guard !held.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        try catalog.write(durable: true) { database throws(Errno) in try database.setMeta(Self.heldKey, [1]) }
+        return true
+    }
 
     /// The device is being migrated, or that has ended, well or badly.
     func setMigrating(_ isMigrating: Bool) { migrating.store(isMigrating, ordering: .releasing) }

@@ -48,15 +48,15 @@ extension Engine {
         return count
     }
 
+    /// True where this device has not known the account before.
+    static func isFirstStart(_ catalog: Catalog) throws(Errno) -> Bool {
+        try catalog.read { database throws(Errno) in try database.meta(Erasure.firstKey) == nil }
+    }
+
     /// Notes since when this device knows the account: it took no part in an erasure before.
-    ///
-    /// True where this is it.
-    static func noteFirstStart(_ catalog: Catalog, _ now: Timestamp) throws(Errno) -> Bool {
-        let isKnown = try catalog.read { database throws(Errno) in try database.meta(Erasure.firstKey) != nil }
-        if isKnown { return false }
+    static func noteFirstStart(_ catalog: Catalog, _ now: Timestamp) throws(Errno) {
         try catalog.write { database throws(Errno) in
             try database.setMeta(Erasure.firstKey, Array(String(now.seconds).utf8))
         }
-        return true
     }
 }

@@ -22,9 +22,18 @@ extension Engine {
     public var isLegacy: Bool { context.generation.isLegacy }
 
     /// Makes the account one of apps, for this device and the others; its containers then, nil where it is that already.
-    public func migrate() async throws(AccessError) -> [ContainerRecord]? {
-        let containers = try await access.migrate()
-        await syncEngine?.noteMigrated()
+    ///
+    /// `except`: folders with the identifier of a container that become none. `isTrial`: only tells what would be.
+    public func migrate(
+        except: Set<AppIdentifier> = [],
+        isTrial: Bool = false
+    ) async throws(AccessError) -> [AppIdentifier]? {
+        let sync = syncEngine
+        let containers = try await access.migrate(except: except, isTrial: isTrial) { () throws(ProviderError) in
+            guard let sync else { throw .cancelled }
+            try await sync.takeInDrive()
+        }
+        if !isTrial, containers != nil { await sync?.noteMigrated() }
         return containers
     }
 

@@ -95,11 +95,10 @@ public final class Engine: EnginePart {
             try namespace.takeOver()
             try context.keepSetAside()
             try namespace.heedLocalNames()
-            try context.generation.recall(
-                catalog,
-                configuration.generation,
-                isFirst: try Self.noteFirstStart(catalog, configuration.clock.now())
-            )
+            let isFirst = try Self.isFirstStart(catalog)
+            try context.generation.recall(catalog, configuration.generation, isFirst: isFirst)
+            // Last, so that a start that was cut off before is the first one again.
+            if isFirst { try Self.noteFirstStart(catalog, configuration.clock.now()) }
         } catch {
             throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
         }

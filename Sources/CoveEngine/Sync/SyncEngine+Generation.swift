@@ -1,9 +1,11 @@
 internal import CoveCore
+internal import Synchronization
 
 /// Devices that know of no apps, in an account that has some.
 extension SyncEngine {
     /// True where this device knows documents only, and another one has made the account one of apps: then nothing is exchanged.
-    func isLeftBehind() async -> Bool {
+    func isLeftBehind() async throws(ProviderError) -> Bool {
+        let host = host
         let generation = host.context.generation
         guard generation.isLegacy else { return false }
         if generation.isHeld { return true }
@@ -13,19 +15,57 @@ extension SyncEngine {
             _ = try await host.provider.lookup(DriveFolder.account, in: place)
         } catch .noSuchItem {
             return false
-        } catch {
-            // What can't be told now is asked before anything is exchanged: nothing is until then.
-            disconnect(error)
-            return true
         }
-        if generation.hold() {
-            host.log.notice("the account was migrated on another device; `cove account migrate` goes on here")
-        }
+        let isNew = try await host.onContentQueue { () throws(Errno) in try generation.hold(host.catalog) }
+        if isNew { host.log.notice("the account was migrated on another device; `cove account migrate` goes on here") }
         return true
     }
 
-    /// The device was migrated: everything goes on.
+    /// Takes in what the account says of apps, and nothing else, on a device that has not heeded it so far.
+    func takeInDrive() async throws(ProviderError) {
+        while isPollingNow, !isStopped {
+            await withCheckedContinuation { continuation in
+                executor.after(.milliseconds(20)) { continuation.resume() }
+            }
+        }
+        guard !isStopped else { throw .cancelled }
+        isPollingNow = true
+        defer {
+            isPollingNow = false
+            wake()
+        }
+        let host = host
+        if !shared.withLock({ $0.isConnected }) {
+            try await host.provider.start()
+            try await checkIdentity()
+        }
+        let drive: RemoteItem
+        let seen = clock.monotonic()
+        do throws(ProviderError) {
+            host.counters.providerRequests.add(1, ordering: .relaxed)
+            drive = try await host.provider.lookup(DriveFolder.name, in: RemoteReference(id: nil, path: .root))
+        } catch .noSuchItem {
+            return
+        }
+        await take([Seen(change: .updated(drive, directory: .root), time: seen)])
+        for path in [DriveFolder.path, DriveFolder.apps, DriveFolder.containers, DriveFolder.references] {
+            // One that was never listed is listed when it is read.
+            let listed = try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.read { database throws(Errno) -> ItemID? in
+                    guard let id = try database.directory(atRemotePath: path) else { return nil }
+                    return try database.item(id)?.residency == .whole ? id : nil
+                }
+            }
+            guard let listed else { continue }
+            let gone = try await relist(listed)
+            await take(gone.map { Seen(change: $0, time: .distantPast) })
+        }
+    }
+
+    /// The device was migrated: everything goes on, from a new connection.
     func noteMigrated() {
+        shared.withLock { $0.isConnected = false }
+        nextConnect = .epoch
         // What was taken in before and what came since are compared anew.
         requestPoll(listing: true)
         wake()

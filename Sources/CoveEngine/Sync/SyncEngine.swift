@@ -51,12 +51,12 @@ actor SyncEngine {
     private nonisolated let lookPending = Atomic<Bool>(false)
 
     private(set) var isStopped = false
-    private var connectAttempts = 0
-    private var nextConnect = Timestamp.epoch
-    private var isConnecting = false
+    var connectAttempts = 0
+    var nextConnect = Timestamp.epoch
+    var isConnecting = false
     /// The network changed while an attempt was under way, which may wait for what is no more.
-    private var hasNetworkChanged = false
-    private var isPollingNow = false
+    var hasNetworkChanged = false
+    var isPollingNow = false
     private var pollRequested = true
     private var timerDue = Timestamp.distantFuture
     private var signalTask: Task<Void, Never>?
@@ -105,7 +105,7 @@ actor SyncEngine {
     var reservationWaiters: [CheckedContinuation<Void, Never>] = []
     var endedReservations = 0
     /// Nothing is sent before the provider's changes since the last connection were taken in.
-    private(set) var hasPolled = false
+    var hasPolled = false
     /// Directories that were moved at the provider lately: changes told of their old places are not lost.
     var recentMoves: [(from: RemotePath, to: RemotePath, time: MonotonicTime)] = []
     /// Changes that could not be taken in.
@@ -124,7 +124,7 @@ actor SyncEngine {
     /// When the last round was; at first, what an earlier daemon has dated later than now is looked for.
     private var lastRound = Timestamp.distantFuture
     private var lastPoll = Timestamp.epoch
-    private var lastQuota = Timestamp.epoch
+    var lastQuota = Timestamp.epoch
     private var lastExpiry = Timestamp.epoch
 
     init(_ host: SyncHost) {
@@ -186,11 +186,12 @@ actor SyncEngine {
         guard !isStopped else { return }
         let now = host.journalTime()
         heedClock(now)
-        if host.context.work.isHeld || host.context.generation.isHeld { return }
+        if host.context.work.isHeld { return }
         if !shared.withLock({ $0.isConnected }) {
             await connect(now)
             return
         }
+        if host.context.generation.isHeld { return }
         if mustPoll {
             let due = lastPoll + host.configuration.pollInterval
             if now >= due { pollRequested = true } else { alarm(at: due, now: now) }
@@ -247,81 +248,15 @@ actor SyncEngine {
         wake()
     }
 
-    private func connect(_ now: Timestamp) async {
-        guard !isConnecting else { return }
-        guard now >= nextConnect else { return alarm(at: nextConnect, now: now) }
-        isConnecting = true
-        hasNetworkChanged = false
-        defer {
-            isConnecting = false
-            host.connected.open()
-        }
-        do throws(ProviderError) {
-            try await host.provider.start()
-            try await checkIdentity()
-            try await takeUpUnderway()
-            connectAttempts = 0
-            hasPolled = false
-            shared.withLock { state in
-                state.isConnected = true
-                state.reason = nil
-            }
-            host.coordinator.findPresentedConflicts()
-            host.namespace.fetchKept(afresh: true)
-            tellReleases()
-            await refreshQuota()
-            requestPoll()
-        } catch {
-            connectAttempts = hasNetworkChanged ? 1 : connectAttempts + 1
-            // A quick first retry, then a longer and longer one, each moved at random so that devices don't march in step.
-            let delay = min(.seconds(60), TimeSpan.milliseconds(500).doubled(min(connectAttempts, 7)))
-            nextConnect = host.journalTime() + .random(in: delay / 2...delay)
-            shared.withLock { $0.reason = "\(error)" }
-            host.log.info("connecting failed: \(error)")
-            alarm(at: nextConnect, now: host.journalTime())
-        }
-    }
-
-    /// Refuses a source that is not the one this account was made for, as an unmounted disk's empty folder.
-    private func checkIdentity() async throws(ProviderError) {
-        guard let identity = await host.provider.sourceIdentity() else { return }
-        let host = host
-        let known = try await host.onContentQueue { () throws(Errno) in
-            try host.catalog.read { database throws(Errno) in try database.meta("source") }
-        }
-        guard let known else {
-            return try await host.onContentQueue { () throws(Errno) in
-                try host.catalog.write { database throws(Errno) in try database.setMeta("source", identity) }
-            }
-        }
-        guard known == identity else {
-            throw .serverUnreachable(
-                "\(host.configuration.source) is not the folder this account was made for; "
-                    + "mount the right disk there, or use another --account"
-            )
-        }
-    }
-
-    private func refreshQuota() async {
-        lastQuota = host.journalTime()
-        if let quota = try? await host.provider.quota() { shared.withLock { $0.quota = quota } }
-    }
-
-    /// The source went away: everything waits until it is back.
-    func disconnect(_ error: ProviderError) {
-        shared.withLock { state in
-            state.isConnected = false
-            state.reason = "\(error)"
-        }
-        host.log.info("offline: \(error)")
-        connectAttempts = max(connectAttempts, 1)
-        nextConnect = host.journalTime() + .milliseconds(500)
-        alarm(at: nextConnect, now: host.journalTime())
-    }
-
     private func pollRound() async {
         while !isStopped, shared.withLock({ $0.isConnected }) {
-            if await isLeftBehind() { break }
+            do throws(ProviderError) {
+                if try await isLeftBehind() { break }
+            } catch {
+                // What can't be told now is asked before anything is exchanged: nothing is until then.
+                disconnect(error)
+                break
+            }
             let events = shared.withLock { state in
                 defer { state.inbox = [] }
                 return state.inbox
@@ -382,14 +317,6 @@ actor SyncEngine {
         }
         pollsEverywhere = true
         requestPoll()
-    }
-
-    /// The network has changed: what could not be reached may be there again.
-    func retryConnecting() {
-        hasNetworkChanged = true
-        connectAttempts = 0
-        nextConnect = .epoch
-        wake()
     }
 
     /// When a failed operation is tried again: after 2 s, doubling to 5 minutes, moved at random.

@@ -99,6 +99,63 @@ extension MountedInCompany {
             }
         }
 
+        @Test func `a folder that looks like a container can be told, and kept a folder`() async throws {
+            let options = "settle=50ms,generation=legacy"
+            try await mounted(
+                options: options,
+                prepare: { source in
+                    try legacy(source)
+                    try source.write("www.example.com/Documents/page.html", "six\n")
+                }
+            ) { account in
+                let all = ["com.other.tool.box", Self.notes, "www.example.com"]
+                let listed = "its containers would be\n\(all.map { "  \($0)\n" }.joined())"
+                #expect(try account.cove("account migrate --dry-run") == listed)
+                #expect(try account.cove("status", as: AccountStatus.self).generation == "legacy")
+                for (name, reason) in [("..", ".. is no identifier"), ("com.no.container", "--dry-run tells which do")]
+                {
+                    let refused = try account.start("$COVE account migrate --except \(name)").wait(deadline: 60)
+                    #expect(refused.status == 1 && refused.error.contains(reason), "\(refused)")
+                }
+                #expect(try !account.source.names().contains("_cove-drive"))
+                try account.cove("account migrate --except www.example.com")
+                let containers = try account.cove("container ls", as: [AccessInterface.Container].self)
+                #expect(containers.map(\.identifier).sorted() == Array(all.prefix(2)))
+                #expect(try account.shell("cat www.example.com/Documents/page.html") == "six\n")
+            }
+        }
+
+        @Test(arguments: [false, true])
+        func `what another device has said of containers holds in one that is migrated later`(isDead: Bool) async throws
+        {
+            let options = "poll=500ms,settle=50ms,generation=legacy"
+            try await mounted(options: options, prepare: { try legacy($0) }) { here in
+                let there = try MountedAccount(options: options, address: "dir://\(here.source.path)")
+                try there.start()
+                try there.shell("ls; cat \(Self.notes)/Documents/a.txt")
+                try here.cove("account migrate")
+                try here.shell("mv \(Self.notes) Notebook && $COVE container hide \(Self.notes)")
+                try here.cove("container create com.acme.More --app com.acme.Notes --name More")
+                try here.settle()
+                let said = try here.cove("container ls", as: [AccessInterface.Container].self)
+                try waitUntil("the other device notices", deadline: 30) {
+                    try there.cove("status", as: AccountStatus.self).state == "paused-not-migrated"
+                }
+                if isDead { try there.killDaemon() }
+                try there.cove("account migrate")
+                #expect(try there.cove("container ls", as: [AccessInterface.Container].self) == said)
+                try there.settle()
+                try here.settle()
+                for device in [here, there] {
+                    #expect(try device.cove("container ls", as: [AccessInterface.Container].self) == said)
+                    #expect(try device.cove("conflicts") == "")
+                }
+                let records = try here.source.snapshot().keys.filter { $0.hasPrefix("_cove-drive/") }.sorted()
+                #expect(records.filter { $0.contains("Notes") }.count == 2, "\(records)")
+                try there.end()
+            }
+        }
+
         @Test(arguments: SharedSource.all)
         func `100. a legacy device exchanges nothing with a migrated one until it is migrated`(
             source: SharedSource

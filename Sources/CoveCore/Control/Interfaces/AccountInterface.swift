@@ -154,8 +154,9 @@ public enum AccountInterface {
         method FinishErasure() -> (count: int)
 
         # Makes the account one of apps, for this device and the others; folders that have a container's identifier and
-        # Documents become containers. isNew: false where it was that already.
-        method Migrate() -> (isNew: bool, containers: []string)
+        # Documents become containers, unless except names them. dryRun: tells the containers that there would be, and does
+        # nothing. isNew: false where it was that already.
+        method Migrate(dryRun: ?bool, except: ?[]string) -> (isNew: bool, containers: []string)
 
         # step: open, claim, provide, contents, provided, stop, fail, grant, refuse, close, send or sent. lost: how many
         # events before this one nobody took in time.

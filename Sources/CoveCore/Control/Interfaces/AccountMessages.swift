@@ -112,6 +112,16 @@ extension AccountInterface {
         public init(count: Int) { self.count = count }
     }
 
+    /// What `Migrate` is asked.
+    public struct MigrateRequest: Codable, Sendable {
+        /// True to be told only, nil for false.
+        public var dryRun: Bool?
+        /// Identifiers of folders that become no containers.
+        public var except: [String]?
+        /// Makes a request.
+        public init(dryRun: Bool? = nil, except: [String]? = nil) { (self.dryRun, self.except) = (dryRun, except) }
+    }
+
     /// What `Migrate` replies.
     public struct MigrateReply: Codable, Sendable {
         /// False where there was nothing to do.

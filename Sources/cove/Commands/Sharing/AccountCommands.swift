@@ -31,30 +31,48 @@ extension CommandTable {
     static let accountMigrate = Command(
         name: "account migrate",
         summary: "make an account one of apps, for this device and the others",
+        options: [
+            Option(
+                long: "except",
+                argument: "ID",
+                summary: "leave the folder of this name a folder; can be repeated"
+            ),
+            Option(long: "dry-run", summary: "say what would become a container, and do nothing"),
+        ],
         details: """
             The account is that of the working directory, or the one that --account or --state names. A device that was first
             mounted with -o generation=legacy knows documents only: picker, references, values of promised items and the scope
             external fail there. This ends that. Folders of the root that have a container's identifier, such as
-            iCloud.com.acme.Notes, and Documents in them become containers; nothing is moved or renamed. The command can be cut
-            off anywhere and given again. There is no way back. Devices that are not migrated notice within a polling period
-            (`-o poll=`), and exchange no more changes, until the command is given there too: their status is
-            paused-not-migrated.
+            iCloud.com.acme.Notes, and Documents in them become containers; nothing is moved or renamed. A folder such as
+            www.example.com with Documents in it looks alike: see --dry-run, and name those that are none with --except. The
+            command can be cut off anywhere and given again. There is no way back. The source must answer. Devices that are not
+            migrated notice within a polling period (`-o poll=`), and exchange no more changes, until the command is given there
+            too: their status is paused-not-migrated.
             """
     ) { arguments throws(Failure) in
         let connection = try AccountConnection.open(arguments)
+        let isTrial = arguments.has("dry-run")
         let reply: AccountInterface.MigrateReply = try connection.call(
             "\(AccountInterface.name).Migrate",
+            AccountInterface.MigrateRequest(
+                dryRun: isTrial,
+                except: arguments.values("except").map { String(decoding: $0, as: UTF8.self) }
+            ),
             timeout: nil
         )
+        let names = reply.containers.map { "  \($0)\n" }.joined()
         if arguments.has("json") {
             try JSONOutput.write(reply)
-        } else if reply.isNew {
-            let names = reply.containers.map { "  \($0)\n" }.joined()
+        } else if !reply.isNew {
+            Terminal.standardOutput.write("it is migrated already\n")
+        } else if isTrial {
+            Terminal.standardOutput.write(
+                names.isEmpty ? "there would be no containers\n" : "its containers would be\n\(names)"
+            )
+        } else {
             Terminal.standardOutput.write(
                 names.isEmpty ? "migrated; there are no containers yet\n" : "migrated; its containers are\n\(names)"
             )
-        } else {
-            Terminal.standardOutput.write("it is migrated already\n")
         }
         return 0
     }

@@ -83,12 +83,19 @@ enum AccountService {
                         throw erasing(error)
                     }
                 },
-                "Migrate": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                "Migrate": VarlinkMethod { (request: Account.MigrateRequest, _) async throws(VarlinkError) in
+                    var except: Set<AppIdentifier> = []
+                    for text in request.except ?? [] {
+                        guard let identifier = AppIdentifier(text) else {
+                            throw .failed("\(text) is no identifier", errno: .invalidArgument, interface: Account.name)
+                        }
+                        except.insert(identifier)
+                    }
                     do throws(AccessError) {
-                        let containers = try await engine.migrate()
+                        let containers = try await engine.migrate(except: except, isTrial: request.dryRun ?? false)
                         return Account.MigrateReply(
                             isNew: containers != nil,
-                            containers: containers?.map(\.identifier.text) ?? []
+                            containers: containers?.map(\.text) ?? []
                         )
                     } catch {
                         throw .failed(error.description, errno: error.errno, interface: Account.name)
