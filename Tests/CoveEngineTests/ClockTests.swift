@@ -7,30 +7,6 @@ import Testing
 
 /// What an engine does by the time, whatever the time is.
 @Suite struct ClockTests {
-    /// The machine's clock, set to other times.
-    private final class SetClock: Sendable {
-        private let offsets = Mutex<(wall: TimeSpan, monotonic: TimeSpan)>((.zero, .zero))
-
-        var clock: EngineClock {
-            EngineClock(
-                now: { [self] in System.now() + offsets.withLock { $0.wall } },
-                monotonic: { [self] in System.monotonic() + offsets.withLock { $0.monotonic } },
-                boottime: { [self] in System.boottime() + offsets.withLock { $0.monotonic } }
-            )
-        }
-
-        /// Somebody sets the wall clock.
-        func set(_ offset: TimeSpan) { offsets.withLock { $0.wall = offset } }
-
-        /// Time passes on both clocks.
-        func pass(_ time: TimeSpan) {
-            offsets.withLock { offsets in
-                offsets.wall = offsets.wall + time
-                offsets.monotonic = offsets.monotonic + time
-            }
-        }
-    }
-
     private static let year = TimeSpan.seconds(365 * 86_400)
 
     /// Changes that rest before they are sent, so that the time counts.

@@ -2,11 +2,17 @@
 public final class NotedProvider: Provider {
     private let base: any Provider
     private let work: WorkLedger
+    private let noteChange: @Sendable (RemotePath) -> Void
 
-    /// Wraps a provider.
-    public init(_ base: any Provider, work: WorkLedger) {
+    /// Wraps a provider; `noteChange` is told each place at which something was changed, also where no answer came.
+    public init(
+        _ base: any Provider,
+        work: WorkLedger,
+        noteChange: @escaping @Sendable (RemotePath) -> Void = { _ in }
+    ) {
         self.base = base
         self.work = work
+        self.noteChange = noteChange
     }
 
     /// Notes paths while the body runs.
@@ -21,6 +27,15 @@ public final class NotedProvider: Provider {
         let slots = paths.compactMap { work.begin($0) }
         defer { slots.forEach { work.end($0) } }
         return try await body()
+    }
+
+    /// Notes paths while the body runs, which changes something there.
+    private func changing<R>(
+        _ paths: [RemotePath],
+        _ body: () async throws(ProviderError) -> R
+    ) async throws(ProviderError) -> R {
+        defer { paths.forEach(noteChange) }
+        return try await noting(paths, body)
     }
 
     /// Why something is set aside.
@@ -86,7 +101,7 @@ public final class NotedProvider: Provider {
         in directory: RemoteReference,
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
-        try await noting([directory.path.appending(name)]) { () throws(ProviderError) in
+        try await changing([directory.path.appending(name)]) { () throws(ProviderError) in
             try await base.create(template, name: name, in: directory, content: content)
         }
     }
@@ -98,7 +113,7 @@ public final class NotedProvider: Provider {
         metadata: ItemMetadata,
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
-        try await noting([item.path]) { () throws(ProviderError) in
+        try await changing([item.path]) { () throws(ProviderError) in
             try await base.modify(item, base: version, metadata: metadata, content: content)
         }
     }
@@ -110,7 +125,7 @@ public final class NotedProvider: Provider {
         to directory: RemoteReference,
         name: FileName
     ) async throws(ProviderError) -> RemoteItem {
-        try await noting([item.path, directory.path.appending(name)]) { () throws(ProviderError) in
+        try await changing([item.path, directory.path.appending(name)]) { () throws(ProviderError) in
             try await base.move(item, base: version, to: directory, name: name)
         }
     }
@@ -122,14 +137,14 @@ public final class NotedProvider: Provider {
         to directory: RemoteReference,
         name: FileName
     ) async throws(ProviderError) -> RemoteItem {
-        try await noting([item.path, directory.path.appending(name)]) { () throws(ProviderError) in
+        try await changing([item.path, directory.path.appending(name)]) { () throws(ProviderError) in
             try await base.copy(item, version: version, to: directory, name: name)
         }
     }
 
     /// Deletes an item.
     public func delete(_ item: RemoteReference, base version: ContentVersion?) async throws(ProviderError) {
-        try await noting([item.path]) { () throws(ProviderError) in try await base.delete(item, base: version) }
+        try await changing([item.path]) { () throws(ProviderError) in try await base.delete(item, base: version) }
     }
 
     /// Moves to the remote trash.
@@ -138,7 +153,7 @@ public final class NotedProvider: Provider {
         base version: ContentVersion?,
         as token: String
     ) async throws(ProviderError) -> RemoteItem? {
-        try await noting([item.path]) { () throws(ProviderError) in
+        try await changing([item.path]) { () throws(ProviderError) in
             try await base.trash(item, base: version, as: token)
         }
     }
@@ -225,6 +240,16 @@ public final class NotedProvider: Provider {
     /// Deletes what is kept beside the documents.
     public func eraseRest() async throws(ProviderError) {
         try await noting([]) { () throws(ProviderError) in try await base.eraseRest() }
+    }
+
+    /// Asks for news.
+    public func news(unless version: ContentVersion?) async throws(ProviderError) -> News? {
+        try await noting([]) { () throws(ProviderError) in try await base.news(unless: version) }
+    }
+
+    /// Leaves news.
+    public func leaveNews(_ board: NewsBoard, as device: String) async throws(ProviderError) {
+        try await noting([]) { () throws(ProviderError) in try await base.leaveNews(board, as: device) }
     }
 
     /// Tells the provider.

@@ -150,6 +150,14 @@ public protocol Provider: Sendable {
     /// Deletes what is kept beside the documents, when these are gone: trash, earlier contents, pictures, links; not the note.
     func eraseRest() async throws(ProviderError)
 
+    /// What devices have left word of, where it is not what it was at a version; nil where it is. One small request.
+    ///
+    /// Like the next one asked only where `capabilities.carriesNews` says so. What can't be read is an empty board without a version.
+    func news(unless version: ContentVersion?) async throws(ProviderError) -> News?
+
+    /// Puts a board in the place of the one that is there.
+    func leaveNews(_ board: NewsBoard, as device: String) async throws(ProviderError)
+
     /// Says that nobody uses a file any more whose bytes it gave; told again until it does not throw.
     ///
     /// Called only where `capabilities.releases` says so.
@@ -223,6 +231,14 @@ extension Provider {
 
     /// It can't be noted.
     public func noteErasure(_ note: [UInt8]) async throws(ProviderError) { throw .unsupported("it can't be erased") }
+
+    /// Nobody has left any.
+    public func news(unless version: ContentVersion?) async throws(ProviderError) -> News? { nil }
+
+    /// It can't be left.
+    public func leaveNews(_ board: NewsBoard, as device: String) async throws(ProviderError) {
+        throw .unsupported("it carries no news")
+    }
 
     /// There is nothing.
     public func eraseRest() async throws(ProviderError) {}

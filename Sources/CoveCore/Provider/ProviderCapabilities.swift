@@ -42,6 +42,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var publishes = false
     /// Everything can be made to go, for all devices: `erasure`, `noteErasure` and `eraseRest` work.
     public var erases = false
+    /// Devices can leave word for each other of where something has changed: `news` and `leaveNews` work.
+    public var carriesNews = false
     /// With more changes than these at a time none goes faster; a small number, at least 1.
     public var parallelChanges = 32
 

@@ -158,6 +158,16 @@ public struct Anchor: Sendable, Hashable {
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 }
 
+/// What devices have left word of, as it is at the source now.
+public struct News: Sendable {
+    /// The words.
+    public var board: NewsBoard
+    /// Which state of it this is; nil where it is to be asked for anew.
+    public var version: ContentVersion?
+    /// Says what there is.
+    public init(_ board: NewsBoard, version: ContentVersion?) { (self.board, self.version) = (board, version) }
+}
+
 /// One page of a directory.
 public struct Listing: Sendable {
     /// The page's items.

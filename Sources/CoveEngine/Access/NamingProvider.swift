@@ -252,6 +252,18 @@ final class NamingProvider: Provider {
     func noteErasure(_ note: [UInt8]) async throws(ProviderError) { try await base.noteErasure(note) }
     func eraseRest() async throws(ProviderError) { try await base.eraseRest() }
 
+    func news(unless version: ContentVersion?) async throws(ProviderError) -> News? {
+        guard var news = try await base.news(unless: version) else { return nil }
+        if !names.isEmpty { news.board.translate { names.here($0) } }
+        return news
+    }
+
+    func leaveNews(_ board: NewsBoard, as device: String) async throws(ProviderError) {
+        var board = board
+        if !names.isEmpty { board.translate { names.there($0) } }
+        return try await base.leaveNews(board, as: device)
+    }
+
     func released(_ item: RemoteReference) async throws(ProviderError) { try await base.released(names.there(item)) }
 
     func perform(_ action: String, on items: [RemoteReference]) async throws(ProviderError) -> String? {

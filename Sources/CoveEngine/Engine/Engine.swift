@@ -67,13 +67,15 @@ public final class Engine: EnginePart {
         } catch {
             throw EngineError("\(state)/catalog.db: it can't be read: \(error); run `cove doctor`")
         }
+        let news = NewsOutbox()
         context = EngineContext(
             configuration: configuration,
-            provider: NotedProvider(NamingProvider(provider, names), work: noted),
+            provider: NotedProvider(NamingProvider(provider, names), work: noted) { news.note($0) },
             log: log,
             disk: disk,
             catalog: catalog,
-            work: noted
+            work: noted,
+            news: news
         )
         do throws(Errno) {
             let resident = try catalog.read { database throws(Errno) in

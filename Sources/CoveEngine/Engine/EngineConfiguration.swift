@@ -39,7 +39,9 @@ public struct EngineConfiguration: Sendable {
     /// What a person is to know of how the source is reached, a sentence each.
     public var sourceNotes: [String] = []
     /// How often a source that tells of no changes is asked for them.
-    public var pollInterval: TimeSpan = .seconds(30)
+    public var pollInterval = usualPollInterval
+    /// The same where nobody says anything else.
+    public static let usualPollInterval = TimeSpan.seconds(30)
     /// How long a program waits for a source that makes no progress.
     public var stallLimit: TimeSpan = .seconds(30)
     /// Whether a device that is new to the account uses its apps.

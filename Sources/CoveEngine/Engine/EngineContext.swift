@@ -14,6 +14,8 @@ final class EngineContext: Sendable {
     let counters = Counters()
     /// Whether this device uses the account's apps.
     let generation = Generation()
+    /// Where something was changed at the source that other devices are to be told of.
+    let news: NewsOutbox
     /// Who follows what happens to files.
     let trace = Trace()
     /// What needs the provider waits here for the first attempt to connect.
@@ -34,7 +36,8 @@ final class EngineContext: Sendable {
         log: Log,
         disk: StateDisk,
         catalog: Catalog,
-        work: WorkLedger
+        work: WorkLedger,
+        news: NewsOutbox
     ) {
         self.configuration = configuration
         clock = configuration.clock
@@ -43,6 +46,7 @@ final class EngineContext: Sendable {
         self.disk = disk
         self.catalog = catalog
         self.work = work
+        self.news = news
     }
 }
 

@@ -36,6 +36,7 @@ enum EngineLock: UInt8, LockRank {
     case contentsDelegate
     case attributeReader
     case usedDirectories
+    case newsOutbox
     case keptItems
     case syncShared
     case syncSlot

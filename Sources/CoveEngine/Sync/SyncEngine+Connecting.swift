@@ -17,6 +17,7 @@ extension SyncEngine {
             if try await !isLeftBehind() { try await takeUpUnderway() }
             connectAttempts = 0
             hasPolled = false
+            news.stirred = clock.monotonic()
             shared.withLock { state in
                 state.isConnected = true
                 state.reason = nil
@@ -79,6 +80,7 @@ extension SyncEngine {
         hasNetworkChanged = true
         connectAttempts = 0
         nextConnect = .epoch
+        news.asked = .distantPast
         wake()
     }
 }

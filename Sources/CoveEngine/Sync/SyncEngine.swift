@@ -116,6 +116,15 @@ actor SyncEngine {
     var pollsEverywhere = false
     /// The last directory that was polled in its turn.
     var pollCursor: Int64 = 0
+    /// When anything was sent last.
+    var lastSent = MonotonicTime.distantPast
+    /// What may go to looking for changes that nobody tells of.
+    var budget = RequestBudget()
+    /// The pages that were listed again.
+    var listedPages = 0
+    /// Word of other devices and for them, and what this one is called in it.
+    var news = NewsState()
+    var device = ""
     /// When directories whose changes are told were listed all the same, and whether that is due.
     var lastLook = Timestamp.epoch
     var mustLookAround = false
@@ -181,7 +190,7 @@ actor SyncEngine {
     }
 
     /// One look at everything: connects, takes remote changes in, sends what is ready, and sets the next alarm.
-    private func round() async {
+    func round() async {
         wakePending.store(false, ordering: .releasing)
         guard !isStopped else { return }
         let now = host.journalTime()
@@ -198,6 +207,7 @@ actor SyncEngine {
         } else {
             requestLook(now)
         }
+        if hasPolled { requestNews(now) }
         if !isPollingNow, pollRequested || shared.withLock({ !$0.inbox.isEmpty || $0.hasUnansweredToTakeUp }) {
             isPollingNow = true
             shared.withLock { $0.isPolling = true }
@@ -276,7 +286,7 @@ actor SyncEngine {
         }
         isPollingNow = false
         shared.withLock { $0.isPolling = !$0.inbox.isEmpty }
-        if host.journalTime() - lastQuota > .seconds(30) { await refreshQuota() }
+        if host.journalTime() - lastQuota > (isIdle ? .seconds(600) : .seconds(30)) { await refreshQuota() }
         await endErasure()
         wake()
     }

@@ -106,6 +106,7 @@ public final class S3Provider: Provider {
         capabilities.keepsThumbnails = true
         capabilities.publishes = true
         capabilities.erases = !features.isReadOnly
+        capabilities.carriesNews = true
         let (found, probed) = (capabilities, features)
         state.withLock { state in
             state.capabilities = found

@@ -205,6 +205,18 @@ public final class SimulatedLink: Provider {
         try await base.eraseRest()
     }
 
+    /// Asks for news after the latency.
+    public func news(unless version: ContentVersion?) async throws(ProviderError) -> News? {
+        try await travel()
+        return try await base.news(unless: version)
+    }
+
+    /// Leaves news after the latency.
+    public func leaveNews(_ board: NewsBoard, as device: String) async throws(ProviderError) {
+        try await travel()
+        return try await base.leaveNews(board, as: device)
+    }
+
     /// Copies after the latency; a copy at the source takes no bandwidth.
     public func copy(
         _ item: RemoteReference,

@@ -75,10 +75,11 @@ extension CommandTable {
               offline: make the first mount too while the source can't be had, as at boot; it can be used once it can
               generation=legacy: at the first mount, be a device that knows documents and no apps, until `cove account migrate`
               cache-size=20G or 10%: keep at most so many bytes of clean content on this disk
-              settle=2s: how long a change rests before it is sent; a new folder or a whole new file rests a quarter of it,
-                half a second at least where changes rest longer
+              settle=2s: how long a change rests before it is sent; a new folder, a whole new file, and the first save after half a
+                minute in which nothing was sent, rest a quarter of it, half a second at least where changes rest longer
               stall-limit=30s: how long a program waits for a source that makes no progress
-              poll=30s: how often a server that tells of no changes is asked for them
+              poll=30s: how often a server that tells of no changes is asked for those of other programs; what devices with Cove
+                change they tell each other within seconds
               open-timeout=45s: how long open(2) waits for a claim, see `cove coordinate`
               presenter-timeout=30s: how long a program that presents a file may take to answer
               cacert=FILE: as --cacert

@@ -59,6 +59,14 @@ final class MeddledProvider: Provider {
         try await base.setThumbnail(picture, of: item, version: version)
     }
 
+    func news(unless version: ContentVersion?) async throws(ProviderError) -> News? {
+        try await base.news(unless: version)
+    }
+
+    func leaveNews(_ board: NewsBoard, as device: String) async throws(ProviderError) {
+        try await base.leaveNews(board, as: device)
+    }
+
     func quota() async throws(ProviderError) -> ProviderQuota? { try await base.quota() }
 
     func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {

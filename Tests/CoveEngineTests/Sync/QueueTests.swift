@@ -160,6 +160,7 @@ import Testing
                         database: database,
                         settled: settled,
                         newSettled: newSettled,
+                        contentSettled: settled,
                         holdsDeletions: false,
                         departed: ([:], [:]),
                         held: HeldNames()

@@ -19,18 +19,58 @@ extension SyncEngine {
         executor.after(.seconds(1)) { [weak self] in self?.enqueue([change], seen: .distantPast) }
     }
 
-    /// Directories listed in one round: those in use come first, then all others in turn.
-    static let pollBudget = 30
-
     nonisolated var mustPoll: Bool { host.provider.mustBePolled }
 
     /// Looks for changes: everywhere when a person asked for it, else as far as the budget goes.
     func pollDirectories(everywhere: Bool) async throws(ProviderError) {
         let host = host
+        let polled = RequestBudget.inUse
+        // A person who wants it more often than usual wants it of a device that nobody uses, too.
+        let isSaving = isIdle && host.configuration.pollInterval >= EngineConfiguration.usualPollInterval
+        let hourly = hasNews ? RequestBudget.idleWithNews : RequestBudget.idle
+        let interval = max(0.001, host.configuration.pollInterval.seconds)
+        budget.fill(
+            at: clock.monotonic(),
+            rate: isSaving ? hourly / 3600 : Double(polled) / interval,
+            limit: isSaving ? max(2, Int(hourly / 120)) : polled
+        )
         // The root's listing tells which of its directories have changed below.
-        let rises = host.provider.capabilities.risingDirectoryVersions
-        let directories = rises ? [ItemID.root] : try await directoriesToPoll(everywhere: everywhere)
-        try await relist(all: directories)
+        if host.provider.capabilities.risingDirectoryVersions { return try await relist(all: [.root]) }
+        if everywhere { return try await relist(all: try await directories(after: 0, atMost: .max)) }
+        // Those in use come first, then all others in turn.
+        let used = isSaving ? [] : host.namespace.lastUsedDirectories(polled / 2).filter { $0 != .root }
+        let first = isSaving ? [] : Array(([ItemID.root] + used).prefix(polled * 3 / 4))
+        let listed = try await directories(after: pollCursor, atMost: Int64(polled))
+        let rest = listed.filter { !first.contains($0) }.prefix(polled - first.count)
+        var pages = listedPages
+        var isCutShort = false
+        try await relist(all: first + rest) { directory in
+            budget.spend(listedPages - pages)
+            pages = listedPages
+            isCutShort = !budget.isLeft
+            if !isCutShort, rest.contains(directory) { pollCursor = Int64(bitPattern: directory.rawValue) }
+            return !isCutShort
+        }
+        budget.spend(listedPages - pages)
+        // Past the last one the next round begins again.
+        if !isCutShort, rest.isEmpty || listed.count < polled && rest.last == listed.last { pollCursor = 0 }
+    }
+
+    /// The directories that were listed, and those of which only single names were ever asked for.
+    private func directories(after last: Int64, atMost limit: Int64) async throws(ProviderError) -> [ItemID] {
+        let host = host
+        return try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
+                try database.all(
+                    """
+                    SELECT id FROM items WHERE kind = 1 AND nlink > 0 AND id > ? AND (state = 0 OR EXISTS (
+                        SELECT 1 FROM entries WHERE parent = items.id AND remote_id IS NOT NULL)) ORDER BY id LIMIT ?
+                    """,
+                    .int(last),
+                    .int(limit)
+                ) { $0.item(0) }
+            }
+        }
     }
 
     /// How often some directories are listed whose changes are told.
@@ -45,33 +85,6 @@ extension SyncEngine {
             requestPoll()
         }
         alarm(at: lastLook + Self.lookInterval, now: now)
-    }
-
-    private func directoriesToPoll(everywhere: Bool) async throws(ProviderError) -> [ItemID] {
-        let host = host
-        let after = pollCursor
-        let limit = everywhere ? Int64.max : Int64(Self.pollBudget)
-        let listed = try await host.onContentQueue { () throws(Errno) in
-            try host.catalog.read { database throws(Errno) in
-                try database.all(
-                    // Also those of which only single names were ever asked for.
-                    """
-                    SELECT id FROM items WHERE kind = 1 AND nlink > 0 AND id > ? AND (state = 0 OR EXISTS (
-                        SELECT 1 FROM entries WHERE parent = items.id AND remote_id IS NOT NULL)) ORDER BY id LIMIT ?
-                    """,
-                    .int(everywhere ? 0 : after),
-                    .int(limit)
-                ) { $0.item(0) }
-            }
-        }
-        if everywhere { return listed }
-        let used = host.namespace.lastUsedDirectories(Self.pollBudget / 2)
-        let first = ([ItemID.root] + used.filter { $0 != .root }).prefix(Self.pollBudget * 3 / 4)
-        let rest = listed.filter { !first.contains($0) }.prefix(Self.pollBudget - first.count)
-        // Past the last one the next round begins again.
-        let reachedEnd = listed.count < Self.pollBudget && rest.last == listed.last
-        pollCursor = reachedEnd || rest.isEmpty ? 0 : rest.last.map { Int64(bitPattern: $0.rawValue) } ?? 0
-        return Array(first) + rest
     }
 
     /// Directories whose version tells that something below them has changed, to be listed before that is recorded.
@@ -93,6 +106,9 @@ final class UsedDirectories: Sendable {
             used[oldest.key] = nil
         }
     }
+
+    /// When any was opened last.
+    var last: MonotonicTime? { used.withLock { $0.values.max() } }
 
     func latest(_ count: Int) -> [ItemID] {
         used.withLock { used in used.sorted { $0.value > $1.value }.prefix(count).map(\.key) }

@@ -92,9 +92,15 @@ extension SyncEngine {
     }
 
     /// Lists directories again; one that can't be listed keeps no other one from it.
-    func relist(all directories: [ItemID]) async throws(ProviderError) {
+    ///
+    /// `mayList`: asked before each; where it says no, the rest is left out.
+    func relist(
+        all directories: [ItemID],
+        while mayList: (ItemID) -> Bool = { _ in true }
+    ) async throws(ProviderError) {
         var removed: [RemoteChange] = []
         for directory in directories {
+            guard mayList(directory) else { break }
             do throws(ProviderError) {
                 removed += try await relist(directory)
             } catch {
@@ -140,6 +146,7 @@ extension SyncEngine {
         let time = clock.monotonic()
         repeat {
             host.counters.providerRequests.add(1, ordering: .relaxed)
+            listedPages += 1
             let listing: Listing
             do throws(ProviderError) {
                 listing = try await host.provider.list(reference, page: page)

@@ -9,6 +9,8 @@ struct CatalogQueue: QueueView {
     let settled: Timestamp
     /// New folders and whole new files changed up to this moment have settled; not before `settled`.
     let newSettled: Timestamp
+    /// New bytes of files that were sent before, changed up to this moment, have settled.
+    let contentSettled: Timestamp
     /// Deletions wait for a person.
     let holdsDeletions: Bool
     /// Whose document may still be taken over by who takes the name.
@@ -44,11 +46,14 @@ struct CatalogQueue: QueueView {
                 FROM journal j INDEXED BY journal_due CROSS JOIN entries e ON e.id = j.entry
                 WHERE j.retry = 0 AND j.held = 0 AND j.changed <= ?1
                     AND (j.changed <= ?2 OR e.remote_id IS NULL AND (j.folder = 1
-                        OR EXISTS (SELECT 1 FROM items i WHERE i.id = e.item AND i.kind = 0 AND i.size > 0)))
+                        OR EXISTS (SELECT 1 FROM items i WHERE i.id = e.item AND i.kind = 0 AND i.size > 0))
+                        OR j.changed <= ?3 AND j.folder = 0 AND e.remote_id IS NOT NULL AND e.remote_parent IS NULL
+                            AND e.remote_name IS NULL)
                 ORDER BY j.changed, j.entry
                 """,
                 .milliseconds(newSettled),
                 .milliseconds(settled),
+                .milliseconds(contentSettled),
                 body: entry
             )
         case .changeRetries:

@@ -5,6 +5,8 @@ internal import Synchronization
 extension SyncEngine {
     /// How long a row rests that was blocked by what changed since it was chosen.
     private static let blockedRest = TimeSpan.milliseconds(20)
+    /// Who has sent nothing for so long sends the next change of a file's bytes as soon as a new file.
+    private static let calmTime = TimeSpan.seconds(30)
 
     /// Starts what can go.
     func pushReady(_ now: Timestamp) {
@@ -20,11 +22,15 @@ extension SyncEngine {
         do throws(Errno) {
             let rows = try host.catalog.read { database throws(Errno) -> [QueueRow] in
                 let forced = forcedBefore - .milliseconds(1)
+                let newSettled = max(now - configuration.newSettleTime, forced)
+                // The first save in a while need not wait for the next one.
+                let isCalm = clock.monotonic() - lastSent > Self.calmTime
                 let queue = CatalogQueue(
                     host: host,
                     database: database,
                     settled: settled(now),
-                    newSettled: max(now - configuration.newSettleTime, forced),
+                    newSettled: newSettled,
+                    contentSettled: isCalm ? newSettled : settled(now),
                     holdsDeletions: holdsDeletions,
                     departed: departed(now),
                     held: held
@@ -91,6 +97,7 @@ extension SyncEngine {
     func noteProgress(_ row: QueueRow) {
         eager[row.key] = nil
         looks[row.document] = nil
+        lastSent = clock.monotonic()
         shared.withLock { $0.sent &+= 1 }
         pushLimit.succeeded(upTo: host.provider.capabilities.parallelChanges)
     }

@@ -4,7 +4,7 @@ public import CoveCore
 extension WebDAVProvider {
     private static let note = RemotePath([ErasureNote.name])
     /// What is hidden in the root, where that is not listed.
-    private static let known = [".cove", ".cove-thumbnails", ".cove-published", ".cove-uploads"]
+    private static let known = [".cove", ".cove-thumbnails", ".cove-published", ".cove-uploads", ".cove-news"]
 
     /// Reads the note.
     public func erasure() async throws(ProviderError) -> [UInt8]? {

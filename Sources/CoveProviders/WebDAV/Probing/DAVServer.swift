@@ -87,6 +87,7 @@ struct DAVServer: Sendable, Equatable, CustomStringConvertible {
         capabilities.publishes = makesShares && capabilities.serverSideCopy
         capabilities.keepsThumbnails = true
         capabilities.erases = !isReadOnly
+        capabilities.carriesNews = true
         return capabilities
     }
 

@@ -1,0 +1,29 @@
+public import CoveCore
+
+/// Word that devices leave for each other.
+extension WebDAVProvider {
+    /// Gets the board.
+    public func news(unless version: ContentVersion?) async throws(ProviderError) -> News? {
+        var request = HTTPRequest("GET", address.url(NewsFile.path))
+        request.headers = NewsFile.condition(version) + [("Cache-Control", "no-cache")]
+        request.isRepeatable = true
+        let response = try await client.send(request)
+        if response.head.isSuccess { return NewsFile.read(response.body, tag: response.head["etag"]) }
+        switch response.status {
+        case 304: return nil
+        case 404, 410: return News(NewsBoard(), version: nil)
+        default: throw refusal(response, "\(NewsFile.path)")
+        }
+    }
+
+    /// Puts the board.
+    public func leaveNews(_ board: NewsBoard, as device: String) async throws(ProviderError) {
+        var board = board
+        let response = try await put(
+            NewsFile.path,
+            board.encode(for: device),
+            [("Content-Type", "application/json")]
+        )
+        guard response.head.isSuccess else { throw refusal(response, "\(NewsFile.path)") }
+    }
+}
