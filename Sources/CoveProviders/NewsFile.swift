@@ -7,6 +7,9 @@ enum NewsFile {
     /// Its place.
     static let path = RemotePath([name])
 
+    /// What a source has where nobody has left word, or all of it was erased.
+    static var absent: News { News(NewsBoard(), version: ContentVersion("absent")) }
+
     /// What a source has given for it.
     static func read(_ bytes: [UInt8], tag: String?) -> News {
         // One that can't be read may be half written.

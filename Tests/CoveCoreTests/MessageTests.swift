@@ -74,12 +74,15 @@ import Testing
             errorCount: 5,
             residentBytes: 3,
             cacheLimit: 4,
-            weaknesses: ["w"]
+            weaknesses: ["w"],
+            requestsLastHour: 5,
+            requestCostLastHour: 0.5
         )
         #expect(
             try Self.keys(status) == [
                 "account", "cacheLimit", "conflicts", "errorCount", "errors", "mountpoint", "queuedOperations",
-                "reason", "residentBytes", "source", "state", "stateDirectory", "transfers", "weaknesses",
+                "reason", "requestCostLastHour", "requestsLastHour", "residentBytes", "source", "state",
+                "stateDirectory", "transfers", "weaknesses",
             ]
         )
         #expect(try Self.keys(transfer) == ["bytesPerSecond", "direction", "doneBytes", "path", "totalBytes"])

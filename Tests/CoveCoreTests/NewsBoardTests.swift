@@ -47,10 +47,10 @@ import Testing
         var board = NewsBoard()
         let names = (0..<20).map { FileName(unchecked: Array("n\($0)".utf8)) }
         board.add([.root: [names[0]]], of: "a", after: 0, at: 1)
-        board.add([.root: [names[1]]], of: "a", after: 1, at: 1)
-        #expect(board.devices["a"]?.places == [.init(.root, [names[0], names[1]], number: 2)])
-        board.add([.root: Set(names)], of: "a", after: 2, at: 1)
-        #expect(board.devices["a"]?.places == [.init(.root, nil, number: 3)])
+        board.add([.root: [names[1]]], of: "a", after: 2, at: 1)
+        #expect(board.devices["a"]?.places == [.init(.root, [names[0], names[1]], number: 3)])
+        board.add([.root: Set(names)], of: "a", after: 3, at: 1)
+        #expect(board.devices["a"]?.places == [.init(.root, nil, number: 4)])
     }
 
     @Test func `it stays small, and forgets who is silent`() throws {
@@ -120,5 +120,16 @@ import Testing
             #expect(!read.encode(for: "x").isEmpty)
         }
         #expect(refused > 100 && refused < 3000)
+    }
+}
+
+@Suite struct MoneyTests {
+    @Test func `small amounts keep two digits that count`() {
+        let shown: [(Double, String)] = [
+            (0, "0.00"), (-1, "0.00"), (.nan, "0.00"), (.infinity, "0.00"), (0.0000004, "0.0000004"),
+            (0.00123, "0.0012"),
+            (0.05, "0.050"), (0.5, "0.50"), (12.5, "12.50"), (0.999, "1.00"),
+        ]
+        for (amount, text) in shown { #expect(Units.dollars(amount) == text) }
     }
 }

@@ -35,6 +35,10 @@ public struct AccountStatus: Codable, Sendable, Equatable {
     public var heldUp: [Standstill]?
     /// `drive` for a device that uses the account's apps, else `legacy`.
     public var generation: String?
+    /// How many requests the source was asked for in the last hour, or since the daemon's start.
+    public var requestsLastHour: Int?
+    /// What these cost at Amazon's list price, in dollars; nil for what is no bucket.
+    public var requestCostLastHour: Double?
 
     /// Makes a status.
     public init(
@@ -54,9 +58,13 @@ public struct AccountStatus: Codable, Sendable, Equatable {
         weaknesses: [String],
         standstill: Standstill? = nil,
         heldUp: [Standstill]? = nil,
-        generation: String? = nil
+        generation: String? = nil,
+        requestsLastHour: Int? = nil,
+        requestCostLastHour: Double? = nil
     ) {
         self.generation = generation
+        self.requestsLastHour = requestsLastHour
+        self.requestCostLastHour = requestCostLastHour
         self.account = account
         self.source = source
         self.mountpoint = mountpoint

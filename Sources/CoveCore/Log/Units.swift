@@ -90,6 +90,16 @@ public enum Units {
         return nil
     }
 
+    /// An amount of money, with two digits that count: `0.0013`, `12.50`.
+    public static func dollars(_ amount: Double) -> String {
+        guard amount.isFinite, amount > 0, amount < 1e9 else { return "0.00" }
+        var (digits, scale) = (2, 100.0)
+        while amount * scale < 10, digits < 7 { (digits, scale) = (digits + 1, scale * 10) }
+        let parts = Int64((amount * scale).rounded()).quotientAndRemainder(dividingBy: Int64(scale))
+        let rest = String(parts.remainder)
+        return "\(parts.quotient)." + String(repeating: "0", count: digits - rest.count) + rest
+    }
+
     private static func rounded(_ value: Double, _ digits: Int) -> String {
         if digits == 0 { return String(Int64(value.rounded())) }
         let tenths = Int64((value * 10).rounded())

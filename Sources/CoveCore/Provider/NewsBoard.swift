@@ -63,9 +63,11 @@ public struct NewsBoard: Sendable, Equatable {
     ) -> Int64 {
         devices = devices.filter { $0.key == device || $0.value.time.addingReportingOverflow(Self.silence).0 >= time }
         var word = devices[device] ?? Word()
-        if word.last < used {
+        // Who begins, perhaps anew, has never used so great a number: word is left at most once a second.
+        let last = used > 0 || word.last > 0 ? used : time
+        if word.last < last {
             // What it has told until then is lost.
-            word.last = min(used, Self.greatestNumber)
+            word.last = min(last, Self.greatestNumber)
             (word.first, word.places) = (word.last + 1, [])
         }
         word.time = time
@@ -82,6 +84,9 @@ public struct NewsBoard: Sendable, Equatable {
         while devices.count > Self.mostDevices { dropOldest(except: device) }
         return word.last
     }
+
+    /// Has a device name no places any more; that something has changed stays told.
+    public mutating func conceal(_ device: String) { devices[device]?.cut(to: 0) }
 
     /// Has all places called as they are elsewhere.
     public mutating func translate(_ path: (RemotePath) -> RemotePath) {

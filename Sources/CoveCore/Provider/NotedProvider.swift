@@ -57,6 +57,9 @@ public final class NotedProvider: Provider {
     /// Fires when the provider's does.
     public var changeSignal: AsyncStream<Void>? { base.changeSignal }
 
+    /// The provider's requests.
+    public var requests: RequestCounts? { base.requests }
+
     /// True when the provider must be.
     public var mustBePolled: Bool { base.mustBePolled }
 

@@ -152,7 +152,8 @@ public protocol Provider: Sendable {
 
     /// What devices have left word of, where it is not what it was at a version; nil where it is. One small request.
     ///
-    /// Like the next one asked only where `capabilities.carriesNews` says so. What can't be read is an empty board without a version.
+    /// Like the next one asked only where `capabilities.carriesNews` says so. What can't be read is an empty board without a version,
+    /// what is not there one with.
     func news(unless version: ContentVersion?) async throws(ProviderError) -> News?
 
     /// Puts a board in the place of the one that is there.
@@ -165,6 +166,9 @@ public protocol Provider: Sendable {
 
     /// Says that the machine has slept or its network has changed: connections from before may lead nowhere.
     func networkChanged()
+
+    /// The requests that were made so far; nil where they are not counted.
+    var requests: RequestCounts? { get }
 
     /// Total and free bytes; nil where the provider can't tell.
     func quota() async throws(ProviderError) -> ProviderQuota?
@@ -231,6 +235,9 @@ extension Provider {
 
     /// It can't be noted.
     public func noteErasure(_ note: [UInt8]) async throws(ProviderError) { throw .unsupported("it can't be erased") }
+
+    /// They are not counted.
+    public var requests: RequestCounts? { nil }
 
     /// Nobody has left any.
     public func news(unless version: ContentVersion?) async throws(ProviderError) -> News? { nil }

@@ -158,6 +158,24 @@ public struct Anchor: Sendable, Hashable {
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 }
 
+/// How often a source was asked for something, since the daemon's start.
+public struct RequestCounts: Sendable, Equatable {
+    /// All requests.
+    public var total = 0
+    /// What they cost by the source's price list, in millionths of a dollar; nil where it has none.
+    public var millionths: Double?
+    /// Makes counts.
+    public init(total: Int = 0, millionths: Double? = nil) { (self.total, self.millionths) = (total, millionths) }
+
+    /// What was asked since others were counted.
+    public func since(_ earlier: RequestCounts) -> RequestCounts {
+        RequestCounts(
+            total: total.saturatingSubtract(earlier.total),
+            millionths: millionths.map { $0 - (earlier.millionths ?? 0) }
+        )
+    }
+}
+
 /// What devices have left word of, as it is at the source now.
 public struct News: Sendable {
     /// The words.

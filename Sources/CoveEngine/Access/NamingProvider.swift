@@ -17,6 +17,7 @@ final class NamingProvider: Provider {
     func start() async throws(ProviderError) { try await base.start() }
     func stop() async { await base.stop() }
     var changeSignal: AsyncStream<Void>? { base.changeSignal }
+    var requests: RequestCounts? { base.requests }
     var mustBePolled: Bool { base.mustBePolled }
     func networkChanged() { base.networkChanged() }
     func quota() async throws(ProviderError) -> ProviderQuota? { try await base.quota() }

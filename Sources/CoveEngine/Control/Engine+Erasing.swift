@@ -38,6 +38,9 @@ extension Engine {
         guard syncEngine?.isConnected == true else { throw .hostUnreachable }
         let count = await emptyTrash(olderThan: nil)
         await syncEngine?.dropAllVersions()
+        context.news.setSilent(true)
+        defer { context.news.setSilent(false) }
+        await syncEngine?.endLeaving()
         do throws(ProviderError) {
             counters.providerRequests.add(1, ordering: .relaxed)
             try await provider.eraseRest()

@@ -176,6 +176,7 @@ extension Engine {
         let setAside = context.setAsideErrors()
         var room = MessageRoom(Self.shownHeldUp)
         let heldUp = shared.heldUp.filter { room.take([$0.path, $0.reason]) }
+        let requests = requestHistory.lastHour(requestCounts, at: clock.monotonic())
         return AccountStatus(
             account: configuration.account,
             source: configuration.source,
@@ -193,8 +194,15 @@ extension Engine {
             weaknesses: weaknesses(),
             standstill: shared.standstill,
             heldUp: heldUp.isEmpty ? nil : heldUp,
-            generation: (context.generation.isLegacy ? AccountGeneration.legacy : .drive).rawValue
+            generation: (context.generation.isLegacy ? AccountGeneration.legacy : .drive).rawValue,
+            requestsLastHour: requests.total,
+            requestCostLastHour: requests.millionths.map { max(0, $0) / 1_000_000 }
         )
+    }
+
+    /// What the source was asked for since the start; where it does not count, what was wanted of it.
+    var requestCounts: RequestCounts {
+        provider.requests ?? RequestCounts(total: counters.providerRequests.load(ordering: .relaxed))
     }
 
     private func weaknesses() -> [String] {

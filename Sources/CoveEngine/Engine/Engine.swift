@@ -21,6 +21,7 @@ public final class Engine: EnginePart {
     let access: Access
     private let rounds = DispatchQueue(label: "cove.clock")
     private let timer = EngineMutex<(any DispatchSourceTimer)?>(.timer, nil)
+    let requestHistory = RequestHistory()
     private let sleepWatch = EngineMutex(.sleepWatch, SleepWatch())
     private let workload = EngineMutex(.workload, Workload())
     private let syncSlot = EngineMutex<SyncEngine?>(.syncEngineSlot, nil)
@@ -210,6 +211,7 @@ public final class Engine: EnginePart {
             log.info("the machine was asleep")
             networkChanged()
         }
+        requestHistory.note(requestCounts, at: now)
         contents.look(now)
         if disk.look() {
             wakeSync()

@@ -37,6 +37,7 @@ enum EngineLock: UInt8, LockRank {
     case attributeReader
     case usedDirectories
     case newsOutbox
+    case requestHistory
     case keptItems
     case syncShared
     case syncSlot

@@ -184,6 +184,8 @@ actor SyncEngine {
     /// Asks for the provider's changes; with `listing`, compares everything listed instead.
     func requestPoll(listing: Bool = false) {
         if listing { mustListAgain = true }
+        // There is a reason to look, whatever was spent before.
+        budget.grant(RequestBudget.inUse)
         pollRequested = true
         shared.withLock { $0.isPolling = true }
         wake()

@@ -11,6 +11,7 @@ final class HTTPClient: Sendable {
     /// The server takes no notice of the question whether it wants a body.
     private let isDeaf = Atomic(false)
     private let breaks = HTTPBreaks()
+    private let total = Atomic(0)
 
     init(_ options: HTTPOptions = HTTPOptions()) throws(ProviderError) {
         self.options = options
@@ -30,6 +31,9 @@ final class HTTPClient: Sendable {
 
     /// Connections from before may lead nowhere: as many new ones as there can be are made in their place.
     func renewConnections() { fresh.withLock { $0 = options.parallelRequests } }
+
+    /// How many requests were made in all.
+    var requestCount: Int { total.load(ordering: .relaxed) }
 
     /// How many answers have come in all.
     var answerCount: Int { breaks.answers }
@@ -127,6 +131,7 @@ final class HTTPClient: Sendable {
         _ receiver: (any BodyReceiver)?,
         _ answer: HTTPLogin.Answer
     ) async -> Result<HTTPResponse, HTTPFailure> {
+        total.add(1, ordering: .relaxed)
         let transfer: HTTPTransfer
         do throws(ProviderError) {
             transfer = try HTTPTransfer(

@@ -137,6 +137,9 @@ public final class S3Provider: Provider {
     /// A bucket tells nobody of changes: directories are listed again.
     public var changeSignal: AsyncStream<Void>? { nil }
 
+    /// All that was asked of the bucket.
+    public var requests: RequestCounts? { client.requests }
+
     /// An anchor at most: a bucket has no record of changes.
     public func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes {
         let here = Anchor(Array("s3".utf8))

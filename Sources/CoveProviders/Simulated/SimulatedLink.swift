@@ -45,6 +45,9 @@ public final class SimulatedLink: Provider {
     /// Stops the provider behind the line.
     public func stop() async { await base.stop() }
 
+    /// The requests of the provider behind the line.
+    public var requests: RequestCounts? { base.requests }
+
     /// True where the base must be.
     public var mustBePolled: Bool { base.mustBePolled }
 

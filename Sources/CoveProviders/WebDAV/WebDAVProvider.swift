@@ -135,6 +135,9 @@ public final class WebDAVProvider: Provider {
     /// Nil: the server must be polled.
     public var changeSignal: AsyncStream<Void>? { nil }
 
+    /// All that was asked of the server.
+    public var requests: RequestCounts? { RequestCounts(total: client.requestCount) }
+
     private static let anchor = Anchor(Array("listings".utf8))
 
     /// Tells nothing: directories are listed again instead.

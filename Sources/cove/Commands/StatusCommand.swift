@@ -44,6 +44,10 @@ extension CommandTable {
             row("held up", "for \(time), while others are sent: \(late.path): \(late.reason)", colour: "33")
         }
         row("on disk", "\(Units.size(status.residentBytes)) of at most \(Units.size(status.cacheLimit))")
+        if let requests = status.requestsLastHour {
+            let cost = status.requestCostLastHour.map { ", $\(Units.dollars($0)) at Amazon's list price" } ?? ""
+            row("requests", "\(requests) in the last hour\(cost)")
+        }
         for transfer in status.transfers {
             let share = transfer.totalBytes > 0 ? Double(transfer.doneBytes) / Double(transfer.totalBytes) : 0
             let percent = Int(saturating: share * 100)

@@ -40,7 +40,7 @@ import Testing
         func there() throws -> [String: String?] {
             let names = FileManager.default.enumerator(atPath: source.path)?.compactMap { $0 as? String } ?? []
             var found: [String: String?] = [:]
-            for name in names where !name.hasPrefix(".cove/") && name != ".cove" {
+            for name in names where !name.hasPrefix(".cove/") && ![".cove", ".cove-news"].contains(name) {
                 found[name] = .some(try? String(contentsOfFile: "\(source.path)/\(name)", encoding: .utf8))
             }
             return found

@@ -33,6 +33,8 @@ public enum AccountInterface {
 
         # state: idle, syncing, paused, paused-not-migrated, offline or waiting-for-approval. Of many errors the first are
         # told, and how many there are. generation: drive for a device that uses the account's apps, else legacy.
+        # requestsLastHour: what the source was asked for, or since the daemon's start; requestCostLastHour: the same of a bucket at
+        # Amazon's list price, in dollars.
         type AccountStatus (
           account: string,
           source: string,
@@ -50,7 +52,9 @@ public enum AccountInterface {
           weaknesses: []string,
           standstill: ?Standstill,
           heldUp: ?[]Standstill,
-          generation: ?string
+          generation: ?string,
+          requestsLastHour: ?int,
+          requestCostLastHour: ?float
         )
 
         type Counters (

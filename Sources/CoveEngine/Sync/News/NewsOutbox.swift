@@ -10,6 +10,17 @@ final class NewsOutbox: Sendable {
     private let places = EngineMutex<[RemotePath: Set<FileName>?]>(.newsOutbox, [:])
     private let count = Atomic<Int>(0)
 
+    private let silent = Atomic<Bool>(false)
+
+    /// True while everything is being erased: nobody is to be told, and nothing is to be left at the source.
+    var isSilent: Bool { silent.load(ordering: .acquiring) }
+
+    /// Begins to tell nobody, or ends that; what was not told until then is forgotten.
+    func setSilent(_ isSilent: Bool) {
+        _ = take()
+        silent.store(isSilent, ordering: .releasing)
+    }
+
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     /// Notes a place at which something was changed.

@@ -23,6 +23,8 @@ struct NewsState {
     var isAsking = false
     /// The source takes no word from this device.
     var isRefused = false
+    /// What this device has left names what is not there any more.
+    var isTelling = false
     /// How often what was left was not there at the next look, since it last was: a server may give old answers.
     var losses = 0
     /// How often asking or leaving has failed since it last did not.
@@ -81,8 +83,10 @@ extension SyncEngine {
 
     /// True where there is something to be told.
     private var hasWord: Bool {
-        guard !news.isRefused, !host.configuration.isReadOnly, news.heeded != nil else { return false }
-        return news.isUnannounced || isLost || !host.context.news.isEmpty
+        guard !news.isRefused, !host.context.news.isSilent, !host.configuration.isReadOnly, news.heeded != nil else {
+            return false
+        }
+        return news.isUnannounced || isLost || news.isTelling || !host.context.news.isEmpty
     }
 
     /// True where another device has put its own word in the place of this one's.
@@ -98,6 +102,10 @@ extension SyncEngine {
             if let found = try await host.provider.news(unless: news.version) {
                 try await heed(found.board, seen: seen)
                 (news.board, news.version) = (found.board, found.version)
+                // Everything was erased, and nobody needs to know what was before.
+                if found.board.devices.isEmpty, found.version != nil { news.own = NewsBoard.Word() }
+                let isTelling = found.board.devices[device]?.places.isEmpty == false
+                news.isTelling = isTelling ? try await hasNothing() : false
             }
             if news.isUnannounced, let own = news.board.devices[device] {
                 // Who was there today need not say so again.
@@ -114,6 +122,15 @@ extension SyncEngine {
         wake()
     }
 
+    /// Waits until no word is on its way any more.
+    func endLeaving() async {
+        while news.isAsking {
+            await withCheckedContinuation { continuation in
+                executor.after(.milliseconds(5)) { continuation.resume() }
+            }
+        }
+    }
+
     private func leaveWord(_ now: Timestamp) async throws(ProviderError) {
         let isAlone = news.board.devices.keys.allSatisfy { $0 == device }
         let pause = isAlone ? Self.leavingIntervals.alone : Self.leavingIntervals.among
@@ -123,6 +140,8 @@ extension SyncEngine {
         var board = news.board
         if isLost { board.devices[device] = news.own }
         board.add(changes, of: device, after: news.own.last, at: now.seconds)
+        // What is gone, all of it, is not to be known by name.
+        if try await hasNothing() { board.conceal(device) }
         do throws(ProviderError) {
             host.counters.providerRequests.add(1, ordering: .relaxed)
             try await host.provider.leaveNews(board, as: device)
@@ -139,7 +158,17 @@ extension SyncEngine {
         // Another device may have put its own in the place of this: the next look tells.
         (news.board, news.version) = (board, nil)
         news.own = board.devices[device] ?? NewsBoard.Word()
-        news.isUnannounced = false
+        (news.isUnannounced, news.isTelling) = (false, false)
+    }
+
+    /// True where nothing here is at the source.
+    private func hasNothing() async throws(ProviderError) -> Bool {
+        let host = host
+        return try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
+                try database.first("SELECT 1 FROM entries WHERE remote_id IS NOT NULL LIMIT 1") { $0.int(0) } == nil
+            }
+        }
     }
 
     /// Has all looked at that other devices have changed.

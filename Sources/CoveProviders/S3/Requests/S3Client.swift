@@ -31,6 +31,8 @@ final class S3Client: Sendable {
     private let http: HTTPClient
     private let login: @Sendable () async -> Credentials?
     private let state: Mutex<State>
+    /// What all requests would cost at Amazon, in billionths of a dollar.
+    private let billionths = Atomic(0)
 
     private struct State {
         var credentials: S3Credentials?
@@ -46,6 +48,19 @@ final class S3Client: Sendable {
         self.login = login
         self.http = http
         state = Mutex(State(region: S3Credentials.region(address)))
+    }
+
+    /// The requests so far, and what they cost by Amazon's list price for one region.
+    var requests: RequestCounts {
+        RequestCounts(total: http.requestCount, millionths: Double(billionths.load(ordering: .relaxed)) / 1000)
+    }
+
+    /// A million requests that read an object cost 0.40 dollars, a million that list or change something 5; deletions are free.
+    private static func price(of call: S3Call) -> Int {
+        if call.method == "DELETE" { return 0 }
+        let reads =
+            ["GET", "HEAD"].contains(call.method) && call.key != nil && call.query.allSatisfy { $0.name == "versionId" }
+        return reads ? 400 : 5000
     }
 
     /// How long a page of a listing may take.
@@ -93,6 +108,7 @@ final class S3Client: Sendable {
         var attempts = 0
         while true {
             let offset = state.withLock { $0.offset }
+            billionths.add(Self.price(of: call), ordering: .relaxed)
             let response = try await send(signed(call))
             // Of much else the answer began long ago.
             if !call.isBulk { noteTime(response.head) }

@@ -13,7 +13,7 @@ extension S3Provider {
         case .failure(let failure):
             if failure.status == 304 { return nil }
             guard failure.status == 404, failure.code != .noSuchBucket else { throw failure.error }
-            return News(NewsBoard(), version: nil)
+            return NewsFile.absent
         }
     }
 

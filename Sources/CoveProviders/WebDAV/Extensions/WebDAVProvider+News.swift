@@ -11,7 +11,7 @@ extension WebDAVProvider {
         if response.head.isSuccess { return NewsFile.read(response.body, tag: response.head["etag"]) }
         switch response.status {
         case 304: return nil
-        case 404, 410: return News(NewsBoard(), version: nil)
+        case 404, 410: return NewsFile.absent
         default: throw refusal(response, "\(NewsFile.path)")
         }
     }
