@@ -209,6 +209,11 @@ public enum System {
     /// The wall clock.
     public static func now() -> Timestamp { Timestamp(time(of: CLOCK_REALTIME)) }
 
+    /// The wall clock as of the kernel's last tick, which dates files.
+    ///
+    /// The exact one is some milliseconds ahead of it.
+    public static func fileTime() -> Timestamp { Timestamp(time(of: CLOCK_REALTIME_COARSE)) }
+
     /// A clock that never steps, and goes on while the machine sleeps.
     public static func boottime() -> MonotonicTime {
         MonotonicTime(Timestamp(time(of: CLOCK_BOOTTIME)).nanosecondsSinceEpoch)

@@ -4,7 +4,8 @@ public import CoveCore
 ///
 /// `monotonic` and `boottime` must go on: some loops wait by them.
 public struct EngineClock: Sendable {
-    /// The wall clock, which people and other machines may set.
+    /// The wall clock, which people and other machines may set; the one the kernel dates files by, for it dates some of
+    /// ours.
     public var now: @Sendable () -> Timestamp
     /// Time that only goes on, while the machine is awake.
     public var monotonic: @Sendable () -> MonotonicTime
@@ -24,7 +25,7 @@ public struct EngineClock: Sendable {
 
     /// The machine's.
     public static let system = EngineClock(
-        now: { System.now() },
+        now: { System.fileTime() },
         monotonic: { System.monotonic() },
         boottime: { System.boottime() }
     )

@@ -40,6 +40,23 @@ extension Mounted.PosixTests {
         )
     }
 
+    @Test func `dates never go back, whether the kernel gives them or not`() async throws {
+        try await compare(
+            """
+            back = [0] * 5
+            for n in range(500):
+                name = "f%d" % n; file = os.open(name, os.O_CREAT | os.O_WRONLY); made = os.fstat(file)
+                folder = os.stat("."); os.write(file, b"x"); written = os.fstat(file); os.close(file)
+                os.utime(name); touched = os.stat(name); os.chmod(name, 0o600); changed = os.stat(name)
+                back[0] += written.st_mtime_ns < made.st_mtime_ns; back[1] += written.st_mtime_ns < folder.st_mtime_ns
+                back[2] += touched.st_mtime_ns < written.st_mtime_ns; back[3] += touched.st_ctime_ns < made.st_ctime_ns
+                back[4] += changed.st_ctime_ns < touched.st_ctime_ns
+            for what, count in zip(["write", "folder", "touch", "changed by touch", "chmod"], back): print(what, count)
+            print("done")
+            """
+        )
+    }
+
     @Test func `a removed directory that is open, or where a program is`() async throws {
         try await compare(
             """
