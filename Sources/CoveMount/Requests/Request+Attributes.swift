@@ -2,6 +2,7 @@ internal import CFuse
 internal import CoveCore
 internal import CoveEngine
 internal import Glibc
+internal import Synchronization
 
 /// The operations on attributes, extended attributes and the file system as a whole.
 extension Request {
@@ -60,6 +61,10 @@ extension Request {
     }
 
     consuming func setxattr(_ id: ItemID, _ name: [UInt8], _ value: UnsafeRawBufferPointer, flags: Int32) {
+        // Where the kernel does not enforce a list, nobody is to believe that it does.
+        if !connection.keepsAccessLists.load(ordering: .relaxed), name.starts(with: Array("system.".utf8)) {
+            return fail(.notSupported)
+        }
         let value = Array(value)
         perform(.change(id)) { engine, caller throws(Errno) in
             try engine.setExtendedAttribute(id, name, value, flags: flags, caller)
