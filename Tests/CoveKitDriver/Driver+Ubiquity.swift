@@ -12,6 +12,15 @@ extension Driver {
         case "enter", "leave":
             try await FileManager.default.setUbiquitous(verb == "enter", itemAt: urls[0], destinationURL: urls[1])
             say("is ubiquitous: \(FileManager.default.isUbiquitousItem(at: urls[1]))")
+        case "container":
+            say(
+                "container \(await FileManager.default.url(forUbiquityContainerIdentifier: words.first)?.path ?? "none")"
+            )
+        case "bookmark":
+            let (document, _) = try await Bookmark.make(of: urls[0]).resolve()
+            let place = await document.startAccessing()
+            say("document \(try place.map { try String(contentsOf: $0, encoding: .utf8) } ?? "none")")
+            await document.stopAccessing()
         default:
             let link = try await FileManager.default.url(
                 forPublishingUbiquitousItemAt: urls[0],

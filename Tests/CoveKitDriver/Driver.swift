@@ -42,7 +42,7 @@ import Synchronization
             "watch", "append", "count", "follow":
             try await edit(verb, words)
         case "versions", "choose", "resolve", "forget", "recover", "swap", "describe": try await version(verb, words)
-        case "identity", "identities", "enter", "leave", "link": try await handle(verb, words)
+        case "identity", "identities", "enter", "leave", "container", "bookmark", "link": try await handle(verb, words)
         case "take", "distant", "pictures": try await use(verb, words)
         case "residency":
             let current = try await FileVersion.currentVersionOfItem(at: URL(fileURLWithPath: words[0]))

@@ -40,9 +40,15 @@ public struct AppManifest: Sendable, Equatable {
     /// What it says of containers.
     public var descriptions: [AppIdentifier: Container]
 
+    /// `CoveExecutables`: the files, by their absolute paths, whose programs are the app's on this device; nil where it says nothing.
+    public var executables: [String]?
+    /// `CoveSystemdUnits`: the units whose programs are the app's on this device; nil where it says nothing.
+    public var units: [String]?
+
     /// The most bytes that a manifest may have.
     public static let greatestSize = 256 << 10
     private static let mostContainers = 64
+    private static let mostPrograms = 32
     private static let mostNameBytes = 128
 
     /// Describes an app.
@@ -96,6 +102,10 @@ public struct AppManifest: Sendable, Equatable {
             }
         }
         guard containers.count <= Self.mostContainers else { throw ManifestError("it has too many containers") }
+        executables = try Self.programs(members, "CoveExecutables") { path in
+            path.hasPrefix("/") && path.utf8.count < 4096 && !path.utf8.contains(0) ? nil : "no absolute path"
+        }
+        units = try Self.programs(members, "CoveSystemdUnits", SystemdUnit.problem)
         // The key's former place: it holds for all of the app's containers.
         if try Self.truth(members, Self.publicKey) == true {
             for container in containers { descriptions[container, default: Container()].isPublic = true }
@@ -115,6 +125,25 @@ public struct AppManifest: Sendable, Equatable {
     private static let listKeys = [
         "com.apple.developer.ubiquity-container-identifiers", "com.apple.developer.icloud-container-identifiers",
     ]
+
+    /// A list of what the app's programs are known by.
+    private static func programs(
+        _ members: [String: JSONValue],
+        _ key: String,
+        _ problem: (String) -> String?
+    ) throws(ManifestError) -> [String]? {
+        guard let value = members[key] else { return nil }
+        guard case .array(let list) = value, list.count <= mostPrograms else {
+            throw ManifestError("\(key) is no list of at most \(mostPrograms)")
+        }
+        var programs: [String] = []
+        for member in list {
+            guard let text = member.text else { throw ManifestError("\(key) has what is no text") }
+            if let problem = problem(text) { throw ManifestError("\(key) has \(problem)") }
+            if !programs.contains(text) { programs.append(text) }
+        }
+        return programs
+    }
 
     private static func container(_ keys: [String: JSONValue]) throws(ManifestError) -> Container {
         var container = Container(

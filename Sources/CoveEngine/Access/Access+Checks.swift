@@ -17,9 +17,6 @@ extension Access {
         views.isEmpty ? nil : try views.app(of: caller.thread)
     }
 
-    /// The app that a thread of some process is of; nil for the user's own programs.
-    func app(ofThread thread: Int32) throws(Errno) -> AppIdentifier? { try views.app(of: thread) }
-
     /// From now on the programs of a process's PID namespace are an app's.
     func enterView(of app: AppIdentifier, process: Int32) throws(Errno) { try views.enter(app, process: process) }
 

@@ -48,6 +48,7 @@ final class Access: EnginePart, AccountReader {
     let coordinator: Coordinator
     let names: ContainerNames
     let views: AppViews
+    let programs: AppPrograms
     let state = EngineMutex(.access, State())
     /// Who changes the documents of apps, containers and references.
     let turns = Turns()
@@ -85,6 +86,7 @@ final class Access: EnginePart, AccountReader {
         self.coordinator = coordinator
         self.names = names
         views = try AppViews(context.catalog, context.log)
+        programs = try AppPrograms(context.catalog)
         try recall()
         try countReferences()
     }

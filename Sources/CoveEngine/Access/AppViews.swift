@@ -15,7 +15,7 @@ final class AppViews: Sendable {
     private let log: Log
     private let table = RareTable<UInt64, View>()
     /// The namespace of this process, whose programs are the user's.
-    private let own: UInt64
+    let own: UInt64
 
     struct View: Sendable {
         var app: AppIdentifier
@@ -104,8 +104,21 @@ final class AppViews: Sendable {
         return try self.app(around: path)
     }
 
+    /// True for a process in a PID namespace, or in one that a program has made in it.
+    func isInside(_ namespace: UInt64, _ process: Int32) -> Bool {
+        let path = "/proc/\(process)/ns/pid"
+        if namespace == own || namespace == 0 { return false }
+        if Self.namespace(of: path) == namespace { return true }
+        return ((try? first(around: path) { $0 == namespace ? true : nil }) ?? nil) ?? false
+    }
+
     /// The app of a namespace around one, which a program has made for itself.
     private func app(around path: String) throws(Errno) -> AppIdentifier? {
+        try first(around: path) { table[$0]?.app }
+    }
+
+    /// What is found of the first namespace around one of which something is; nil where there is nothing up to this process's own.
+    private func first<Value>(around path: String, _ found: (UInt64) -> Value?) throws(Errno) -> Value? {
         guard var current = try? System.open(path, O_RDONLY) else { throw .accessDenied }
         defer { System.close(current) }
         for _ in 0..<Self.deepest {
@@ -116,20 +129,20 @@ final class AppViews: Sendable {
             current = parent
             guard let status = try? System.fstat(current) else { throw .accessDenied }
             if UInt64(status.st_ino) == own { return nil }
-            if let view = table[UInt64(status.st_ino)] { return view.app }
+            if let value = found(UInt64(status.st_ino)) { return value }
         }
         throw .accessDenied
     }
 
     /// The number of the namespace that a file of /proc stands for.
-    private static func namespace(of path: String) -> UInt64? {
+    static func namespace(of path: String) -> UInt64? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         return UInt64(status.st_ino)
     }
 
     /// In how many PID namespaces a thread is, seen from /proc; nil where it has ended.
-    private static func depth(of thread: Int32) -> Int? {
+    static func depth(of thread: Int32) -> Int? {
         guard let file = try? System.open("/proc/\(thread)/status", O_RDONLY) else { return nil }
         defer { System.close(file) }
         guard let bytes = try? System.contents(file, atMost: 16384) else { return nil }

@@ -82,6 +82,7 @@ extension Engine {
             findings.append(DoctorFinding(check: "source", level: "warning", message: weakness, remedy: nil))
         }
         findings += await hiddenItems()
+        findings += await programFindings()
         return findings + databasesBesideDocuments()
     }
 

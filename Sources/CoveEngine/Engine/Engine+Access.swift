@@ -38,13 +38,21 @@ extension Engine {
     }
 
     /// Makes an app known; false where its manifest has the version that was heeded already.
+    ///
+    /// What its programs are known by is this device's own, and heeded whatever the version.
     public func register(_ manifest: AppManifest) async throws(AccessError) -> Bool {
-        try await access.register(manifest)
+        let programs = try await access.vet(manifest)
+        let isHeeded = try await access.register(manifest)
+        return try await access.keep(programs, of: manifest.identifier) || isHeeded
     }
+
+    /// What programs of apps are known by on this device.
+    public func programs() async -> [AppIdentifier: KnownPrograms] { await access.knownPrograms() }
 
     /// Forgets an app; its containers stay.
     public func removeApp(_ identifier: AppIdentifier) async throws(AccessError) {
         try await access.removeApp(identifier)
+        try await access.forgetPrograms(of: identifier)
     }
 
     /// Makes a container with its `Documents`, or finds the app's own one of that identifier.
@@ -148,10 +156,8 @@ extension Engine {
         try await onQueue { [access] () throws(Errno) in try access.enterView(of: app, process: process) }
     }
 
-    /// The app whose view a process has; nil for the user's own.
-    ///
-    /// Throws `EACCES` where that can't be told.
-    public func app(ofProcess process: Int32) throws(Errno) -> AppIdentifier? { try access.app(ofThread: process) }
+    /// On whose behalf a process of a user calls on a socket.
+    public func standing(of process: Int32, user: UInt32) -> PeerStanding { access.standing(of: process, user: user) }
 
     /// True for a node that is nothing for the caller: of the versions a program sees none that sees only an app's part.
     public func hides(_ node: HiddenNode, from caller: Caller) -> Bool {

@@ -9,8 +9,19 @@ public enum AccessInterface {
         # may is answered for that app alone, whatever it asks.
         interface io.cove.Access
 
-        # containers: those it declares, its own one first. version: of the manifest that was heeded last.
-        type App (identifier: string, name: ?string, version: string, containers: []string)
+        # problem: what has become of the file since it was registered, so that no program is known by it; missing where nothing has.
+        type Executable (path: string, problem: ?string)
+
+        # containers: those it declares, its own one first. version: of the manifest that was heeded last. executables, units: by
+        # what programs of this device are known as the app's, beside its view, its Flatpak and the units of its identifier.
+        type App (
+          identifier: string,
+          name: ?string,
+          version: string,
+          containers: []string,
+          executables: []Executable,
+          units: []string
+        )
 
         # name is its folder's in the tree; identifier its folder's at the source. isPublic: listed in the root, and other apps
         # may be offered its Documents. path: its folder; missing where that is not there.
@@ -27,7 +38,8 @@ public enum AccessInterface {
         method Apps() -> (apps: []App)
 
         # Makes an app known by its manifest, a JSON object with the keys of an Info.plist and of its entitlements. isHeeded is
-        # false where it has the version of the one that was heeded last, and nothing has changed.
+        # false where it has the version of the one that was heeded last, and nothing has changed. Only the user may have
+        # CoveExecutables and CoveSystemdUnits in it: lists of what the app's programs are known by on this device from now on.
         method RegisterApp(manifest: string) -> (app: App, isHeeded: bool)
 
         # Forgets an app; its containers stay.
@@ -122,6 +134,20 @@ public enum AccessInterface {
 
         """
 
+    /// A file that an app's programs are known by.
+    public struct Executable: Codable, Sendable, Equatable {
+        /// Where it is.
+        public var path: String
+        /// What has become of it; nil where nothing has.
+        public var problem: String?
+
+        /// Tells a file.
+        public init(path: String, problem: String?) {
+            self.path = path
+            self.problem = problem
+        }
+    }
+
     /// An app as it is told.
     public struct App: Codable, Sendable, Equatable {
         /// Who it is.
@@ -132,9 +158,15 @@ public enum AccessInterface {
         public var version: String
         /// The containers it declares.
         public var containers: [String]
+        /// Files that its programs are known by on this device.
+        public var executables: [Executable]
+        /// Units of systemd that its programs are known by on this device.
+        public var units: [String]
 
         /// Tells an app.
-        public init(_ record: AppRecord) {
+        public init(_ record: AppRecord, executables: [Executable], units: [String]) {
+            self.executables = executables
+            self.units = units
             identifier = record.identifier.text
             name = record.name
             version = record.version

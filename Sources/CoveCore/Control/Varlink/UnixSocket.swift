@@ -18,8 +18,8 @@ public enum PeerStanding: Sendable, Hashable {
     case user
     /// A program that sees no more than an app may.
     case app(AppIdentifier)
-    /// Nobody could tell.
-    case unknown
+    /// Nobody could tell, or what tells it contradicts itself: what happened; what to do.
+    case unknown(String)
 }
 
 /// Stream sockets in the file system, also below paths longer than `sun_path` takes.
@@ -69,6 +69,27 @@ enum UnixSocket {
         var length = socklen_t(MemoryLayout.size(ofValue: credentials))
         try System.retry { getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) }
         return PeerCredentials(process: credentials.pid, user: credentials.uid, group: credentials.gid)
+    }
+
+    /// getsockopt(2) SO_PEERPIDFD (Linux 6.5): the process that connected, itself and not by its number, for `hasEnded`.
+    ///
+    /// Nil where the kernel has no such thing; throws where the process is gone.
+    static func process(of descriptor: Int32) throws(Errno) -> Int32? {
+        let option: Int32 = 77
+        var handle: Int32 = -1
+        var length = socklen_t(MemoryLayout.size(ofValue: handle))
+        do throws(Errno) {
+            try System.retry { getsockopt(descriptor, SOL_SOCKET, option, &handle, &length) }
+        } catch {
+            if [Errno(ENOPROTOOPT), .notSupported].contains(error) { return nil }
+            throw error
+        }
+        return handle
+    }
+
+    /// True once the process that a descriptor of `process(of:)` stands for has ended.
+    static func hasEnded(_ handle: Int32) -> Bool {
+        ((try? wait(handle, for: Int32(POLLIN), limit: .zero)) ?? 1) != 0
     }
 
     /// poll(2) for one descriptor; returns what happened, 0 when the time is over.

@@ -7,6 +7,7 @@ final class VarlinkConnection: Sendable {
     private let peer: PeerCredentials
     private let service: VarlinkService
     private let limits: VarlinkServer.Limits
+    private let standing: @Sendable (PeerCredentials) -> PeerStanding
     private let outbox: ReplyOutbox
     private let scope = ConnectionScope()
     /// False once the socket's number may be another file's; held while the socket is ended from outside.
@@ -18,12 +19,14 @@ final class VarlinkConnection: Sendable {
         socket: Int32,
         peer: PeerCredentials,
         service: VarlinkService,
-        limits: VarlinkServer.Limits
+        limits: VarlinkServer.Limits,
+        standing: @escaping @Sendable (PeerCredentials) -> PeerStanding
     ) throws(Errno) {
         self.socket = socket
         self.peer = peer
         self.service = service
         self.limits = limits
+        self.standing = standing
         outbox = try ReplyOutbox()
     }
 
@@ -38,11 +41,12 @@ final class VarlinkConnection: Sendable {
                 System.close(socket)
             }
         }
+        let peer = identified()
         var framer = MessageFramer()
         while let message = nextMessage(&framer, &isUnread) {
             scope.noteRead()
             do throws(JSONError) {
-                guard answer(try VarlinkCall(parsing: message)) else {
+                guard answer(try VarlinkCall(parsing: message), from: peer) else {
                     isUnread = true
                     return
                 }
@@ -50,6 +54,23 @@ final class VarlinkConnection: Sendable {
                 return refuse("this is no call: \(error); see varlink.org")
             }
         }
+    }
+
+    /// The peer, and on whose behalf it calls.
+    ///
+    /// That is found out by its number, which is another process's once it has ended and somebody has waited for it.
+    private func identified() -> PeerCredentials {
+        var peer = peer
+        let ended = PeerStanding.unknown("the program that connected has ended; connect from one that goes on")
+        do throws(Errno) {
+            let handle = try UnixSocket.process(of: socket)
+            defer { if let handle { System.close(handle) } }
+            peer.standing = standing(peer)
+            if let handle, UnixSocket.hasEnded(handle) { peer.standing = ended }
+        } catch {
+            peer.standing = ended
+        }
+        return peer
     }
 
     /// Says why the connection ends.
@@ -107,11 +128,11 @@ final class VarlinkConnection: Sendable {
     /// Has one call answered and writes what it replies.
     ///
     /// False when the connection is to end.
-    private func answer(_ call: VarlinkCall) -> Bool {
+    private func answer(_ call: VarlinkCall, from peer: PeerCredentials) -> Bool {
         isLasting.store(service.lasts(call.method), ordering: .sequentiallyConsistent)
         defer { isLasting.store(false, ordering: .sequentiallyConsistent) }
         // A call that need not wait is answered on this thread; one that waits goes on in Swift's pool.
-        let task = Task.immediate { [service, peer, scope, outbox] in
+        let task = Task.immediate { [service, scope, outbox] in
             let reply = await service.answer(call, peer: peer, scope: scope, outbox: outbox)
             outbox.finish(call.oneway ? nil : Self.checked(reply))
         }

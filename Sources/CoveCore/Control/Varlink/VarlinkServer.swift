@@ -107,12 +107,17 @@ public final class VarlinkServer: Sendable {
     /// Checks who connected, and starts a thread for it.
     private func admit(_ socket: Int32) {
         do throws(Errno) {
-            var peer = try UnixSocket.peer(of: socket)
-            peer.standing = standing(peer)
+            let peer = try UnixSocket.peer(of: socket)
             guard peer.user == geteuid() || peer.user == 0 else {
                 return refuse(socket, .permissionDenied)
             }
-            let connection = try VarlinkConnection(socket: socket, peer: peer, service: service, limits: limits)
+            let connection = try VarlinkConnection(
+                socket: socket,
+                peer: peer,
+                service: service,
+                limits: limits,
+                standing: standing
+            )
             if state.withLock({ $0.isStopping }) { return System.close(socket) }
             let number: Int? = state.withLock { state in
                 guard !state.isStopping, state.connections.count < limits.connections else { return nil }

@@ -15,7 +15,18 @@ extension CommandTable {
                 argument: "FILE",
                 summary: "what it says of itself: JSON, or a property list",
                 completion: .file
-            )
+            ),
+            Option(
+                long: "executable",
+                argument: "FILE",
+                summary: "its programs run this file here; can be given several times",
+                completion: .file
+            ),
+            Option(
+                long: "unit",
+                argument: "NAME",
+                summary: "its programs run in this unit of systemd here; can be given several times"
+            ),
         ],
         details: """
             The manifest has the keys of an Info.plist and of its entitlements: CFBundleIdentifier, CFBundleName,
@@ -24,6 +35,11 @@ extension CommandTable {
             com.apple.developer.ubiquity-container-identifiers, whose first one is the app's own. It is heeded again only
             where its CFBundleVersion is another one. A container that another app owns stays that app's. PATH is anything
             inside the mount.
+
+            --executable and --unit, or CoveExecutables and CoveSystemdUnits in the manifest, say which programs of this device
+            are the app's where they call on the account's sockets: that run the file, as it is now, or in the service or scope.
+            They take the place of those that were said before; an empty list in the manifest forgets them. When the file has
+            changed, say it again. Interpreters and scripts can't be told apart by their file: use `cove run --app` for them.
             """
     ) { arguments throws(Failure) in
         let identifier = try AppIdentifier.read(arguments.operand(0) ?? "")
@@ -37,6 +53,17 @@ extension CommandTable {
         }
         if members["CFBundleIdentifier"] == nil, members["BundleIdentifier"] == nil {
             members["CFBundleIdentifier"] = .string(identifier.text)
+        }
+        if arguments.value("manifest") == nil {
+            // What it said of itself goes on to hold.
+            let known: AccessInterface.AppsReply = try connection.call("\(AccessInterface.name).Apps")
+            let version = known.apps.first { $0.identifier == identifier.text }?.version
+            if let version { members["CFBundleVersion"] = .string(version) }
+        }
+        for (option, key) in [("executable", "CoveExecutables"), ("unit", "CoveSystemdUnits")]
+        where arguments.has(option) {
+            let values = arguments.values(option).map { String(decoding: $0, as: UTF8.self) }
+            members[key] = .array(values.map { .string(option == "unit" ? $0 : LocalPath.absolute($0)) })
         }
         do throws(ManifestError) {
             _ = try AppManifest(.object(members), of: identifier)
@@ -72,7 +99,12 @@ extension CommandTable {
         let terminal = Terminal.standardOutput
         for app in reply.apps {
             let containers = app.containers.isEmpty ? "no container" : app.containers.joined(separator: ", ")
-            terminal.write("\(app.identifier)\(app.name.map { "  \(terminal.safe($0))" } ?? "")  \(containers)\n")
+            let files = app.executables.map { "\($0.path)\($0.problem.map { " (\($0))" } ?? "")" }
+            let programs = (files + app.units).map { terminal.safe($0) }.joined(separator: ", ")
+            let known = programs.isEmpty ? "" : "  known by \(programs)"
+            terminal.write(
+                "\(app.identifier)\(app.name.map { "  \(terminal.safe($0))" } ?? "")  \(containers)\(known)\n"
+            )
         }
         return 0
     }

@@ -23,16 +23,20 @@ enum AccessService {
             "Apps": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
                 let own = try app(of: invocation)
                 let apps = await engine.apps().filter { own == nil || $0.identifier == own }
-                return Access.AppsReply(apps: apps.map { Access.App($0) })
+                let programs = await engine.programs()
+                return Access.AppsReply(apps: apps.map { told($0, programs) })
             },
             "RegisterApp": VarlinkMethod { (request: Access.RegisterRequest, invocation) async throws(VarlinkError) in
                 let own = try app(of: invocation)
                 let manifest = try manifest(request.manifest, of: own)
+                if own != nil, manifest.executables != nil || manifest.units != nil {
+                    throw failure(.accessDenied, "an app may not say what its programs are known by; the user may")
+                }
                 let isHeeded = try await failing { () throws(AccessError) in try await engine.register(manifest) }
                 guard let record = await engine.apps().first(where: { $0.identifier == manifest.identifier }) else {
                     throw failure(.stale, "the app was removed meanwhile")
                 }
-                return Access.RegisterReply(app: Access.App(record), isHeeded: isHeeded)
+                return Access.RegisterReply(app: told(record, await engine.programs()), isHeeded: isHeeded)
             },
             "RemoveApp": VarlinkMethod { (request: Access.IdentifierRequest, invocation) async throws(VarlinkError) in
                 try requireUser(invocation)
@@ -41,6 +45,15 @@ enum AccessService {
                 return VarlinkNothing()
             },
         ]
+    }
+
+    private static func told(_ record: AppRecord, _ programs: [AppIdentifier: KnownPrograms]) -> Access.App {
+        let known = programs[record.identifier]
+        return Access.App(
+            record,
+            executables: (known?.executables ?? []).map { Access.Executable(path: $0.path, problem: $0.problem) },
+            units: known?.units ?? []
+        )
     }
 
     private static func containerMethods(_ engine: Engine) -> [String: VarlinkMethod] {
@@ -213,7 +226,7 @@ enum AccessService {
         switch invocation.peer.standing {
         case .user: return nil
         case .app(let app): return app
-        case .unknown: throw failure(.accessDenied, "it can't be told which app asks; try again")
+        case .unknown(let words): throw failure(.accessDenied, words)
         }
     }
 

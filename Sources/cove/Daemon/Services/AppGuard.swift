@@ -23,13 +23,7 @@ struct AppGuard: Sendable {
 
     /// On whose behalf a process calls that has just connected.
     var standing: @Sendable (PeerCredentials) -> PeerStanding {
-        { [engine] peer in
-            do throws(Errno) {
-                return try engine.app(ofProcess: peer.process).map { .app($0) } ?? .user
-            } catch {
-                return .unknown
-            }
-        }
+        { [engine] peer in engine.standing(of: peer.process, user: peer.user) }
     }
 
     /// An interface that lets an app's programs do what they may.
@@ -39,7 +33,7 @@ struct AppGuard: Sendable {
             let app: AppIdentifier
             switch invocation.peer.standing {
             case .user: return
-            case .unknown: throw Self.refusal(name)
+            case .unknown(let words): throw .failed(words, errno: .accessDenied, interface: name)
             case .app(let known): app = known
             }
             guard name != AccountInterface.name else { throw Self.refusal(name) }
@@ -60,13 +54,13 @@ struct AppGuard: Sendable {
     func forAppsAlone(_ interface: VarlinkInterface) -> VarlinkInterface {
         let name = interface.name
         return interface.guarded { _, invocation async throws(VarlinkError) in
-            guard case .app = invocation.peer.standing else {
-                throw .failed(
-                    "this socket serves programs of apps; use the account's own",
-                    errno: .accessDenied,
-                    interface: name
-                )
+            let words: String
+            switch invocation.peer.standing {
+            case .app: return
+            case .user: words = "this socket serves programs of apps; use the account's own"
+            case .unknown(let doubt): words = doubt
             }
+            throw .failed(words, errno: .accessDenied, interface: name)
         }
     }
 
