@@ -34,8 +34,8 @@ public struct Bookmark: Sendable, Hashable, Codable {
     ///
     /// `keys` are values that ``values`` has: `FileSecurity`, `ContentModificationDate`, `FileResourceIdentifier`,
     /// `FileResourceType`, `LocalizedName`, `ContentType`, `DocumentIdentifier` and `FileSize`. `relativeTo` is a folder above the
-    /// document, from which its place is told too. `app` is who is to use it: the app in whose view this program runs, or that
-    /// the environment variable `COVE_APP` names, where it is nil.
+    /// document, from which its place is told too. `app` is who is to use it. Where it is nil, that is the app that the environment
+    /// variable `COVE_APP` names, or that the account knows this program by: by its view, its Flatpak, its unit or its executable.
     ///
     /// Throws ``CoveError/Code/noSuchFile``, ``CoveError/Code/accessDenied`` for what the app may not use, and
     /// ``CoveError/Code/invalidArgument`` outside of Cove's mounts.

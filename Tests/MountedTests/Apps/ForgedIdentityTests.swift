@@ -59,6 +59,9 @@ extension MountedInCompany {
                     ("$app/b-sync.service/app.slice/app-com.a.app-8.scope", Names.b),
                     ("system.slice/a.service/app-com.a.app-8.scope", Names.user),
                 ] { #expect(try who(in: group, account) == answer, "\(group)") }
+                // What the app has done by the user's own program the user does.
+                let picked = "in_group $app/app-com.a.app-7.scope $COVE pick --app com.a.app --mode open --choose b/Documents/own.txt"
+                #expect(try account.shell(Self.inGroup + picked) == "\(account.mount)/a/Documents/own.txt\n")
                 #expect(try account.cove("app ls").contains("com.b.box  known by b-sync.service, b-part@.service"))
             }
         }

@@ -60,9 +60,12 @@ extension Access {
             }
         }
         let isFlatpak = !signs.isEmpty
+        let isPlain = isOutside && Self.sharesUsers(process)
+        // By this program the user acts, whoever has started it: an app has a document picked by it.
+        if isPlain, Self.isOwn(process) { return [] }
         signs += try unitSigns(of: process, isFlatpak: isFlatpak)
         if !programs.all.isEmpty {
-            signs += try executableSigns(of: process, isOutside: isOutside && Self.sharesUsers(process), signs)
+            signs += try executableSigns(of: process, isPlain: isPlain, signs)
         }
         return signs
     }
@@ -105,7 +108,7 @@ extension Access {
 
     // MARK: Executables
 
-    private func executableSigns(of process: Int32, isOutside: Bool, _ others: [Sign]) throws(Doubt) -> [Sign] {
+    private func executableSigns(of process: Int32, isPlain: Bool, _ others: [Sign]) throws(Doubt) -> [Sign] {
         let link = "/proc/\(process)/exe"
         guard let target = try? System.readlinkat(AT_FDCWD, Array(link.utf8)) else {
             throw Doubt(words: "the program has ended, or lets nobody see what it is; start it again")
@@ -119,7 +122,7 @@ extension Access {
         for (app, programs) in programs.all.sorted(by: { $0.key < $1.key }) where apps[app] != nil {
             for executable in programs.executables {
                 guard try isRunning(link, name, executable, of: app) else { continue }
-                guard isOutside || others.contains(where: { $0.app == app }) else {
+                guard isPlain || others.contains(where: { $0.app == app }) else {
                     let words =
                         "\(executable.path) runs in a sandbox that may have altered it; run it by `cove run --app`"
                     throw Doubt(words: words)
@@ -166,6 +169,14 @@ extension Access {
     private static func sharesUsers(_ process: Int32) -> Bool {
         guard let theirs = AppViews.namespace(of: "/proc/\(process)/ns/user") else { return false }
         return theirs == AppViews.namespace(of: "/proc/self/ns/user")
+    }
+
+    /// True for a process that runs the same file as this one.
+    private static func isOwn(_ process: Int32) -> Bool {
+        guard let theirs = try? System.statFollowing("/proc/\(process)/exe"),
+            let own = try? System.statFollowing("/proc/self/exe")
+        else { return false }
+        return FileMark(theirs).isSameFile(as: FileMark(own))
     }
 
     private static func text(_ path: String) -> String? {
