@@ -323,5 +323,29 @@ extension MountedInCompany {
                 try second.end()
             }
         }
+
+        @Test func `a reference to what came to be the app's own is one on a device that is new too`() async throws {
+            try await given { account in
+                try account.shell("mv a/Documents/report.txt b/Documents/mine.txt")
+                let record = "cat $src/_cove-drive/references/*"
+                try waitUntil("the record says where it is", deadline: 30) {
+                    try account.settle()
+                    return try account.shell(record).contains("mine.txt")
+                }
+                let second = try MountedAccount(options: "settle=50ms", address: "dir://\(account.source.path)")
+                try second.start()
+                try second.shell("ls -R . > /dev/null")
+                try waitUntil("it is bound", deadline: 30) {
+                    (try? second.shell("cat b/Documents/report.txt")) == "original\n"
+                }
+                #expect(
+                    try second.cove("refs ls") == account.cove("refs ls").replacing(account.mount, with: second.mount)
+                )
+                // It stays given when it is another app's again.
+                try second.shell("mv b/Documents/mine.txt a/Documents/back.txt")
+                #expect(try second.asApp("b", "cat Documents/report.txt Documents/mine.txt").hasPrefix("original\n"))
+                try second.end()
+            }
+        }
     }
 }

@@ -240,6 +240,8 @@ extension Access {
             return Self.notOffered
         }
         if record.app == app {
+            // What it was given may have come to be its own since.
+            if givenAt != nil { return nil }
             return AccessError(.invalidArgument, "it is the app's own already; open it there")
         }
         let isDocument = path.names.count > 2 && path.names[1] == DriveFolder.documents
