@@ -78,7 +78,7 @@ extension MountedInCompany {
                     Row(
                         event: "moved, and another file at the old path",
                         script:
-                            "mkdir e; mv d/doc.txt e/doc.txt; sleep 0.2; cp /etc/hostname d/new; $COVE sync --wait; mv d/new d/doc.txt",
+                            "mkdir e; mv d/doc.txt e/doc.txt; cp /etc/hostname d/new; $COVE sync --wait; mv d/new d/doc.txt",
                         isFound: true,
                         isStale: true
                     ),
@@ -107,7 +107,7 @@ extension MountedInCompany {
                     Row(
                         event: "the daemon ends",
                         script:
-                            "kill -9 $($COVE stats --json | sed 's/.*\"daemon_pid\":\\([0-9]*\\).*/\\1/'); sleep 0.3",
+                            "pid() { $COVE stats --json 2>/dev/null | sed 's/.*\"daemon_pid\":\\([0-9]*\\).*/\\1/'; }; old=$(pid); kill -9 $old; until new=$(pid) && [ $new != $old ]; do :; done",
                         isFound: true
                     ),
                 ]

@@ -289,8 +289,15 @@ extension MountedInCompany {
                 try waitUntil("the other device has it", deadline: 30) {
                     try second.cove("grants ls").contains("com.b.app")
                 }
-                try second.shell("$COVE pause; mv a/Documents/report.txt a/Documents/renamed.txt; sleep 2")
-                try account.shell("$COVE refs rm b/Documents/report.txt; $COVE sync --wait; sleep 1; $COVE sync --wait")
+                try second.shell("$COVE pause; mv a/Documents/report.txt a/Documents/renamed.txt")
+                try waitUntil("the other device's record says so, which nobody has yet", deadline: 30) {
+                    try second.shell("cat _cove-drive/references/*").contains("renamed.txt")
+                }
+                try account.shell("$COVE refs rm b/Documents/report.txt")
+                try waitUntil("the record is gone at the source", deadline: 30) {
+                    try account.settle()
+                    return try account.shell("ls $src/_cove-drive/references").isEmpty
+                }
                 try second.shell("$COVE resume; $COVE sync --wait")
                 try waitUntil("it is revoked on both", deadline: 60) {
                     let here = try account.cove("grants ls") + account.cove("refs ls")
