@@ -70,8 +70,9 @@ struct AccessAnswers: Codable, Equatable {
     var list: [String]
     var resolved: Int
 
-    /// Asks both sockets. `paths`: all that there are; `tokens`: all bookmarks of all apps. Prints what it can read by these,
-    /// and what it has heard, each in a line.
+    /// Asks both sockets, and prints what it can read by bookmarks and what it has heard, each in a line.
+    ///
+    /// `PATHS` are all that there are, the file `tokens` has all bookmarks of all apps.
     static let asking = """
         import json, os, socket, sys
         shared = os.environ['COVE_SHARED']

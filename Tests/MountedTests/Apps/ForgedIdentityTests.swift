@@ -60,7 +60,8 @@ extension MountedInCompany {
                     ("system.slice/a.service/app-com.a.app-8.scope", Names.user),
                 ] { #expect(try who(in: group, account) == answer, "\(group)") }
                 // What the app has done by the user's own program the user does.
-                let picked = "in_group $app/app-com.a.app-7.scope $COVE pick --app com.a.app --mode open --choose b/Documents/own.txt"
+                let picked =
+                    "in_group $app/app-com.a.app-7.scope $COVE pick --app com.a.app --mode open --choose b/Documents/own.txt"
                 #expect(try account.shell(Self.inGroup + picked) == "\(account.mount)/a/Documents/own.txt\n")
                 #expect(try account.cove("app ls").contains("com.b.box  known by b-sync.service, b-part@.service"))
             }

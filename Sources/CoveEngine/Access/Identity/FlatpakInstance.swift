@@ -60,12 +60,12 @@ struct FlatpakInstance: Sendable {
         }
     }
 
-    /// A file of this user's that nobody else may write.
+    /// A file of this user's that others may not write; its group may by some umasks, but gets to no runtime directory.
     private static func contents(_ path: String) -> [UInt8]? {
         guard let file = try? System.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) else { return nil }
         defer { System.close(file) }
         guard let status = try? System.fstat(file), status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(),
-            status.st_mode & 0o022 == 0
+            status.st_mode & 0o002 == 0
         else { return nil }
         return try? System.contents(file, atMost: greatestFile)
     }
