@@ -28,7 +28,9 @@ import Testing
         let group = "/user.slice/user-7.slice/user@7.service"
         for (text, wanted) in [
             ("0::\(group)/app.slice/a.scope", "a.scope"), ("0::\(group)/a.service/b.slice/c.scope", "a.service"),
-            ("0::/system.slice/a.service", "a.service"), ("0::/system.slice/system-x.slice/a@1.service", "a@1.service"),
+            ("0::/own.slice/own-part.slice/a.service", "a.service"), ("0::/own.slice/a/b.service", nil),
+            ("0::/user.slice/a.service", nil), ("0::/system.slice/a.service", "a.service"),
+            ("0::/system.slice/system-x.slice/a@1.service", "a@1.service"),
             ("3:cpu:/system.slice/x.service\n1:name=systemd:\(group)/a.scope\n0::/system.slice/y.service\n", "a.scope"),
             ("1:name=systemd:/\n0::\(group)/a.scope", nil), ("0::\(group)", nil), ("0::\(group)/app.slice", nil),
             ("0::/user.slice/user-8.slice/user@8.service/a.scope", nil), ("0::/a.scope", nil),

@@ -21,7 +21,8 @@ public struct SystemdUnit: Sendable, Equatable {
         if names.first == "user.slice" {
             guard names.starts(with: ["user.slice", "user-\(user).slice", "user@\(user).service"]) else { return nil }
             names = names.dropFirst(3)
-        } else if names.first != "system.slice" {
+        } else if names.first?.hasSuffix(".slice") != true {
+            // The slices at the top are the system's, whatever they are called.
             return nil
         }
         guard let unit = names.first(where: { !$0.hasSuffix(".slice") }) else { return nil }

@@ -90,14 +90,14 @@ struct AccessAnswers: Codable, Equatable {
         def own(path): return path.removeprefix('file://').removeprefix(shared + '/')
         heard = {'resolved': 0}
         found = call(full, 'Query.Run', predicate='TRUEPREDICATE', scopes=['external'], attributes=['URLInLocalContainer'])
-        heard['external'] = sorted(own(r['values'].get('URLInLocalContainer', 'nowhere')) for r in found['results'])
+        heard['external'] = sorted(own(r['values']['URLInLocalContainer']) for r in found['results'])
         heard['info'] = sorted(p for p in paths if call(full, 'Item.Info', path=p))
         container = own(os.environ['COVE_CONTAINER']) + '/Documents'
         listed = call(full, 'Item.List', path=container)['items']
         heard['list'] = sorted(container + '/' + i['name'] for i in listed if container + '/' + i['name'] in paths)
         grants = [call(s, 'Access.Grants')['grants'] for s in (full, claims)]
         assert grants[0] == grants[1], grants
-        heard['grants'] = sorted(g.get('path', 'nowhere') for g in grants[0])
+        heard['grants'] = sorted(g['path'] for g in grants[0] if 'path' in g)
         # What it may not ask tells nothing.
         for s in (full, claims):
             for method in ('Query.Run', 'Item.List', 'Item.Versions', 'Item.ReadVersion', 'Account.Status', 'Access.References'):
@@ -127,7 +127,7 @@ extension AccessModel {
     ) throws -> String {
         let number = documents.keys.sorted().randomElement(using: &generator)
         let app = apps.randomElement(using: &generator) ?? "a"
-        let choice = Int.random(in: 0..<20, using: &generator)
+        let choice = Int.random(in: 0..<21, using: &generator)
         if number == nil || choice < 3 { return try make(account, &generator) }
         guard let number, var document = documents[number] else { return "nothing" }
         next += 1
@@ -232,6 +232,15 @@ extension AccessModel {
             tokens[app, default: [:]][try bookmark(document.path, app, account)] = number
             if !canRead(app, number) { bookmarked[app, default: []].insert(number) }
             return "\(app) got a bookmark of \(document.path)"
+        case 19:
+            // The names that apps have for it stay, and lead nowhere.
+            try account.shell("rm '\(document.path)'")
+            documents[number] = nil
+            for app in apps {
+                references[app]?[number] = nil
+                bookmarked[app]?.remove(number)
+            }
+            return "\(document.path) was removed"
         default:
             try account.killDaemon()
             return "the daemon was killed"
