@@ -8,7 +8,9 @@ extension WebDAVProvider {
         request.headers = NewsFile.condition(version) + [("Cache-Control", "no-cache")]
         request.isRepeatable = true
         let response = try await client.send(request)
-        if response.head.isSuccess { return NewsFile.read(response.body, tag: response.head["etag"]) }
+        // Where two versions of one second may have one tag, all of it is asked for each time.
+        let tag = capabilities.coarseVersions ? nil : response.head["etag"]
+        if response.head.isSuccess { return NewsFile.read(response.body, tag: tag) }
         switch response.status {
         case 304: return nil
         case 404, 410: return NewsFile.absent
