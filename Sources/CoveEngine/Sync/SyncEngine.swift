@@ -303,8 +303,10 @@ actor SyncEngine {
     /// Sends everything changed so far without settling, and asks for the provider's changes.
     func sync(acceptDeletions: Bool, acceptLocalDeletions: Bool) async {
         forcedBefore = host.journalTime() + .milliseconds(1)
-        // What changes after this returns is dated later, and settles.
-        await withCheckedContinuation { continuation in executor.after(.milliseconds(2)) { continuation.resume() } }
+        // What changes after this returns is dated later, and settles; the clock goes on in steps of some milliseconds.
+        for _ in 0..<20 where host.journalTime() <= forcedBefore {
+            await withCheckedContinuation { continuation in executor.after(.milliseconds(2)) { continuation.resume() } }
+        }
         if acceptDeletions {
             acceptsDeletions = true
             shared.withLock { $0.heldRemovals = 0 }

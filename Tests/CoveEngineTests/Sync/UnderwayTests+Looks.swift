@@ -67,6 +67,9 @@ extension UnderwayTests {
             }
             let source = SourceFolder(folder.path)
             try source.save("f", text("sent"))
+            // Not of the moment at which it was written here: that alone would tell.
+            let date = [FileAttributeKey.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)]
+            try FileManager.default.setAttributes(date, ofItemAtPath: folder.appending("f"))
             try tree.unlink("f")
             await engine.resume()
             do { try await body(engine, source) } catch {
