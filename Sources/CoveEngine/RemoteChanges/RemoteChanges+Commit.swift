@@ -332,7 +332,7 @@ extension RemoteChanges {
                 .item(row.id),
                 .blob(CoveAttribute.decorations)
             )
-            for (name, value) in attributes where Namespace.isShared(name) && name != CoveAttribute.decorations {
+            for (name, value) in attributes where name != CoveAttribute.decorations {
                 try database.setExtendedAttribute(name, value, of: row.id)
             }
         }

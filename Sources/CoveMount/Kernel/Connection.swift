@@ -25,8 +25,6 @@ final class Connection: @unchecked Sendable {
     /// True when the kernel is to read and write local files by itself.
     let passesThrough = Atomic(false)
     private let wantsPassthrough: Bool
-    /// True when the kernel enforces access control lists, and leaves the umask to whoever knows what is inherited.
-    let keepsAccessLists = Atomic(false)
 
     /// Makes libfuse's session; throws when an option is unknown to it.
     init(
@@ -113,7 +111,7 @@ extension Connection {
         // Locks stay the kernel's own; the second version of HANDLE_KILLPRIV takes the first one's place; and splice is
         // no faster for writes and half as fast for reads (`reply(read:at:)`).
         let unwanted =
-            FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_EXPORT_SUPPORT
+            FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT
             | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_IOCTL_DIR | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE
             | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_READDIRPLUS_AUTO
         // What was agreed on when the account was mounted stays, whichever version of the program agreed on it. The bits of
@@ -121,10 +119,6 @@ extension Connection {
         let allowed = negotiation.agreedFlags ?? UInt32.max
         information.want |= UInt32(wanted) & information.capable & allowed
         information.want &= ~UInt32(unwanted)
-        let lists = UInt32(FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK)
-        let keepsLists = information.capable & lists == lists && Negotiation.hasAccessLists(allowed)
-        if keepsLists { information.want |= lists } else { information.want &= ~lists }
-        keepsAccessLists.store(keepsLists, ordering: .relaxed)
         information.max_write = min(information.max_write, 1 << 20)
         information.max_readahead = 1 << 20
         // Parked reads of one file fill the kernel's queue of 12 else, and every other file waits behind it.

@@ -2,7 +2,6 @@ internal import CFuse
 internal import CoveCore
 internal import CoveEngine
 internal import Glibc
-internal import Synchronization
 
 /// The operations on attributes, extended attributes and the file system as a whole.
 extension Request {
@@ -61,10 +60,6 @@ extension Request {
     }
 
     consuming func setxattr(_ id: ItemID, _ name: [UInt8], _ value: UnsafeRawBufferPointer, flags: Int32) {
-        // Where the kernel does not enforce a list, nobody is to believe that it does.
-        if !connection.keepsAccessLists.load(ordering: .relaxed), name.starts(with: Array("system.".utf8)) {
-            return fail(.notSupported)
-        }
         let value = Array(value)
         perform(.change(id)) { engine, caller throws(Errno) in
             try engine.setExtendedAttribute(id, name, value, flags: flags, caller)

@@ -140,9 +140,7 @@ extension Namespace {
                 row.group = directory.group
                 if kind == .directory { row.permissions |= 0o2000 }
             }
-            let lists = try self.inherit(from: parent, &row, caller, database)
             row.id = try database.insert(row)
-            for (list, value) in lists { try database.setExtendedAttribute(list.name, value.attribute, of: row.id) }
             try self.insertLocal(row, parent, name, now, database)
             if kind == .directory { try database.addLinks(1, to: parent) }
             try whenInserted(row, database)

@@ -5,23 +5,15 @@ internal import Glibc
 /// Extended attributes of programs, which are kept and sent.
 extension Namespace {
     private static let userPrefix = Array("user.".utf8)
-    /// What is kept as it is given; who may set which the kernel decides, and takes capabilities(7) away.
-    private static let prefixes = [userPrefix, Array("trusted.".utf8), Array("security.".utf8)]
+    private static let trustedPrefix = Array("trusted.".utf8)
     /// XATTR_SIZE_MAX.
     static let maximumValue = 65536
 
-    /// True for an attribute that sources keep too; every other one stays on this device, and none is taken from a source.
-    static func isShared(_ name: [UInt8]) -> Bool { name.starts(with: userPrefix) }
-
-    private static func prefix(of name: [UInt8]) throws(Errno) -> [UInt8] {
-        guard let prefix = prefixes.first(where: { name.starts(with: $0) }) else { throw .notSupported }
-        return prefix
-    }
-
     /// One attribute's value; `ENODATA` when there is none.
     func extendedAttribute(_ id: ItemID, _ name: [UInt8]) throws(Errno) -> [UInt8] {
-        if let list = AccessList.Kind(name) { return try accessList(id, list) }
-        _ = try Self.prefix(of: name)
+        guard name.starts(with: Self.userPrefix) || name.starts(with: Self.trustedPrefix) else {
+            throw .notSupported
+        }
         let value = try catalog.read { database throws(Errno) in try database.extendedAttribute(name, of: id) }
         guard let value else { throw .noData }
         return value
@@ -45,9 +37,10 @@ extension Namespace {
         _ caller: Caller
     ) throws(Errno) {
         try requireWritable()
-        if let list = AccessList.Kind(name) { return try setAccessList(id, list, AccessList(attribute: value), caller) }
-        let prefix = try Self.prefix(of: name)
-        guard name.count > prefix.count, name.count <= 255 else {
+        guard name.starts(with: Self.userPrefix) || name.starts(with: Self.trustedPrefix) else {
+            throw .notSupported
+        }
+        guard name.count > Self.userPrefix.count, name.count <= 255 else {
             throw name.count > 255 ? .range : .invalidArgument
         }
         guard value.count <= Self.maximumValue else { throw .argumentListTooLong }
@@ -63,7 +56,7 @@ extension Namespace {
             if old == nil, flags & 2 != 0 { throw .noData }
             try database.setExtendedAttribute(name, value, of: id)
             try database.touch(id, modified: false, at: now)
-            if Self.isShared(name) { try self.contents.enqueueEntries(of: id, .attributes, database) }
+            try self.contents.enqueueEntries(of: id, .attributes, database)
         }
         wakeSync()
     }
@@ -72,16 +65,17 @@ extension Namespace {
     func removeExtendedAttribute(_ id: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
         try requireWritable()
         guard !CoveAttribute.isOne(name) || CoveAttribute.kept.contains(name) else { throw .notPermitted }
-        if let list = AccessList.Kind(name) { return try setAccessList(id, list, nil, caller) }
-        _ = try Self.prefix(of: name)
+        guard name.starts(with: Self.userPrefix) || name.starts(with: Self.trustedPrefix) else {
+            throw .notSupported
+        }
         if try contents.earlierResult(caller) != nil { return }
         let now = clock.now()
         try catalog.write(for: caller) { database throws(Errno) in
             _ = try database.existingItem(id)
             guard try database.extendedAttribute(name, of: id) != nil else { throw .noData }
-            try database.removeExtendedAttribute(name, of: id)
+            try database.run("DELETE FROM xattrs WHERE item = ? AND name = ?", .item(id), .blob(name))
             try database.touch(id, modified: false, at: now)
-            if Self.isShared(name) { try self.contents.enqueueEntries(of: id, .attributes, database) }
+            try self.contents.enqueueEntries(of: id, .attributes, database)
         }
         wakeSync()
     }

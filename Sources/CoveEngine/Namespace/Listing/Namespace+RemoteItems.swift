@@ -57,7 +57,7 @@ extension Namespace {
     /// Keeps the attributes that the provider has of a new item.
     func storeRemoteAttributes(_ remote: RemoteItem, of id: ItemID, _ database: Database) throws(Errno) {
         if let attributes = remote.metadata.extendedAttributes, !attributes.isEmpty {
-            try database.replaceExtendedAttributes(attributes.filter { Self.isShared($0.key) }, of: id)
+            try database.replaceExtendedAttributes(attributes, of: id)
         }
         // Nothing is to be taken away of a new item: listings make many.
         if remote.decorations != nil || remote.metadata.extendedAttributes?[CoveAttribute.decorations] != nil {
@@ -70,7 +70,11 @@ extension Namespace {
         if let decorations = remote.decorations {
             try database.setExtendedAttribute(CoveAttribute.decorations, decorations, of: id)
         } else {
-            try database.removeExtendedAttribute(CoveAttribute.decorations, of: id)
+            try database.run(
+                "DELETE FROM xattrs WHERE item = ? AND name = ?",
+                .item(id),
+                .blob(CoveAttribute.decorations)
+            )
         }
     }
 
@@ -86,7 +90,6 @@ extension Namespace {
             """
             INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name <> ?
                 AND (? OR substr(name, 1, 5) <> CAST('user.' AS BLOB))
-                AND substr(name, 1, 9) <> CAST('security.' AS BLOB)
             """,
             .item(row.id),
             .item(old.id),
