@@ -19,6 +19,7 @@ enum NewsFile {
 
     /// The header that has it sent only where it is another one than a version.
     static func condition(_ version: ContentVersion?) -> [(name: String, value: String)] {
-        version.map { [("If-None-Match", String(decoding: $0.bytes, as: UTF8.self))] } ?? []
+        guard let version, version != absent.version else { return [] }
+        return [("If-None-Match", String(decoding: version.bytes, as: UTF8.self))]
     }
 }

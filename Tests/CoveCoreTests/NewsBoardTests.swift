@@ -89,6 +89,17 @@ import Testing
         #expect(NewsBoard(parsing: board.encode(for: "y")) != nil)
     }
 
+    @Test func `a number that leaves no room for more is no last word`() throws {
+        let text = #"{"devices":{"x":{"last":2305843009213693951,"first":1,"time":1,"places":[]}}}"#
+        var board = try #require(NewsBoard(parsing: Array(text.utf8)))
+        let first = board.add([.root: nil], of: "x", after: .max, at: 1000)
+        let second = board.add([.root: nil], of: "x", after: first, at: 1001)
+        #expect(first == 1001 && second == 1002)
+        board.admitGap(of: "x")
+        let word = try #require(board.devices["x"])
+        #expect(word.last == 1003 && word.first > word.last)
+    }
+
     @Test func `damaged bytes are read or refused`() throws {
         let seed = UInt64.random(in: 0..<1 << 32)
         print("news bytes: seed \(seed)")

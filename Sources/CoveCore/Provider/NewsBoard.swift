@@ -63,15 +63,17 @@ public struct NewsBoard: Sendable, Equatable {
     ) -> Int64 {
         devices = devices.filter { $0.key == device || $0.value.time.addingReportingOverflow(Self.silence).0 >= time }
         var word = devices[device] ?? Word()
+        // No device gets as far: somebody else has written this, and it would be the last word for ever.
+        if word.last >= Self.greatestNumber { word = Word() }
+        let used = used < Self.greatestNumber ? used : 0
         // Who begins, perhaps anew, has never used so great a number: word is left at most once a second.
-        let last = used > 0 || word.last > 0 ? used : time
+        let last = used > 0 || word.last > 0 ? used : min(time, Self.greatestNumber / 2)
         if word.last < last {
             // What it has told until then is lost.
-            word.last = min(last, Self.greatestNumber)
-            (word.first, word.places) = (word.last + 1, [])
+            (word.last, word.first, word.places) = (last, last + 1, [])
         }
         word.time = time
-        if !changes.isEmpty { word.last = min(word.last, Self.greatestNumber) + 1 }
+        if !changes.isEmpty { word.last += 1 }
         for (directory, names) in changes {
             let former = word.places.firstIndex { $0.directory == directory }.map { word.places.remove(at: $0) }
             var all = names
@@ -83,6 +85,14 @@ public struct NewsBoard: Sendable, Equatable {
         devices[device] = word
         while devices.count > Self.mostDevices { dropOldest(except: device) }
         return word.last
+    }
+
+    /// Has a device say that it has changed something, and can't tell where.
+    public mutating func admitGap(of device: String) {
+        guard var word = devices[device], word.last < Self.greatestNumber else { return }
+        word.last += 1
+        word.first = word.last + 1
+        devices[device] = word
     }
 
     /// Has a device name no places any more; that something has changed stays told.
@@ -129,7 +139,7 @@ public struct NewsBoard: Sendable, Equatable {
             let stored: Stored = try? value.decode(), stored.devices.count <= Self.mostDevices
         else { return nil }
         for (device, said) in stored.devices {
-            guard (0...Self.greatestNumber + 1).contains(said.last), said.places.count <= Self.mostPlaces else {
+            guard (0...Self.greatestNumber).contains(said.last), said.places.count <= Self.mostPlaces else {
                 return nil
             }
             var word = Word()

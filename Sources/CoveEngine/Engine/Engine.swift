@@ -71,7 +71,9 @@ public final class Engine: EnginePart {
         let news = NewsOutbox()
         context = EngineContext(
             configuration: configuration,
-            provider: NotedProvider(NamingProvider(provider, names), work: noted) { news.note($0) },
+            provider: NotedProvider(NamingProvider(provider, names), work: noted) {
+                if provider.capabilities.carriesNews { news.note($0) }
+            },
             log: log,
             disk: disk,
             catalog: catalog,

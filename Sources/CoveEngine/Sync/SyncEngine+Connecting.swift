@@ -18,6 +18,7 @@ extension SyncEngine {
             connectAttempts = 0
             hasPolled = false
             news.stirred = clock.monotonic()
+            news.isRefused = false
             shared.withLock { state in
                 state.isConnected = true
                 state.reason = nil

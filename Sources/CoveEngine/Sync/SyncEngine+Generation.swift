@@ -23,15 +23,16 @@ extension SyncEngine {
 
     /// Takes in what the account says of apps, and nothing else, on a device that has not heeded it so far.
     func takeInDrive() async throws(ProviderError) {
-        while isPollingNow, !isStopped {
+        while isPollingNow || isConnecting, !isStopped {
             await withCheckedContinuation { continuation in
                 executor.after(.milliseconds(20)) { continuation.resume() }
             }
         }
         guard !isStopped else { throw .cancelled }
-        isPollingNow = true
+        // No other connection is begun beside this one.
+        (isPollingNow, isConnecting) = (true, true)
         defer {
-            isPollingNow = false
+            (isPollingNow, isConnecting) = (false, false)
             wake()
         }
         let host = host

@@ -179,6 +179,7 @@ actor SyncEngine {
                 executor.after(.milliseconds(20)) { continuation.resume() }
             }
         }
+        await leaveLastWord(until: clock.monotonic() + .seconds(2))
     }
 
     /// Asks for the provider's changes; with `listing`, compares everything listed instead.
@@ -229,6 +230,7 @@ actor SyncEngine {
         guard now < lastRound - .seconds(1) else { return }
         (nextConnect, lastPoll, lastQuota) = (min(nextConnect, now), min(lastPoll, now), min(lastQuota, now))
         (lastExpiry, lastLook) = (min(lastExpiry, now), min(lastLook, now))
+        (news.asked, news.rest) = (min(news.asked, now), min(news.rest, now))
         timerDue = .distantFuture
         forcedBefore = min(forcedBefore, now)
         throttledUntil = min(throttledUntil, now)

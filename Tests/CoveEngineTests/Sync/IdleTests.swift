@@ -65,15 +65,23 @@ import Testing
                 cloud.makeFolder("d\(number)")
                 cloud.put("d\(number)/f", Array("one".utf8))
             }
-            for folder in [""] + (0..<60).map({ "d\($0)" }) { #expect(try !account.tree.list(folder).isEmpty) }
+            cloud.makeFolder("big")
+            for number in 0..<5000 { cloud.put("big/f\(number)", [1]) }
+            for folder in ["", "big"] + (0..<60).map({ "d\($0)" }) { #expect(try !account.tree.list(folder).isEmpty) }
+            func looksAtBig() -> Int {
+                cloud.server.exchanges.count { $0.request.method == "PROPFIND" && $0.request.target.hasSuffix("/big/") }
+            }
             try account.leave([], number: 1)
             // It has been in use until now.
             try await account.pass(300)
             let before = cloud.server.exchanges.count
+            let looks = looksAtBig()
             try await account.pass(3600)
             let spent = cloud.server.exchanges.count - before
             print("idle: \(spent) requests in an hour")
             #expect(spent <= 1200 && spent > 600)
+            // It counts for as many pages as others would make of it.
+            #expect(looksAtBig() - looks <= (tagsRise ? 0 : 15))
             // What another device tells of is here within four seconds.
             cloud.put("d37/f", Array("two and more".utf8))
             try account.leave(["d37"], number: 2)
@@ -81,6 +89,12 @@ import Testing
             try waitUntil("it is taken in", deadline: 30) {
                 (try? account.tree.size("d37/f")) == 12
             }
+            // A clock that is set back holds nothing up.
+            account.clock.set(.zero)
+            cloud.put("d38/f", Array("two and more".utf8))
+            try account.leave(["d38"], number: 3)
+            try await account.pass(4)
+            try waitUntil("it is taken in", deadline: 30) { (try? account.tree.size("d38/f")) == 12 }
             // What nobody tells of is found all the same.
             cloud.put("d11/f", Array("two and more".utf8))
             var hours = 0

@@ -11,9 +11,11 @@ final class MeddledProvider: Provider {
     private let cutFetch: @Sendable (Range<Int64>) -> Range<Int64>
     private let show: @Sendable (RemotePath) -> [Listing]?
     private let alter: @Sendable (inout ProviderCapabilities) -> Void
+    private let isSilent: Bool
 
     /// `meddle` is called with what is deleted, with the new place of what was moved, or with what was looked for and is not there; `refuse` with what is to be made, and
     /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
+    /// `isSilent`: it tells of no changes by itself.
     init(
         _ base: any Provider,
         _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
@@ -21,9 +23,11 @@ final class MeddledProvider: Provider {
         refuseFetch: @escaping @Sendable (RemotePath) -> ProviderError? = { _ in nil },
         cutFetch: @escaping @Sendable (Range<Int64>) -> Range<Int64> = { $0 },
         show: @escaping @Sendable (RemotePath) -> [Listing]? = { _ in nil },
-        alter: @escaping @Sendable (inout ProviderCapabilities) -> Void = { _ in }
+        alter: @escaping @Sendable (inout ProviderCapabilities) -> Void = { _ in },
+        isSilent: Bool = false
     ) {
         self.alter = alter
+        self.isSilent = isSilent
         self.base = base
         self.refuseFetch = refuseFetch
         self.cutFetch = cutFetch
@@ -37,7 +41,7 @@ final class MeddledProvider: Provider {
         alter(&all)
         return all
     }
-    var changeSignal: AsyncStream<Void>? { base.changeSignal }
+    var changeSignal: AsyncStream<Void>? { isSilent ? nil : base.changeSignal }
 
     func sourceIdentity() async -> [UInt8]? { await base.sourceIdentity() }
     func start() async throws(ProviderError) { try await base.start() }
@@ -87,7 +91,10 @@ final class MeddledProvider: Provider {
         return item
     }
 
-    func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes { try await base.changes(since: anchor) }
+    func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes {
+        if isSilent { return Changes(events: [], anchor: Anchor([1]), moreComing: false) }
+        return try await base.changes(since: anchor)
+    }
 
     func fetch(
         _ item: RemoteReference,

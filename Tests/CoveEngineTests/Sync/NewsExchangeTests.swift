@@ -20,12 +20,7 @@ import Testing
             prepare(cloud)
             for _ in 0..<count {
                 let folder = try TemporaryDirectory("news")
-                let configuration = EngineConfiguration.ofTest(cloud.source, state: folder.path) {
-                    $0.pollInterval = .seconds(3600)
-                    $0.stallLimit = .seconds(5)
-                }
-                let engine = try Engine.onSource(configuration)
-                engine.start(kernel: nil, announcer: nil)
+                let engine = try Self.engine(cloud, folder.path)
                 folders.append(folder)
                 engines.append(engine)
                 trees.append(EngineTree(engine))
@@ -33,6 +28,24 @@ import Testing
             for engine in engines {
                 try waitUntil("it is connected", deadline: 60) { engine.accountStatus().state == "idle" }
             }
+        }
+
+        private static func engine(_ cloud: ScriptedCloud, _ state: String) throws -> Engine {
+            let configuration = EngineConfiguration.ofTest(cloud.source, state: state) {
+                $0.pollInterval = .seconds(3600)
+                $0.stallLimit = .seconds(5)
+            }
+            let engine = try Engine.onSource(configuration)
+            engine.start(kernel: nil, announcer: nil)
+            return engine
+        }
+
+        /// Ends a device's engine, does something, and starts the next one.
+        func restart(_ device: Int, _ meanwhile: (_ state: String) throws -> Void) async throws {
+            await engines[device].stop()
+            try meanwhile(folders[device].path)
+            engines[device] = try Self.engine(cloud, folders[device].path)
+            trees[device] = EngineTree(engines[device])
         }
 
         func text(_ device: Int, _ path: String) -> String? {
@@ -76,6 +89,26 @@ import Testing
                     }
                 }
             }
+        }
+    }
+
+    @Test func `what is sent just before an end is told, and what a death left untold is looked for`() async throws {
+        try await devices { devices in
+            try devices.trees[0].makeDirectory("d")
+            try waitUntil("it is there", deadline: 60) { try devices.trees[1].list("").count == 1 }
+            _ = try devices.trees[1].list("d")
+            for round in 0..<3 {
+                try devices.trees[0].write("d/f\(round)", Array("text".utf8))
+                try waitUntil("it is sent", deadline: 60) { devices.cloud.bytes("d/f\(round)") != nil }
+                try await devices.restart(0) { _ in }
+                try waitUntil("it is seen", deadline: 60) { devices.text(1, "d/f\(round)") == "text" }
+            }
+            try await devices.restart(0) { state in
+                devices.cloud.put("d/untold", Array("text".utf8))
+                // As a daemon leaves it that was killed.
+                try Command.run("sqlite3", ["\(state)/catalog.db", "DELETE FROM meta WHERE key = 'news-told'"])
+            }
+            try waitUntil("it is seen", deadline: 60) { devices.text(1, "d/untold") == "text" }
         }
     }
 

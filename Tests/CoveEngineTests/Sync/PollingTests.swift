@@ -1,4 +1,5 @@
 import CoveCore
+import CoveProviders
 import CoveTestSupport
 import Foundation
 import Synchronization
@@ -74,6 +75,44 @@ import Testing
             }
             cloud.answer(nil)
             try account.waitUntil("the change is here") { account.text("a/b/file") == "two" }
+        }
+    }
+
+    @Test func `a folder that costs more than there is keeps no other from its turn`() async throws {
+        try await blocking {
+            let (folder, state) = (try TemporaryDirectory("pages"), try TemporaryDirectory("pages-state"))
+            let source = SourceFolder(folder.path)
+            for name in ["a", "b"] { try? source.makeDirectory(name); try source.save("\(name)/f", Array("one".utf8)) }
+            let configuration = EngineConfiguration.ofTest("dir://\(folder.path)", state: state.path) {
+                $0.pollInterval = .milliseconds(200)
+            }
+            // The root has more pages than may be asked for in one round.
+            let pages = Mutex<[Listing]?>(nil)
+            let base = FolderProvider(root: folder.path)
+            let provider = MeddledProvider(
+                base,
+                show: { path in path.isRoot ? pages.withLock { $0 } : nil },
+                alter: { $0.stableIDs = false },
+                isSilent: true
+            )
+            let engine = try Engine(
+                configuration: configuration,
+                provider: provider,
+                log: Log(path: nil, echoToStandardError: false)
+            )
+            let tree = EngineTree(engine)
+            engine.start(kernel: nil, announcer: nil)
+            for name in ["", "a", "b"] { #expect(try !tree.list(name).isEmpty) }
+            let listed = try await base.list(RemoteReference(id: nil, path: .root), page: nil).items
+            let rest = [Listing](repeating: Listing(items: [], next: nil), count: 2 * RequestBudget.inUse)
+            pages.withLock { $0 = [Listing(items: listed, next: nil)] + rest }
+            for round in 0..<3 {
+                for name in ["a", "b"] { try? source.makeDirectory(name); try source.save("\(name)/new\(round)", Array("text".utf8)) }
+                try CoveTestSupport.waitUntil("both are seen", deadline: 40) {
+                    try ["a", "b"].allSatisfy { try tree.list($0)["new\(round)"] != nil }
+                }
+            }
+            await engine.stop()
         }
     }
 

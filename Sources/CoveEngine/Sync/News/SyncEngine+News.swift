@@ -25,10 +25,14 @@ struct NewsState {
     var isRefused = false
     /// What this device has left names what is not there any more.
     var isTelling = false
-    /// How often what was left was not there at the next look, since it last was: a server may give old answers.
-    var losses = 0
-    /// How often asking or leaving has failed since it last did not.
+    /// How often word could not be left, or was not there at the next look, since it last was: a server may give old answers.
+    var setbacks = 0
+    /// How often asking has failed since it last did not.
     var failures = 0
+    /// The daemon before may have changed what it told nobody of.
+    var hasGap = false
+    /// Large directories that are to be listed when there is something left for it.
+    var postponed: Set<RemotePath> = []
     /// When somebody was at work, here or elsewhere.
     var stirred = MonotonicTime.distantPast
 }
@@ -44,8 +48,12 @@ extension SyncEngine {
     private static let largeDirectory: Int64 = 900
     /// What may be looked at once when a device has changed more than it tells.
     private static let catchingUp = 300
+    /// No more devices are remembered that are not on the board.
+    private static let mostHeeded = 1000
     private static let heededKey = "news-heeded"
     private static let deviceKey = "news-device"
+    /// There while a daemon has ended that had told everything.
+    private static let toldKey = "news-told"
 
     /// True where devices leave word for each other.
     nonisolated var hasNews: Bool { mustPoll && host.provider.capabilities.carriesNews }
@@ -70,8 +78,6 @@ extension SyncEngine {
     func requestNews(_ now: Timestamp) {
         guard hasNews, !news.isAsking else { return }
         let interval = newsInterval
-        // A clock that was set back is no reason to wait.
-        if news.asked > now { news.asked = .distantPast }
         let isLeaving = hasWord && now >= news.rest
         guard isLeaving || now - news.asked >= interval else {
             let due = news.asked + interval
@@ -86,7 +92,7 @@ extension SyncEngine {
         guard !news.isRefused, !host.context.news.isSilent, !host.configuration.isReadOnly, news.heeded != nil else {
             return false
         }
-        return news.isUnannounced || isLost || news.isTelling || !host.context.news.isEmpty
+        return news.isUnannounced || news.hasGap || isLost || news.isTelling || !host.context.news.isEmpty
     }
 
     /// True where another device has put its own word in the place of this one's.
@@ -107,6 +113,7 @@ extension SyncEngine {
                 let isTelling = found.board.devices[device]?.places.isEmpty == false
                 news.isTelling = isTelling ? try await hasNothing() : false
             }
+            try await takePostponed(seen: seen)
             if news.isUnannounced, let own = news.board.devices[device] {
                 // Who was there today need not say so again.
                 if own.last > news.own.last { news.own = own }
@@ -124,41 +131,62 @@ extension SyncEngine {
 
     /// Waits until no word is on its way any more.
     func endLeaving() async {
-        while news.isAsking {
-            await withCheckedContinuation { continuation in
-                executor.after(.milliseconds(5)) { continuation.resume() }
-            }
-        }
+        while news.isAsking { await pause(.milliseconds(5)) }
     }
 
     private func leaveWord(_ now: Timestamp) async throws(ProviderError) {
         let isAlone = news.board.devices.keys.allSatisfy { $0 == device }
         let pause = isAlone ? Self.leavingIntervals.alone : Self.leavingIntervals.among
-        news.losses = isLost ? news.losses + 1 : 0
-        news.rest = now + min(.seconds(300), pause.doubled(min(news.losses, 9)))
+        news.setbacks = isLost ? news.setbacks + 1 : 0
+        news.rest = now + min(.seconds(300), pause.doubled(min(news.setbacks, 9)))
         let changes = host.context.news.take()
         var board = news.board
         if isLost { board.devices[device] = news.own }
+        if news.hasGap { board.admitGap(of: device) }
         board.add(changes, of: device, after: news.own.last, at: now.seconds)
-        // What is gone, all of it, is not to be known by name.
-        if try await hasNothing() { board.conceal(device) }
         do throws(ProviderError) {
+            // What is gone, all of it, is not to be known by name.
+            if try await hasNothing() { board.conceal(device) }
             host.counters.providerRequests.add(1, ordering: .relaxed)
             try await host.provider.leaveNews(board, as: device)
         } catch {
             host.context.news.add(changes)
+            if error.parksAccount { throw error }
+            news.setbacks += 1
+            news.rest = now + min(.seconds(300), pause.doubled(min(news.setbacks, 9)))
             switch error {
-            case .notPermitted, .unsupported, .insufficientQuota:
+            case .notPermitted, .unsupported:
                 news.isRefused = true
                 host.log.notice("other devices are not told of changes at once: \(error)")
-                return
-            default: throw error
+            default: host.log.info("word can't be left: \(error)")
             }
+            return
         }
         // Another device may have put its own in the place of this: the next look tells.
         (news.board, news.version) = (board, nil)
         news.own = board.devices[device] ?? NewsBoard.Word()
-        (news.isUnannounced, news.isTelling) = (false, false)
+        (news.isUnannounced, news.isTelling, news.hasGap) = (false, false, false)
+    }
+
+    /// Tells what was not told yet, at the end, as far as that takes no longer than until a moment.
+    func leaveLastWord(until deadline: MonotonicTime) async {
+        guard hasNews, shared.withLock({ $0.isConnected }), news.heeded != nil else { return }
+        while news.isAsking, clock.monotonic() < deadline { await pause(.milliseconds(5)) }
+        if hasWord, !news.isAsking {
+            (news.isAsking, news.rest) = (true, .epoch)
+            Task { await self.exchangeNews() }
+            while news.isAsking, clock.monotonic() < deadline { await pause(.milliseconds(5)) }
+        }
+        // Else the next daemon says that something was left untold.
+        guard !news.isAsking, !hasWord else { return }
+        let host = host
+        try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) in try database.setMeta(Self.toldKey, [1]) }
+        }
+    }
+
+    private func pause(_ time: TimeSpan) async {
+        await withCheckedContinuation { continuation in executor.after(time) { continuation.resume() } }
     }
 
     /// True where nothing here is at the source.
@@ -190,6 +218,8 @@ extension SyncEngine {
             }
         }
         if heeded == news.heeded { return }
+        // Who is not on the board any more would be looked at from the beginning, should it come back.
+        if heeded.count > Self.mostHeeded { heeded = heeded.filter { board.devices[$0.key] != nil } }
         var events: [RemoteChange] = []
         for (directory, names) in places.sorted(by: { $0.key < $1.key }) {
             events += try await changes(directory, names)
@@ -202,6 +232,24 @@ extension SyncEngine {
             budget.grant(Self.catchingUp)
             requestPoll()
         }
+    }
+
+    /// Has a large directory listed that was told of, where something is left for that; one at a time.
+    private func takePostponed(seen: MonotonicTime) async throws(ProviderError) {
+        fillBudget()
+        guard budget.isLeftForLarge, let directory = news.postponed.popFirst() else { return }
+        let host = host
+        let found = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> (id: ItemID, count: Int64)? in
+                guard let id = try database.directory(atRemotePath: directory) else { return nil }
+                let count = try database.first("SELECT count(*) FROM entries WHERE parent = ?", .item(id)) { $0.int(0) }
+                return (id, count ?? 0)
+            }
+        }
+        guard let found else { return }
+        // What it will cost is known by its size only.
+        budget.spend(Int(clamping: found.count / 1000) + 1, on: found.id)
+        enqueue([.directoryChanged(directory)], seen: seen)
     }
 
     /// What may have changed in a directory: all of it, or of a large one what is named.
@@ -225,7 +273,12 @@ extension SyncEngine {
         }
         // What was never shown here need not be looked for.
         guard let found else { return [] }
-        guard found.count >= Self.largeDirectory, let names else { return [.directoryChanged(directory)] }
+        if found.count < Self.largeDirectory { return [.directoryChanged(directory)] }
+        guard let names else {
+            // It costs many requests, and whoever works in it changes it again and again.
+            news.postponed.insert(directory)
+            return []
+        }
         var events: [RemoteChange] = []
         for name in names {
             host.counters.providerRequests.add(1, ordering: .relaxed)
@@ -243,21 +296,25 @@ extension SyncEngine {
     private func recallHeeded() async throws(ProviderError) {
         let host = host
         if news.heeded == nil {
-            let (kept, name) = try await host.onContentQueue { () throws(Errno) in
-                let kept = try host.catalog.read { database throws(Errno) in
-                    (try database.meta(Self.heededKey), try database.meta(Self.deviceKey))
+            let kept = try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.write { database throws(Errno) in
+                    let known = try database.meta(Self.deviceKey)
+                    let name = known ?? Array(String(UInt64.random(in: 1 << 60...UInt64.max), radix: 16).utf8)
+                    if known == nil { try database.setMeta(Self.deviceKey, name) }
+                    let hasTold = try database.meta(Self.toldKey) != nil
+                    if hasTold { try database.setMeta(Self.toldKey, nil) }
+                    let heeded = try database.meta(Self.heededKey)
+                    return (heeded: heeded, name: name, hasGap: known != nil && !hasTold)
                 }
-                if let name = kept.1 { return (kept.0, name) }
-                let name = Array(String(UInt64.random(in: 1 << 60...UInt64.max), radix: 16).utf8)
-                try host.catalog.write { database throws(Errno) in try database.setMeta(Self.deviceKey, name) }
-                return (kept.0, name)
             }
-            let value = kept.flatMap { try? JSONValue(parsing: $0) }
+            let value = kept.heeded.flatMap { try? JSONValue(parsing: $0) }
             news.heeded = (try? value?.decode()) ?? [:]
-            device = String(decoding: name, as: UTF8.self)
+            news.hasGap = kept.hasGap
+            device = String(decoding: kept.name, as: UTF8.self)
         }
         // What was told is kept only when it was looked at: a death before has it looked at again.
-        guard news.isUnsaved, !isPollingNow, shared.withLock({ $0.inbox.isEmpty }), let heeded = news.heeded,
+        guard news.isUnsaved, !isPollingNow, news.postponed.isEmpty, shared.withLock({ $0.inbox.isEmpty }),
+            let heeded = news.heeded,
             let bytes = (try? JSONValue(encoding: heeded))?.bytes
         else { return }
         news.isUnsaved = false

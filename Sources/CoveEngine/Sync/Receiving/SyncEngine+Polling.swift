@@ -23,37 +23,63 @@ extension SyncEngine {
 
     /// Looks for changes: everywhere when a person asked for it, else as far as the budget goes.
     func pollDirectories(everywhere: Bool) async throws(ProviderError) {
-        let host = host
-        let polled = RequestBudget.inUse
-        // A person who wants it more often than usual wants it of a device that nobody uses, too.
-        let isSaving = isIdle && host.configuration.pollInterval >= EngineConfiguration.usualPollInterval
-        let hourly = hasNews ? RequestBudget.idleWithNews : RequestBudget.idle
-        let interval = max(0.001, host.configuration.pollInterval.seconds)
-        budget.fill(
-            at: clock.monotonic(),
-            rate: isSaving ? hourly / 3600 : Double(polled) / interval,
-            limit: isSaving ? max(2, Int(hourly / 120)) : polled
-        )
+        fillBudget()
         // The root's listing tells which of its directories have changed below.
         if host.provider.capabilities.risingDirectoryVersions { return try await relist(all: [.root]) }
         if everywhere { return try await relist(all: try await directories(after: 0, atMost: .max)) }
         // Those in use come first, then all others in turn.
-        let used = isSaving ? [] : host.namespace.lastUsedDirectories(polled / 2).filter { $0 != .root }
-        let first = isSaving ? [] : Array(([ItemID.root] + used).prefix(polled * 3 / 4))
-        let listed = try await directories(after: pollCursor, atMost: Int64(polled))
-        let rest = listed.filter { !first.contains($0) }.prefix(polled - first.count)
-        var pages = listedPages
-        var isCutShort = false
-        try await relist(all: first + rest) { directory in
-            budget.spend(listedPages - pages)
-            pages = listedPages
-            isCutShort = !budget.isLeft
-            if !isCutShort, rest.contains(directory) { pollCursor = Int64(bitPattern: directory.rawValue) }
-            return !isCutShort
+        let room = budget.share(RequestBudget.inUse)
+        let used = isSaving ? [] : host.namespace.lastUsedDirectories(room / 2).filter { $0 != .root }
+        let first = isSaving ? [] : ([ItemID.root] + used).filter { !budget.large.contains($0) }.prefix(room * 3 / 4)
+        let listed = try await directories(after: pollCursor, atMost: Int64(room))
+        let rest = listed.filter { !first.contains($0) && !budget.large.contains($0) }.prefix(room - first.count)
+        var looks = Looks(pages: listedPages)
+        try await relist(all: Array(first) + rest) { directory in
+            looks.end(at: listedPages, &budget)
+            guard budget.isLeft else { return false }
+            looks.last = directory
+            if rest.contains(directory) { pollCursor = Int64(bitPattern: directory.rawValue) }
+            return true
         }
-        budget.spend(listedPages - pages)
+        looks.end(at: listedPages, &budget)
+        if rest.isEmpty { pollCursor = listed.last.map { Int64(bitPattern: $0.rawValue) } ?? 0 }
         // Past the last one the next round begins again.
-        if !isCutShort, rest.isEmpty || listed.count < polled && rest.last == listed.last { pollCursor = 0 }
+        if listed.count < room, rest.last.map({ pollCursor == Int64(bitPattern: $0.rawValue) }) ?? true {
+            pollCursor = 0
+        }
+        // What has many pages has its own share, so that it waits for itself alone.
+        try await relist(all: Array(budget.large.prefix(room))) { directory in
+            looks.end(at: listedPages, &budget)
+            guard budget.isLeftForLarge else { return false }
+            looks.last = directory
+            return true
+        }
+        looks.end(at: listedPages, &budget)
+    }
+
+    /// Counts what looks at directories cost.
+    private struct Looks {
+        var pages: Int
+        var last: ItemID?
+
+        mutating func end(at now: Int, _ budget: inout RequestBudget) {
+            if let last { budget.spend(now - pages, on: last) }
+            (pages, last) = (now, nil)
+        }
+    }
+
+    /// True where this device saves requests: nobody uses it, and nobody wants it to look more often than usual.
+    private var isSaving: Bool { isIdle && host.configuration.pollInterval >= EngineConfiguration.usualPollInterval }
+
+    /// Allows what has become due for looking at the source since the last time.
+    func fillBudget() {
+        let hourly = hasNews ? RequestBudget.idleWithNews : RequestBudget.idle
+        let interval = max(0.001, host.configuration.pollInterval.seconds)
+        budget.fill(
+            at: clock.monotonic(),
+            rate: isSaving ? hourly / 3600 : Double(RequestBudget.inUse) / interval,
+            limit: isSaving ? max(2, Int(hourly / 120)) : RequestBudget.inUse
+        )
     }
 
     /// The directories that were listed, and those of which only single names were ever asked for.

@@ -155,6 +155,8 @@ extension SyncEngine {
                 if reference.path.isRoot { throw Self.withoutRoot }
                 return [.removed(reference.path)]
             }
+            // A page may be as long as a server likes.
+            listedPages += listing.items.count / 1000
             names.formUnion(listing.items.map(\.name))
             let items = listing.items
             let room = Self.mostNewcomers - newcomers.count
