@@ -13,6 +13,8 @@ final class MeddledProvider: Provider {
     private let alter: @Sendable (inout ProviderCapabilities) -> Void
     private let isSilent: Bool
 
+    /// Wraps a provider.
+    ///
     /// `meddle` is called with what is deleted, with the new place of what was moved, or with what was looked for and is not there; `refuse` with what is to be made, and
     /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
     /// `isSilent`: it tells of no changes by itself.

@@ -82,7 +82,10 @@ import Testing
         try await blocking {
             let (folder, state) = (try TemporaryDirectory("pages"), try TemporaryDirectory("pages-state"))
             let source = SourceFolder(folder.path)
-            for name in ["a", "b"] { try? source.makeDirectory(name); try source.save("\(name)/f", Array("one".utf8)) }
+            for name in ["a", "b"] {
+                try source.makeDirectory(name)
+                try source.save("\(name)/f", Array("one".utf8))
+            }
             let configuration = EngineConfiguration.ofTest("dir://\(folder.path)", state: state.path) {
                 $0.pollInterval = .milliseconds(200)
             }
@@ -107,7 +110,9 @@ import Testing
             let rest = [Listing](repeating: Listing(items: [], next: nil), count: 2 * RequestBudget.inUse)
             pages.withLock { $0 = [Listing(items: listed, next: nil)] + rest }
             for round in 0..<3 {
-                for name in ["a", "b"] { try? source.makeDirectory(name); try source.save("\(name)/new\(round)", Array("text".utf8)) }
+                for name in ["a", "b"] {
+                    try source.save("\(name)/new\(round)", Array("text".utf8))
+                }
                 try CoveTestSupport.waitUntil("both are seen", deadline: 40) {
                     try ["a", "b"].allSatisfy { try tree.list($0)["new\(round)"] != nil }
                 }
