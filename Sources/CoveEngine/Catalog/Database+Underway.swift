@@ -12,7 +12,7 @@ struct UnderwayRow: Sendable {
     var item: ItemID?
     var generation: Int64
     var modificationTime: Timestamp
-    /// Tells the bytes, or a link's target, from others of their size; nil for many, and where none were sent.
+    /// Tells the bytes, or a link's target, from others of their size; nil where none were sent.
     var sum: Int64?
 
     init(_ entry: EntryRow, to place: Place, _ row: ItemRow) {
@@ -52,15 +52,6 @@ struct UnderwayRow: Sendable {
             return sum == nil || sum == SentBytes.sum(target)
         default: return remote.size == size
         }
-    }
-
-    /// True when it is that by its date: another device's has another one.
-    ///
-    /// A date of whole seconds may be the server's, which tells nothing where the bytes can be asked.
-    func hasDate(of remote: RemoteItem) -> Bool {
-        guard kind == .file else { return true }
-        let isExact = modificationTime != modificationTime.wholeSecond
-        return remote.metadata.modificationTime == modificationTime && (isExact || sum == nil)
     }
 }
 

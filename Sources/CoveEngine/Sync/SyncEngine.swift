@@ -206,7 +206,12 @@ actor SyncEngine {
         if host.context.generation.isHeld { return }
         if mustPoll {
             let due = lastPoll + host.configuration.pollInterval
-            if now >= due { pollRequested = true } else { alarm(at: due, now: now) }
+            if now < due {
+                alarm(at: due, now: now)
+            } else if !isPollingNow {
+                // The one that goes on is dated when it is over, and looks for the next one then.
+                pollRequested = true
+            }
         } else {
             requestLook(now)
         }

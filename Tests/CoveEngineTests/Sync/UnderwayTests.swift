@@ -7,14 +7,16 @@ import Testing
 
 /// What was sent before the daemon died, and changed before the next one sends again.
 @Suite struct UnderwayTests {
-    /// What was sent, and how it is found to have arrived.
+    /// What was sent, and whether the source kept its date.
     struct Sent: CustomTestStringConvertible, Sendable {
         var isNew: Bool
-        var bySum: Bool
+        var keepsDate: Bool
 
-        static let all = [true, false].flatMap { isNew in [true, false].map { Sent(isNew: isNew, bySum: $0) } }
+        static let all = [true, false].flatMap { isNew in [true, false].map { Sent(isNew: isNew, keepsDate: $0) } }
 
-        var testDescription: String { "\(isNew ? "a new file" : "a change"), known by its \(bySum ? "bytes" : "date")" }
+        var testDescription: String {
+            "\(isNew ? "a new file" : "a change") with \(keepsDate ? "its" : "another") date"
+        }
     }
 
     func text(_ string: String) -> [UInt8] { Array(string.utf8) }
@@ -35,10 +37,10 @@ import Testing
         #expect(try SourceFolder(account.source).snapshot()[path] == text(content))
         let number = text(sum ?? content).withUnsafeBytes { SentBytes.sum($0) }
         // A source that keeps no dates has another one.
-        let (time, value) = sent.bySum ? ("i.mtime + 2000000000", "\(number)") : ("i.mtime", "NULL")
+        let time = sent.keepsDate ? "i.mtime" : "i.mtime + 2000000000"
         let row = """
             INSERT INTO underway SELECT e.document, e.parent, e.name, 0, e.remote_id IS NULL, i.size, i.id, i.generation,
-                \(time), \(value) FROM entries e JOIN items i ON i.id = e.item WHERE i.kind = 0;
+                \(time), \(number) FROM entries e JOIN items i ON i.id = e.item WHERE i.kind = 0;
             UPDATE journal SET sent = 1
             """
         try await account.restart(from: before) { state in
@@ -144,11 +146,29 @@ import Testing
         }
     }
 
-    @Test func `a document that is another one's by its bytes is not taken for what was sent`() async throws {
+    @Test(arguments: Sent.all)
+    func `a document that is another one's by its bytes is not deleted with what was sent, whatever its date`(
+        sent: Sent
+    ) async throws {
         try await blocking {
-            let account = try await account(Sent(isNew: true, bySum: true), sum: "tnes")
+            let account = try await account(sent, sum: "tnes")
             try account.tree.unlink("f")
             try await expect(account, ["f": "sent"])
+        }
+    }
+
+    @Test(arguments: Sent.all)
+    func `a document that is another one's by its bytes is not replaced as what was sent, whatever its date`(
+        sent: Sent
+    ) async throws {
+        try await blocking {
+            let account = try await account(sent, sum: "tnes")
+            try account.tree.write("f", text("changed"))
+            await account.engine.resume()
+            try await account.settle()
+            let contents = try SourceFolder(account.source).snapshot().values.map { $0 ?? [] }
+            #expect(Set(contents) == [text("sent"), text("changed")])
+            await account.stop()
         }
     }
 
@@ -264,7 +284,7 @@ import Testing
 
     @Test func `of what never arrived nothing is left to look for`() async throws {
         try await blocking {
-            let account = try await account(Sent(isNew: true, bySum: true))
+            let account = try await account(Sent(isNew: true, keepsDate: false))
             try FileManager.default.removeItem(atPath: account.source + "/f")
             try account.tree.unlink("f")
             try await expect(account, [:])

@@ -130,13 +130,16 @@ extension SyncEngine {
     }
 
     /// True when what the provider has is what was sent, as far as that can be told.
+    ///
+    /// Its bytes tell, and its date alone never does: clocks go in ticks, and another program's file of the same size may
+    /// have been written in the same one.
     private func isSent(
         _ row: UnderwayRow,
         _ remote: RemoteItem,
         in directory: RemoteReference
     ) async throws(ProviderError) -> Bool {
         guard row.isLike(remote) else { return false }
-        if row.hasDate(of: remote) { return true }
+        if row.kind != .file { return true }
         guard let sum = row.sum else { return false }
         // Not all bytes tell: another device's version of another date is another one.
         if row.size == 0 || row.size > SentBytes.limit {
