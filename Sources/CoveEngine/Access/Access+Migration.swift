@@ -59,6 +59,21 @@ extension Access {
         return containers.map(\.identifier)
     }
 
+    /// The folders of containers that are not here, under the names that they have here.
+    func unseenFolders() async -> [FileName] {
+        let containers = containers
+        let unseen = try? await onQueue { [self] () throws(Errno) -> [FileName] in
+            try catalog.read { database throws(Errno) -> [FileName] in
+                var unseen: [FileName] = []
+                for record in containers where try self.entry(ofContainer: record.identifier, database) == nil {
+                    unseen.append(self.names.here(record.identifier.folderName))
+                }
+                return unseen
+            }
+        }
+        return unseen ?? []
+    }
+
     /// How often the documents are read until nothing has changed meanwhile, as folders that are listed by it.
     private static let readings = 5
 

@@ -33,7 +33,7 @@ extension Engine {
             guard let sync else { throw .cancelled }
             try await sync.takeInDrive()
         }
-        if !isTrial, containers != nil { await sync?.noteMigrated() }
+        if !isTrial, containers != nil { await sync?.noteMigrated(showing: access.unseenFolders()) }
         return containers
     }
 

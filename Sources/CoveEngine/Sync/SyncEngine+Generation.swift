@@ -23,18 +23,8 @@ extension SyncEngine {
 
     /// Takes in what the account says of apps, and nothing else, on a device that has not heeded it so far.
     func takeInDrive() async throws(ProviderError) {
-        while isPollingNow || isConnecting, !isStopped {
-            await withCheckedContinuation { continuation in
-                executor.after(.milliseconds(20)) { continuation.resume() }
-            }
-        }
-        guard !isStopped else { throw .cancelled }
-        // No other connection is begun beside this one.
-        (isPollingNow, isConnecting) = (true, true)
-        defer {
-            (isPollingNow, isConnecting) = (false, false)
-            wake()
-        }
+        try await beginAlone()
+        defer { endAlone() }
         let host = host
         if !shared.withLock({ $0.isConnected }) {
             try await host.provider.start()
@@ -64,11 +54,50 @@ extension SyncEngine {
     }
 
     /// The device was migrated: everything goes on, from a new connection.
-    func noteMigrated() {
+    ///
+    /// `folders`: of containers that others have made, under the names that they have here. Who asks for them next finds
+    /// them; what can't be had now comes with the poll.
+    func noteMigrated(showing folders: [FileName]) async {
+        do throws(ProviderError) { try await takeIn(folders) } catch {
+            host.log.info("folders of containers can't be looked for yet: \(error)")
+        }
         shared.withLock { $0.isConnected = false }
         nextConnect = .epoch
         // What was taken in before and what came since are compared anew.
         requestPoll(listing: true)
+        wake()
+    }
+
+    private func takeIn(_ folders: [FileName]) async throws(ProviderError) {
+        if folders.isEmpty { return }
+        try await beginAlone()
+        defer { endAlone() }
+        let root = RemoteReference(id: nil, path: .root)
+        for name in folders {
+            let seen = clock.monotonic()
+            host.counters.providerRequests.add(1, ordering: .relaxed)
+            do throws(ProviderError) {
+                let folder = try await host.provider.lookup(name, in: root)
+                await take([Seen(change: .updated(folder, directory: .root), time: seen)])
+            } catch .noSuchItem {
+                // Its container has none yet.
+            }
+        }
+    }
+
+    /// Waits until nobody polls or connects, and keeps others from it; `cancelled` when the engine ends meanwhile.
+    private func beginAlone() async throws(ProviderError) {
+        while isPollingNow || isConnecting, !isStopped {
+            await withCheckedContinuation { continuation in
+                executor.after(.milliseconds(20)) { continuation.resume() }
+            }
+        }
+        guard !isStopped else { throw .cancelled }
+        (isPollingNow, isConnecting) = (true, true)
+    }
+
+    private func endAlone() {
+        (isPollingNow, isConnecting) = (false, false)
         wake()
     }
 }
