@@ -17,7 +17,7 @@ extern long syscall(long number, ...);
 extern int ioctl(int fd, unsigned long request, ...);
 extern int fcntl(int fd, int command, ...);
 
-// renameat2(2): RENAME_NOREPLACE and RENAME_EXCHANGE.
+// renameat2(2): RENAME_NOREPLACE, RENAME_EXCHANGE and RENAME_WHITEOUT.
 static inline int cove_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned int flags) {
     return (int)syscall(__NR_renameat2, from_dir, from, to_dir, to, flags);
 }

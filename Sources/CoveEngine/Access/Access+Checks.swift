@@ -64,6 +64,8 @@ extension Access {
 
     /// RENAME_EXCHANGE of renameat2(2).
     static let exchange = UInt32(RENAME_EXCHANGE)
+    /// RENAME_WHITEOUT of the same.
+    static let whiteout = UInt32(RENAME_WHITEOUT)
 
     /// True where a listing of the root may leave something out.
     var changesRoot: Bool { !folders.isEmpty }

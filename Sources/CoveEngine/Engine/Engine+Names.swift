@@ -289,7 +289,7 @@ extension Engine {
     /// True for a name that is known to be a directory's.
     public func isDirectory(_ parent: ItemID, _ name: [UInt8]) -> Bool { namespace.isDirectory(parent, name) }
 
-    /// Renames; `RENAME_NOREPLACE` and `RENAME_EXCHANGE` as in renameat2(2).
+    /// Renames; `RENAME_NOREPLACE`, `RENAME_EXCHANGE` and `RENAME_WHITEOUT` as in renameat2(2).
     public func rename(
         _ parent: ItemID,
         _ name: [UInt8],
@@ -302,7 +302,7 @@ extension Engine {
             return _ = try remoteChanges.commit(announced, for: caller)
         }
         if !Access.isScoped(newName) { try access.requireFree(newParent, newName) }
-        if newParent != .root || parent != .root || flags & Access.exchange != 0 {
+        if newParent != .root || parent != .root || flags & (Access.exchange | Access.whiteout) != 0 {
             try access.requireMovable(parent, name)
         }
         if parent != newParent || name != newName { try access.requireMovable(newParent, newName) }

@@ -114,6 +114,43 @@ extension MountedInCompany {
             }
         }
 
+        @Test func `a whiteout takes no reference's place, nor a container's`() async throws {
+            try await given { account in
+                let said = try account.shell(
+                    """
+                    echo new > b/Documents/new
+                    python3 - <<'END'
+                    import ctypes, errno
+                    libc = ctypes.CDLL(None, use_errno=True)
+                    for old, new in [("b/Documents/report.txt", "b/Documents/free"), ("b/Documents/report.txt", "b/Documents/own.txt"),
+                                     ("b/Documents/new", "b/Documents/report.txt"), ("b", "c"), ("b/Documents/new", "b/Documents/other")]:
+                        failed = libc.renameat2(-100, old.encode(), -100, new.encode(), 4)
+                        print(old, new, errno.errorcode[ctypes.get_errno()] if failed else "done")
+                    END
+                    ls b/Documents; cat b/Documents/report.txt b/Documents/own.txt a/Documents/report.txt; stat -c %F b/Documents/new
+                    """
+                )
+                #expect(
+                    said == """
+                        b/Documents/report.txt b/Documents/free EINVAL
+                        b/Documents/report.txt b/Documents/own.txt EINVAL
+                        b/Documents/new b/Documents/report.txt EINVAL
+                        b c EBUSY
+                        b/Documents/new b/Documents/other done
+                        new
+                        other
+                        own.txt
+                        report.txt
+                        original
+                        own
+                        original
+                        character special file
+
+                        """
+                )
+            }
+        }
+
         @Test func `a reference that was moved leaves its name to others`() async throws {
             try await given { account in
                 try account.shell(

@@ -73,6 +73,72 @@ extension Mounted.PosixTests {
         )
     }
 
+    @Test func `renames that leave a whiteout`() async throws {
+        try await compare(
+            """
+            def show(name):
+                s = os.lstat(name)
+                print(name, oct(s.st_mode), os.major(s.st_rdev), os.minor(s.st_rdev), s.st_nlink, s.st_size * (not stat.S_ISDIR(s.st_mode)), s.st_uid, s.st_gid)
+            def moved(what, old, new, flags=4):
+                tell(what, lambda: rename2(old, new, flags))
+                for name in (old, new): tell(what + " then", lambda: show(name))
+            write("a", "a"); write("b", "b"); os.mkdir("d"); os.mkdir("d/in"); write("d/in/f", "f"); os.symlink("b", "s")
+            moved("free", "a", "c"); tell("reads", lambda: read("c"))
+            moved("onto", "c", "b"); tell("reads", lambda: read("b")); moved("link", "s", "t")
+            moved("directory", "d", "e"); tell("in it", lambda: read("e/in/f"))
+            tell("links", lambda: [os.stat(n).st_nlink for n in ("e", "e/in")])
+            write("x", "x"); moved("noreplace, taken", "x", "b", 5); moved("noreplace, free", "x", "y", 5)
+            moved("with exchange", "y", "b", 6); moved("all", "y", "b", 7); moved("unknown", "y", "b", 8)
+            moved("missing", "none", "n"); moved("into itself", "e", "e/in/e"); moved("missing folder", "y", "none/y")
+            os.link("y", "hard"); moved("same file", "y", "hard"); moved("same name", "y", "y")
+            moved("over a whiteout", "y", "a"); moved("of a whiteout", "c", "w")
+            moved("whiteout onto a whiteout", "w", "d"); tell("exchange", lambda: rename2("w", "b", 2)); show("w"); show("b")
+            os.mkdir("group"); os.chown("group", 0, 1234); os.chmod("group", 0o2775); write("group/f"); os.mkdir("group/d")
+            moved("of a group", "group/f", "out"); moved("its folder", "group/d", "elsewhere")
+            before = os.stat("group").st_mtime_ns; os.mkdir("open"); os.chmod("open", 0o777)
+            def nobody():
+                write("open/mine"); moved("as nobody", "open/mine", "open/own"); moved("another's", "b", "open/b")
+                tell("a device", lambda: os.mknod("open/device", 0o600 | stat.S_IFCHR, os.makedev(1, 3)))
+                tell("cover", lambda: os.mknod("open/cover", stat.S_IFCHR, 0)); show("open/cover")
+            as_nobody(nobody)
+            for top, folders, files in os.walk("."):
+                for name in sorted(files):
+                    path = os.path.join(top, name)
+                    if stat.S_ISCHR(os.lstat(path).st_mode): print("removed", path); os.unlink(path)
+            tell("names", lambda: sorted(os.listdir(".")))
+            write("y", "again"); tell("made again", lambda: read("y"))
+            """
+        )
+    }
+
+    @Test func `a whiteout stays here, sends nothing, and outlives the daemon`() async throws {
+        try await mounted { account in
+            try account.shell("mkdir d; seq 99999 > d/doc; echo other > d/other")
+            try account.settle()
+            let before = try account.statistics().bytesUploaded
+            let rename = """
+                import ctypes, sys
+                libc = ctypes.CDLL(None)
+                sys.exit(libc.renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 4) != 0)
+                """
+            try account.shell("python3 -c '\(rename)' d/doc d/moved; python3 -c '\(rename)' d e; test -c d -a -c e/doc")
+            try account.settle()
+            #expect(try account.statistics().bytesUploaded == before)
+            try account.killDaemon()
+            try account.shell(
+                "test -c d -a -c e/doc; seq 99999 | cmp - e/moved; test $(stat -c %a,%t,%T,%s e/doc) = 0,0,0,0"
+            )
+            try account.expectSame(without: ["doc", "d"])
+            try account.shell("test ! -e $src/d -a ! -e $src/e/doc")
+            // What another device makes under the name is no reason to lose either.
+            try account.source.write("e/doc", "theirs")
+            try account.settle()
+            try account.shell("rm d; rm -f e/doc; echo mine > e/doc; mkdir d")
+            try account.settle()
+            try account.shell("grep -q mine e/doc; grep -q mine $src/e/doc; test -d $src/d")
+        }
+    }
+
     @Test func `a file with bytes never has no blocks, sent or not`() async throws {
         try await mounted { account in
             let found = try account.shell(

@@ -73,7 +73,7 @@ extension Access {
         let source = try reference(parent, name)
         let target = try reference(newParent, newName)
         guard source != nil || target != nil || Self.isScoped(newName) else {
-            guard let left = departed[Place(newParent, newName)], flags & UInt32(RENAME_EXCHANGE) == 0,
+            guard let left = departed[Place(newParent, newName)], flags & (Self.exchange | Self.whiteout) == 0,
                 try isFile(parent, name), let place = try takenPlace(left.row, Place(newParent, newName))
             else { return .ordinary }
             try admit(caller, to: place)
@@ -82,7 +82,7 @@ extension Access {
         }
         if try contents.earlierResult(caller) != nil { return .done }
         if configuration.isReadOnly { throw .readOnly }
-        if flags & UInt32(RENAME_EXCHANGE) != 0 { throw .invalidArgument }
+        if flags & (Self.exchange | Self.whiteout) != 0 { throw .invalidArgument }
         if target != nil, flags & UInt32(RENAME_NOREPLACE) != 0 { throw .exists }
         guard let source else {
             // A reference's name, or one that an app uses a document by: what is saved there is the document.

@@ -134,20 +134,43 @@ extension Namespace {
         )
         configure(&row)
         let made = try catalog.write(for: caller) { database throws(Errno) -> ItemRow in
-            let directory = try self.liveDirectory(parent, database)
-            guard try database.entry(parent, name) == nil else { throw .exists }
-            if directory.permissions & 0o2000 != 0 {
-                row.group = directory.group
-                if kind == .directory { row.permissions |= 0o2000 }
-            }
-            row.id = try database.insert(row)
-            try self.insertLocal(row, parent, name, now, database)
-            if kind == .directory { try database.addLinks(1, to: parent) }
+            try self.insertNew(&row, parent, name, database)
             try whenInserted(row, database)
             return row
         }
         wakeSync()
         return made
+    }
+
+    /// Inserts an item under a free name of a directory, whose set-group-id it follows.
+    private func insertNew(
+        _ row: inout ItemRow,
+        _ parent: ItemID,
+        _ name: [UInt8],
+        _ database: Database
+    ) throws(Errno) {
+        let directory = try liveDirectory(parent, database)
+        guard try database.entry(parent, name) == nil else { throw .exists }
+        if directory.permissions & 0o2000 != 0 {
+            row.group = directory.group
+            if row.kind == .directory { row.permissions |= 0o2000 }
+        }
+        row.id = try database.insert(row)
+        try insertLocal(row, parent, name, row.changeTime, database)
+        if row.kind == .directory { try database.addLinks(1, to: parent) }
+    }
+
+    /// Leaves a whiteout at a name that was just moved away: the character device 0:0, by which a union of directories knows
+    /// that the name is gone.
+    func leaveWhiteout(
+        _ parent: ItemID,
+        _ name: [UInt8],
+        at now: Timestamp,
+        _ caller: Caller,
+        _ database: Database
+    ) throws(Errno) {
+        var row = ItemRow(kind: .characterDevice, permissions: 0, user: caller.user, group: caller.group, now: now)
+        try insertNew(&row, parent, name, database)
     }
 
     /// Another entry of an item; see link(2).

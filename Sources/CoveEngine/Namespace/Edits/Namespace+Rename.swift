@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// Moving entries, and deciding which document a name stands for afterwards.
 extension Namespace {
-    /// Renames; `RENAME_NOREPLACE` and `RENAME_EXCHANGE` as in renameat2(2).
+    /// Renames; `RENAME_NOREPLACE`, `RENAME_EXCHANGE` and `RENAME_WHITEOUT` as in renameat2(2).
     ///
     /// A never uploaded item that takes an existing name is a safe save: the name's document gets the new bytes.
     func rename(
@@ -22,7 +22,9 @@ extension Namespace {
         if try contents.earlierResult(caller) != nil { return }
         let exchange = UInt32(RENAME_EXCHANGE)
         let noReplace = UInt32(RENAME_NOREPLACE)
-        guard flags & ~(exchange | noReplace) == 0, flags != exchange | noReplace else { throw .invalidArgument }
+        let whiteout = UInt32(RENAME_WHITEOUT)
+        // An exchange goes with no other flag.
+        guard flags & ~(noReplace | whiteout) == 0 || flags == exchange else { throw .invalidArgument }
         let now = clock.now()
         let removal = try catalog.write(for: caller) { database throws(Errno) -> Removal? in
             guard let source = try database.entry(parent, name) else { throw .noSuchEntry }
@@ -33,13 +35,16 @@ extension Namespace {
                 try self.exchange(source, target, at: now, database)
                 return nil
             }
+            var removal: Removal?
             if let target {
                 if flags & noReplace != 0 { throw .exists }
                 if target.item == source.item { return nil }
-                return try self.replace(target, by: source, at: now, database)
+                removal = try self.replace(target, by: source, at: now, database)
+            } else {
+                try self.move(source, to: newParent, newName, at: now, database)
             }
-            try self.move(source, to: newParent, newName, at: now, database)
-            return nil
+            if flags & whiteout != 0 { try self.leaveWhiteout(parent, name, at: now, caller, database) }
+            return removal
         }
         if let removal { finish(removal) }
         wakeSync()
