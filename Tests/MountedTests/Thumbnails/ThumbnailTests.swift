@@ -147,11 +147,14 @@ extension MountedInCompany {
                 try devices.first.killDaemon()
                 #expect(try devices.thumbnail("old/a.png", on: devices.first).width == 64)
                 #expect(try devices.first.statistics().thumbnailsFetched == 0)
-                // The source has it under the new name, too.
+                // The source has it under the new name, too; under the old one the next daemon may have given it once more.
+                let pictures = "find $src/.cove-thumbnails -type f"
+                let former = try devices.first.shell(pictures).split(separator: "\n")
                 try devices.first.shell("mv old new")
                 try devices.first.settle()
                 try waitUntil("it is shared again", deadline: 60) {
-                    (try? devices.first.statistics().thumbnailsSent) == 1
+                    let found = try? devices.first.shell(pictures).split(separator: "\n")
+                    return found.map { !Set($0).isSubset(of: former) } ?? false
                 }
                 try devices.second.settle()
                 #expect(try devices.thumbnail("new/a.png", on: devices.second).width == 64)
