@@ -37,6 +37,8 @@ public struct RemoteItem: Sendable, Equatable {
     public var linkTarget: [UInt8]?
     /// Marks that a file manager may show of it, a JSON list; nil where there are none.
     public var decorations: [UInt8]?
+    /// With whom it is shared; nil where it is not, or nobody knows.
+    public var sharing: ItemSharing?
 
     /// Makes an item.
     public init(
@@ -48,7 +50,8 @@ public struct RemoteItem: Sendable, Equatable {
         metadataVersion: MetadataVersion,
         metadata: ItemMetadata,
         linkTarget: [UInt8]? = nil,
-        decorations: [UInt8]? = nil
+        decorations: [UInt8]? = nil,
+        sharing: ItemSharing? = nil
     ) {
         self.id = id
         self.name = name
@@ -59,6 +62,7 @@ public struct RemoteItem: Sendable, Equatable {
         self.metadata = metadata
         self.linkTarget = linkTarget
         self.decorations = decorations
+        self.sharing = sharing
     }
 }
 

@@ -54,6 +54,16 @@ public enum QueryKey: String, Sendable, CaseIterable, Codable {
     case urlInLocalContainer = "URLInLocalContainer"
     /// Names the item on this device; a number.
     case itemID = "ItemID"
+    /// True for what a person keeps out of the cloud.
+    case isExcludedFromSync = "IsExcludedFromSync"
+    /// True for what others have too, as far as the source tells.
+    case isShared = "IsShared"
+    /// `owner` or `participant`, of what is shared; a string.
+    case currentUserRole = "CurrentUserRole"
+    /// `readOnly` or `readWrite`; a string.
+    case currentUserPermissions = "CurrentUserPermissions"
+    /// Whose it is, missing for what is one's own; a string.
+    case ownerName = "OwnerNameComponents"
 
     /// What the values of a key are.
     public enum Kind: Sendable {
@@ -65,12 +75,12 @@ public enum QueryKey: String, Sendable, CaseIterable, Codable {
         switch self {
         case .name, .displayName, .url, .urlInLocalContainer, .path, .contentType, .kind, .downloadingStatus,
             .downloadingError,
-            .uploadingError, .containerDisplayName, .documentID:
+            .uploadingError, .containerDisplayName, .documentID, .currentUserRole, .currentUserPermissions, .ownerName:
             .string
         case .contentTypeTree: .strings
         case .size, .percentDownloaded, .percentUploaded, .itemID: .number
         case .isUbiquitous, .isExternalDocument, .hasUnresolvedConflicts, .isDownloading, .downloadRequested,
-            .isUploaded, .isUploading:
+            .isUploaded, .isUploading, .isShared, .isExcludedFromSync:
             .truth
         case .creationDate, .contentChangeDate: .date
         }
@@ -79,7 +89,8 @@ public enum QueryKey: String, Sendable, CaseIterable, Codable {
     /// Finds a key by its short name, or by that of Cocoa or Spotlight: `FSName`, `NSMetadataItemFSNameKey`, `kMDItemFSName`.
     public init?(named name: String) {
         var short = Substring(name)
-        for prefix in ["NSMetadataUbiquitousItem", "NSMetadataItem", "kMDItem"] where short.hasPrefix(prefix) {
+        for prefix in ["NSMetadataUbiquitousSharedItem", "NSMetadataUbiquitousItem", "NSMetadataItem", "kMDItem"]
+        where short.hasPrefix(prefix) {
             short = short.dropFirst(prefix.count)
             if prefix != "kMDItem", short.hasSuffix("Key") { short = short.dropLast(3) }
             break

@@ -9,6 +9,8 @@ struct JournalRow {
     var retry: Timestamp
     var wasSent: Bool
     var error: String?
+    /// It is in a folder that stays on this device, and so does it.
+    var staysHere: Bool
 
     init(_ row: Row) {
         entry = row.int(0)
@@ -17,6 +19,7 @@ struct JournalRow {
         retry = row.milliseconds(3)
         wasSent = row.int(4) != 0
         error = row.optionalText(5)
+        staysHere = row.int(6) == 2
         document = row.document(8)
     }
 }

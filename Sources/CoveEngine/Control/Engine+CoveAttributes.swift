@@ -9,6 +9,10 @@ enum CoveAttribute {
 
     /// What the provider would have file managers show: a JSON list.
     static let decorations = Array("user.cove.decorations".utf8)
+    /// With whom the provider says that an item is shared: an `ItemSharing` as JSON.
+    static let sharing = Array("user.cove.sharing".utf8)
+    /// Those that only the provider tells: no program sets them, and none copies them along with a file.
+    static let told: [[UInt8]] = [decorations, sharing]
 
     static func isOne(_ name: [UInt8]) -> Bool { name.starts(with: prefix) }
 
@@ -31,6 +35,13 @@ extension Engine {
             let text = String(decoding: value, as: UTF8.self)
             guard text == "0" || text == "1" else { throw .invalidArgument }
             try namespace.setPinned(id, text == "1")
+        case "excluded-from-sync":
+            try requireOwner(of: id, caller)
+            // It would be gone for all others that have it.
+            if try access.app(of: caller) != nil { throw .notPermitted }
+            let text = String(decoding: value, as: UTF8.self)
+            guard text == "0" || text == "1" else { throw .invalidArgument }
+            try setExcluded(id, text == "1")
         case "content-policy":
             try requireOwner(of: id, caller)
             guard let policy = ContentPolicy(rawValue: String(decoding: value, as: UTF8.self)) else {
@@ -78,6 +89,19 @@ extension Engine {
         }
     }
 
+    /// With whom an item is shared, as far as its provider tells; nil where it is not.
+    func sharing(of id: ItemID) throws(Errno) -> ItemSharing? {
+        let stored = try catalog.read { database throws(Errno) in
+            try database.extendedAttribute(CoveAttribute.sharing, of: id)
+        }
+        return stored.flatMap { try? JSONValue(parsing: $0).decode() }
+    }
+
+    /// What the account's user may do with an item at the provider.
+    func permissions(of id: ItemID) throws(Errno) -> ItemSharing.Permissions {
+        configuration.isReadOnly ? .readOnly : try sharing(of: id)?.permissions ?? .readWrite
+    }
+
     /// What `user.cove.*` says; nothing is fetched for it.
     func answer(_ id: ItemID, _ key: String) throws(Errno) -> [UInt8] {
         switch key {
@@ -108,6 +132,13 @@ extension Engine {
         case "has-conflicts": text = status.hasConflict ? "1" : "0"
         case "is-ubiquitous": text = status.state == "local" ? "0" : "1"
         case "is-external": text = "0"
+        case "excluded-from-sync": text = try namespace.isExcluded(id) ? "1" : "0"
+        case "is-shared": text = try sharing(of: id) == nil ? "0" : "1"
+        case "role": text = (try sharing(of: id)?.role ?? .owner).rawValue
+        case "permissions": text = try permissions(of: id).rawValue
+        case "owner-name":
+            guard let owner = try sharing(of: id)?.owner else { throw .noData }
+            text = owner
         case "docid": text = status.documentID
         case "pinned", "download-requested": text = status.isPinned ? "1" : "0"
         case "container-display-name": text = configuration.account

@@ -86,7 +86,8 @@ extension Engine {
                 isDownloading = !state.fetching.isIdle
             }
         }
-        let isLocalOnly = entry?.flags.contains(.localOnly) == true
+        let staysHere = journal?.staysHere == true && entry?.isUploaded == false
+        let isLocalOnly = entry?.flags.contains(.localOnly) == true || staysHere
         let progress = entry.flatMap { entry in
             syncEngine?.shared.withLock { $0.reservations.progress(of: entry.document) }
         }
@@ -105,7 +106,7 @@ extension Engine {
             name: path.name?.description ?? "",
             kind: Engine.kindName(row.kind),
             state: state,
-            isDirty: journal != nil,
+            isDirty: journal != nil && !staysHere,
             isUploading: progress != nil && row.kind == .file,
             isDownloading: isDownloading,
             isPinned: policy == .eagerly,

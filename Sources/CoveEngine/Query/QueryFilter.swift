@@ -81,6 +81,12 @@ struct QueryFilter {
             default: return QueryFilter("0", isExact: true)
             }
         case .isUbiquitous: return truth(relation, "e.flags & 1 = 0")
+        case .isExcludedFromSync: return truth(relation, "e.flags & 64")
+        case .isShared:
+            return truth(
+                relation,
+                "EXISTS (SELECT 1 FROM xattrs x WHERE x.item = e.item AND x.name = CAST('user.cove.sharing' AS BLOB))"
+            )
         case .isUploaded:
             return truth(
                 relation,

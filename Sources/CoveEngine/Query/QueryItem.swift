@@ -41,6 +41,8 @@ final class QueryItem {
         return known
     }
 
+    private var sharing: ItemSharing? { (try? engine.sharing(of: entry.item)) ?? nil }
+
     private var contentType: String {
         switch attributes.kind {
         case .file: ContentTypes.ofMachine.type(ofFile: name)
@@ -84,6 +86,12 @@ final class QueryItem {
         case .urlInLocalContainer: return reference.map { .string("file://" + Self.escaped(full($0.path))) }
         case .documentID: return .string("\(entry.document)")
         case .itemID: return .number(Double(entry.item.rawValue))
+        case .isExcludedFromSync: return .truth(entry.flags.contains(.excluded))
+        case .isShared: return .truth(sharing != nil)
+        case .currentUserRole: return .string((sharing?.role ?? .owner).rawValue)
+        case .currentUserPermissions:
+            return .string(((try? engine.permissions(of: entry.item)) ?? .readWrite).rawValue)
+        case .ownerName: return sharing?.owner.map { .string($0) }
         case .hasUnresolvedConflicts, .downloadingStatus, .isDownloading, .percentDownloaded, .downloadingError,
             .downloadRequested, .isUploaded, .isUploading, .percentUploaded, .uploadingError:
             return status.flatMap { Self.value(key, of: $0) }

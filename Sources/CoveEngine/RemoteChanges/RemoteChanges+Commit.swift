@@ -318,7 +318,7 @@ extension RemoteChanges {
         entry.remoteMetadata = remote.metadataVersion
         entry.remoteID = remote.id
         try database.update(entry)
-        try namespace.storeDecorations(remote, of: row.id, database)
+        try namespace.storeTold(remote, of: row.id, database)
         guard !entry.flags.contains(.metadataChanged) else { return Aftermath() }
         if let permissions = remote.metadata.permissions { row.permissions = permissions & 0o7777 }
         if let user = remote.metadata.user { row.user = user }
@@ -328,11 +328,12 @@ extension RemoteChanges {
         try database.saveAttributes(row)
         if let attributes = remote.metadata.extendedAttributes, provider.capabilities.extendedAttributes {
             try database.run(
-                "DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB) AND name <> ?",
+                "DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB) AND name NOT IN (?, ?)",
                 .item(row.id),
-                .blob(CoveAttribute.decorations)
+                .blob(CoveAttribute.decorations),
+                .blob(CoveAttribute.sharing)
             )
-            for (name, value) in attributes where name != CoveAttribute.decorations {
+            for (name, value) in attributes where !CoveAttribute.told.contains(name) {
                 try database.setExtendedAttribute(name, value, of: row.id)
             }
         }

@@ -12,6 +12,12 @@ public struct MetadataKey<Value: MetadataValueConvertible>: Sendable, Hashable {
 }
 
 extension MetadataKey where Value == String {
+    /// `owner` or `participant`, of what is shared.
+    public static var currentUserRole: Self { .init(.currentUserRole) }
+    /// `readOnly` or `readWrite`.
+    public static var currentUserPermissions: Self { .init(.currentUserPermissions) }
+    /// The name of whose it is; missing for what is one's own.
+    public static var ownerName: Self { .init(.ownerName) }
     /// The name in its folder.
     public static var fsName: Self { .init(.name) }
     /// The name as people see it.
@@ -76,6 +82,10 @@ extension MetadataKey where Value == Bool {
     public static var isExternalDocument: Self { .init(.isExternalDocument) }
     /// True while its bytes are sent.
     public static var isUploading: Self { .init(.isUploading) }
+    /// True for what a person keeps out of the cloud.
+    public static var isExcludedFromSync: Self { .init(.isExcludedFromSync) }
+    /// True for what others have too, as far as the source tells.
+    public static var isShared: Self { .init(.isShared) }
 }
 
 /// The value of `DownloadingStatus`.

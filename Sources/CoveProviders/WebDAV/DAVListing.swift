@@ -40,7 +40,7 @@ final class DAVListing: Sendable {
                         path,
                         isDirectory: true,
                         depth: 1,
-                        MultistatusReader.request,
+                        provider.itemRequest,
                         to: receiver
                     )
                     end = .success(())

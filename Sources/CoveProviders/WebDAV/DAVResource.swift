@@ -18,8 +18,27 @@ struct DAVResource: Sendable {
     var hasPreview: Bool?
     /// Hashes of the bytes, as ownCloud and Nextcloud write them.
     var checksums: String?
+    /// Letters for what the user may do, as ownCloud and Nextcloud write them.
+    var permissions: String?
+    /// Whose it is, as people know that.
+    var owner: String?
+    /// The user has given it to somebody.
+    var isGiven: Bool?
     var availableBytes: Int64?
     var usedBytes: Int64?
+
+    /// With whom it is shared; nil for what is the user's alone, or where the server does not tell.
+    var sharing: ItemSharing? {
+        guard let permissions else { return nil }
+        let isTaken = permissions.contains("S")
+        guard isTaken || isGiven == true else { return nil }
+        let mayWrite = isCollection ? permissions.contains("C") || permissions.contains("K") : permissions.contains("W")
+        return ItemSharing(
+            role: isTaken ? .participant : .owner,
+            permissions: mayWrite ? .readWrite : .readOnly,
+            owner: isTaken ? owner : nil
+        )
+    }
 
     /// Some servers tell of a locked name that has nothing yet.
     var isPlaceholder: Bool { !isCollection && tag == nil && modified == nil && size == nil }
@@ -85,6 +104,15 @@ final class MultistatusReader: XMLHandler {
         <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/><oc:checksums/></d:prop></d:propfind>
         """.utf8
     )
+    /// The same with whom it is shared.
+    static let sharingRequest = Array(
+        """
+        <?xml version="1.0" encoding="utf-8"?>
+        <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns"><d:prop><d:resourcetype/><d:getcontentlength/>\
+        <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/><oc:permissions/><oc:owner-display-name/><oc:share-types/>\
+        </d:prop></d:propfind>
+        """.utf8
+    )
     /// Asks which files have pictures.
     static let previewRequest = Array(
         """
@@ -137,6 +165,7 @@ final class MultistatusReader: XMLHandler {
         case ("http://owncloud.org/ns checksum", "http://owncloud.org/ns checksums"):
             let more = String(decoding: Self.trimmed(text), as: UTF8.self)
             properties.checksums = properties.checksums.map { "\($0) \(more)" } ?? more
+        case ("http://owncloud.org/ns share-type", "http://owncloud.org/ns share-types"): properties.isGiven = true
         case (_, "DAV: prop"): set(name, String(decoding: Self.trimmed(text), as: UTF8.self))
         default: break
         }
@@ -149,6 +178,8 @@ final class MultistatusReader: XMLHandler {
         case "DAV: getlastmodified": properties.modified = HTTPDate.parse(text)
         case "http://owncloud.org/ns id": properties.fileID = text.isEmpty ? nil : text
         case "http://owncloud.org/ns fileid": properties.numericID = text.isEmpty ? nil : text
+        case "http://owncloud.org/ns permissions": properties.permissions = text
+        case "http://owncloud.org/ns owner-display-name": properties.owner = text.isEmpty ? nil : text
         case "http://nextcloud.org/ns has-preview": properties.hasPreview = text == "true"
         case "DAV: quota-available-bytes": properties.availableBytes = Int64(text)
         case "DAV: quota-used-bytes": properties.usedBytes = Int64(text)
@@ -165,6 +196,9 @@ final class MultistatusReader: XMLHandler {
         resource.numericID = properties.numericID ?? resource.numericID
         resource.hasPreview = properties.hasPreview ?? resource.hasPreview
         resource.checksums = properties.checksums ?? resource.checksums
+        resource.permissions = properties.permissions ?? resource.permissions
+        resource.owner = properties.owner ?? resource.owner
+        resource.isGiven = properties.isGiven ?? resource.isGiven
         resource.availableBytes = properties.availableBytes ?? resource.availableBytes
         resource.usedBytes = properties.usedBytes ?? resource.usedBytes
     }

@@ -44,7 +44,7 @@ extension WebDAVProvider {
 
     /// What the server has at a path now.
     func look(_ path: RemotePath) async throws(ProviderError) -> RemoteItem {
-        let resource = try await properties(path)
+        let resource = try await properties(path, itemRequest)
         if resource.isPlaceholder { throw .noSuchItem }
         return item(resource, path)
     }
@@ -54,8 +54,16 @@ extension WebDAVProvider {
         do throws(ProviderError) { return try await look(path) } catch .noSuchItem { return nil }
     }
 
+    /// What is asked of an item: of Nextcloud also with whom it is shared.
+    var itemRequest: [UInt8] {
+        (try? server())?.makesShares == true ? MultistatusReader.sharingRequest : MultistatusReader.request
+    }
+
     func item(_ resource: DAVResource, _ path: RemotePath) -> RemoteItem {
         let isDirectory = resource.isCollection
+        let sharing = resource.sharing
+        // Whom it is given to changes neither its date nor its tag.
+        let shared = sharing.map { " \($0.role.rawValue) \($0.permissions.rawValue)" } ?? ""
         return RemoteItem(
             id: RemoteID(id(resource, path)),
             name: path.name?.bytes ?? [],
@@ -65,9 +73,11 @@ extension WebDAVProvider {
             contentVersion: resource.contentVersion,
             // Of a directory only a tag that rises with all that is in it says anything.
             metadataVersion: MetadataVersion(
-                isDirectory ? Self.short(resource.tag ?? "", 120) : "\(resource.modified?.seconds ?? 0)"
+                isDirectory
+                    ? Self.short((resource.tag ?? "") + shared, 120) : "\(resource.modified?.seconds ?? 0)\(shared)"
             ),
-            metadata: ItemMetadata(modificationTime: isDirectory ? nil : resource.modified)
+            metadata: ItemMetadata(modificationTime: isDirectory ? nil : resource.modified),
+            sharing: sharing
         )
     }
 

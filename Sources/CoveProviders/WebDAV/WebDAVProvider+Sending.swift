@@ -160,7 +160,8 @@ extension WebDAVProvider {
         if let date = metadata.modificationTime, date.seconds > 0, server.keepsDates {
             resource.modified = date.wholeSecond
             item.metadata = ItemMetadata(modificationTime: resource.modified)
-            item.metadataVersion = MetadataVersion("\(date.seconds)")
+            // With whom it is shared is told by a listing alone.
+            if !server.makesShares { item.metadataVersion = MetadataVersion("\(date.seconds)") }
         }
         return item
     }

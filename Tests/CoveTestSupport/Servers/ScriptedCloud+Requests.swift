@@ -236,6 +236,7 @@ extension ScriptedCloud.State {
     private static func resource(_ path: String, _ node: ScriptedCloud.Node) -> String {
         var properties =
             "<d:getetag>\"\(node.tag)\"</d:getetag><d:getlastmodified>\(date(node.modified))</d:getlastmodified>"
+        properties += node.sharing
         properties += "<oc:id>\(node.id)ocscripted</oc:id><oc:fileid>\(node.id)</oc:fileid>"
         if node.isFolder {
             properties += "<d:resourcetype><d:collection/></d:resourcetype>"

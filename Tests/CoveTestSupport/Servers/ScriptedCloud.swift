@@ -15,6 +15,8 @@ public final class ScriptedCloud: Sendable {
         var tag: Int
         var id: Int
         var checksum: String?
+        /// What is told of sharing: properties as the server writes them.
+        var sharing = ""
     }
 
     struct State: Sendable {
@@ -92,6 +94,19 @@ public final class ScriptedCloud: Sendable {
         let path = Self.key(path)
         state.state.withLock { state in
             _ = state.store(path, bytes, modified: modified ?? Int64(time(nil)), checksum: checksum)
+        }
+    }
+
+    /// Says with whom something is shared, which changes neither its tag nor its date.
+    ///
+    /// `permissions`: letters as Nextcloud has them; `owner`: who let the user have it; `isGiven`: the user has given it away.
+    public func share(_ path: String, permissions: String, owner: String? = nil, isGiven: Bool = false) {
+        let path = Self.key(path)
+        state.state.withLock { state in
+            state.files[path]?.sharing =
+                "<oc:permissions>\(permissions)</oc:permissions>"
+                + "<oc:owner-display-name>\(owner ?? TestServer.user)</oc:owner-display-name><oc:share-types>"
+                + (isGiven ? "<oc:share-type>0</oc:share-type>" : "") + "</oc:share-types>"
         }
     }
 
@@ -184,7 +199,8 @@ extension ScriptedCloud.State {
             modified: modified,
             tag: next(),
             id: old?.id ?? next(),
-            checksum: checksum.map(checksums)
+            checksum: checksum.map(checksums),
+            sharing: old?.sharing ?? ""
         )
         files[path] = node
         touch(above: path)

@@ -36,7 +36,12 @@ public enum QueryInterface {
           DocumentID: ?string,
           IsExternalDocument: ?bool,
           URLInLocalContainer: ?string,
-          ItemID: ?int
+          ItemID: ?int,
+          IsExcludedFromSync: ?bool,
+          IsShared: ?bool,
+          CurrentUserRole: ?string,
+          CurrentUserPermissions: ?string,
+          OwnerNameComponents: ?string
         )
 
         # One item; path is below the mount point, path_base64 stands for one that is not UTF-8. id names the result among those

@@ -60,21 +60,25 @@ extension Namespace {
             try database.replaceExtendedAttributes(attributes, of: id)
         }
         // Nothing is to be taken away of a new item: listings make many.
-        if remote.decorations != nil || remote.metadata.extendedAttributes?[CoveAttribute.decorations] != nil {
-            try storeDecorations(remote, of: id, database)
+        let attributes = remote.metadata.extendedAttributes ?? [:]
+        if remote.decorations != nil || remote.sharing != nil
+            || CoveAttribute.told.contains(where: { attributes[$0] != nil })
+        {
+            try storeTold(remote, of: id, database)
         }
     }
 
-    /// Keeps the marks that the provider has for file managers.
-    func storeDecorations(_ remote: RemoteItem, of id: ItemID, _ database: Database) throws(Errno) {
-        if let decorations = remote.decorations {
-            try database.setExtendedAttribute(CoveAttribute.decorations, decorations, of: id)
-        } else {
-            try database.run(
-                "DELETE FROM xattrs WHERE item = ? AND name = ?",
-                .item(id),
-                .blob(CoveAttribute.decorations)
-            )
+    /// Keeps what the provider tells of an item beside its attributes: marks for file managers, and with whom it is shared.
+    func storeTold(_ remote: RemoteItem, of id: ItemID, _ database: Database) throws(Errno) {
+        let sharing = remote.sharing.flatMap { try? JSONValue(encoding: $0.shown).bytes }
+        // The answer to a change may not tell with whom a file is shared, as it may not tell the metadata's version.
+        let isSilent = remote.kind == .file && remote.metadataVersion.bytes.isEmpty
+        for (name, value) in zip(CoveAttribute.told, [remote.decorations, sharing]) {
+            if let value {
+                try database.setExtendedAttribute(name, value, of: id)
+            } else if name != CoveAttribute.sharing || !isSilent {
+                try database.run("DELETE FROM xattrs WHERE item = ? AND name = ?", .item(id), .blob(name))
+            }
         }
     }
 
@@ -88,12 +92,13 @@ extension Namespace {
         try database.saveAttributes(row)
         try database.run(
             """
-            INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name <> ?
+            INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name NOT IN (?, ?)
                 AND (? OR substr(name, 1, 5) <> CAST('user.' AS BLOB))
             """,
             .item(row.id),
             .item(old.id),
             .blob(CoveAttribute.decorations),
+            .blob(CoveAttribute.sharing),
             .int(provider.capabilities.extendedAttributes ? 0 : 1)
         )
     }

@@ -160,7 +160,7 @@ extension SyncEngine {
                 known.remoteMetadata = remote.metadataVersion
                 known.remoteID = remote.id
                 try database.update(known)
-                try host.namespace.storeDecorations(remote, of: row.id, database)
+                try host.namespace.storeTold(remote, of: row.id, database)
                 return .nothing
             }
             return .show(Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen))

@@ -149,6 +149,8 @@ struct WireItem: Codable, Equatable {
     var target: WireBytes?
     /// Marks for file managers.
     var decorations: [WireDecoration]?
+    /// With whom it is shared.
+    var sharing: ItemSharing?
 
     init?(_ item: RemoteItem) {
         guard let kind = WireKind(item.kind) else { return nil }
@@ -161,6 +163,7 @@ struct WireItem: Codable, Equatable {
         metadata = item.metadata == ItemMetadata() ? nil : WireMetadata(item.metadata)
         target = item.linkTarget.map { WireBytes($0) }
         decorations = item.decorations.flatMap { try? JSONValue(parsing: $0).decode() }
+        sharing = item.sharing
     }
 
     /// Throws for what breaks the rules of the protocol; the engine checks the rest.
@@ -185,7 +188,8 @@ struct WireItem: Codable, Equatable {
             linkTarget: target?.bytes,
             decorations: try decorations.flatMap { list throws(JSONError) in
                 list.isEmpty ? nil : try JSONValue(encoding: list.map(\.shown)).bytes
-            }
+            },
+            sharing: sharing
         )
     }
 }

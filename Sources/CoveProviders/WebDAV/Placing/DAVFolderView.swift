@@ -29,7 +29,7 @@ extension WebDAVProvider {
         for attempt in 0... {
             let receiver = FolderReceiver(self, folder, names)
             do throws(ProviderError) {
-                try await propfind(folder, isDirectory: true, depth: 1, MultistatusReader.request, to: receiver)
+                try await propfind(folder, isDirectory: true, depth: 1, itemRequest, to: receiver)
                 guard receiver.isFolder else { throw .noSuchItem }
                 return receiver.view
             } catch {
