@@ -324,7 +324,7 @@ class Server:
 CALLS = frozenset(
     (
         "hello list lookup changes fetch create modify move movesUnderway copy delete trash versions fetchVersion quota perform released"
-        " thumbnails thumbnail setThumbnail"
+        " thumbnails thumbnail setThumbnail persistentIdentifier itemForPersistentIdentifier"
     ).split()
 )
 

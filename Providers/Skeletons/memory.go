@@ -98,6 +98,19 @@ func (n *node) replace(content []byte, metadata any) {
 	n.described = n.version
 }
 
+// path gives the path from here of the node with an id.
+func (n *node) path(wanted string) (string, bool) {
+	for name, child := range n.children {
+		if child.id == wanted {
+			return name, true
+		}
+		if below, isThere := child.path(wanted); isThere {
+			return name + "/" + below, true
+		}
+	}
+	return "", false
+}
+
 func (n *node) item(name string) object {
 	item := object{"id": n.id, "name": value(name), "kind": n.kind, "metadata": n.metadata}
 	if n.kind == "file" {
@@ -130,7 +143,7 @@ func answer(call string, parameters object, content []byte) (object, *part, erro
 	case "hello":
 		return object{"version": 1, "name": "memory", "capabilities": object{
 			"ranges": true, "conditionalWrites": true, "modificationTimes": true, "serverSideCopy": true,
-			"stableIDs": true, "parallelChanges": 8,
+			"stableIDs": true, "persistentIdentifiers": true, "parallelChanges": 8,
 		}}, nil, nil
 	case "list":
 		result, err := list(parameters)
@@ -156,6 +169,18 @@ func answer(call string, parameters object, content []byte) (object, *part, erro
 		return nil, data, err
 	case "quota":
 		return object{}, nil, nil
+	case "persistentIdentifier":
+		found, err := find(text(member(parameters["item"], "path")))
+		if err != nil {
+			return nil, nil, err
+		}
+		return object{"identifier": found.id}, nil, nil
+	case "itemForPersistentIdentifier":
+		path, isThere := root.path(text(parameters["identifier"]))
+		if !isThere {
+			return nil, nil, failed{kind: "noSuchItem"}
+		}
+		return object{"path": value(path)}, nil, nil
 	case "create":
 		kind, _ := parameters["kind"].(string)
 		if kind != "file" && kind != "directory" {

@@ -75,6 +75,15 @@ final class Node {
     /// True for this one, and for what is somewhere below it.
     func holds(_ other: Node) -> Bool { self === other || children.values.contains { $0.holds(other) } }
 
+    /// The path from here of the node with an id; nil where there is none.
+    func path(of wanted: String) -> [UInt8]? {
+        for (name, child) in children {
+            if child.id == wanted { return name }
+            if let below = child.path(of: wanted) { return name + [UInt8(ascii: "/")] + below }
+        }
+        return nil
+    }
+
     func item(_ name: [UInt8]) -> Object {
         var item: Object = ["id": id, "name": value(name), "kind": kind, "metadata": metadata]
         if kind == "file" {
@@ -104,7 +113,7 @@ final class Memory {
         case "hello":
             let capabilities: Object = [
                 "ranges": true, "conditionalWrites": true, "modificationTimes": true, "serverSideCopy": true,
-                "stableIDs": true, "parallelChanges": 8,
+                "stableIDs": true, "persistentIdentifiers": true, "parallelChanges": 8,
             ]
             return .result(["version": 1, "name": "memory", "capabilities": capabilities])
         case "list": return .result(try list(parameters))
@@ -120,6 +129,12 @@ final class Memory {
             return .result(["events": [], "anchor": anchor])
         case "fetch": return try fetch(parameters)
         case "quota": return .result([:])
+        case "persistentIdentifier":
+            return .result(["identifier": try find(bytes((parameters["item"] as? Object)?["path"])).id])
+        case "itemForPersistentIdentifier":
+            let identifier = String(decoding: bytes(parameters["identifier"]), as: UTF8.self)
+            guard let path = root.path(of: identifier) else { throw Failed(kind: "noSuchItem") }
+            return .result(["path": value(path)])
         case "create":
             let kind = parameters["kind"] as? String ?? ""
             guard ["file", "directory"].contains(kind) else { throw Failed(kind: "unsupported") }

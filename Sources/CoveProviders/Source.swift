@@ -74,6 +74,11 @@ public enum ProviderFactory {
         }
     }
 
+    /// True for a source that a program serves, one of the user's own or rclone.
+    public static func isProgram(_ source: String) -> Bool {
+        ["exec:", "rclone:"].contains { source.hasPrefix($0) }
+    }
+
     /// Makes the provider of a source: `dir:///path`, taken literally, or a plain path; nothing is started yet.
     ///
     /// The options `latency`, `bandwidth` and `stall` put it behind a `SimulatedLink`, `rescan` sets the interval in

@@ -255,6 +255,16 @@ public final class NotedProvider: Provider {
         try await noting([]) { () throws(ProviderError) in try await base.leaveNews(board, as: device) }
     }
 
+    /// Asks what an item is called for good.
+    public func persistentIdentifier(of item: RemoteReference) async throws(ProviderError) -> PersistentIdentifier {
+        try await noting([item.path]) { () throws(ProviderError) in try await base.persistentIdentifier(of: item) }
+    }
+
+    /// Asks where an item is.
+    public func path(ofPersistent identifier: PersistentIdentifier) async throws(ProviderError) -> RemotePath {
+        try await noting([]) { () throws(ProviderError) in try await base.path(ofPersistent: identifier) }
+    }
+
     /// Tells the provider.
     public func released(_ item: RemoteReference) async throws(ProviderError) {
         try await noting([item.path]) { () throws(ProviderError) in try await base.released(item) }

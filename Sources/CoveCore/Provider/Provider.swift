@@ -159,6 +159,16 @@ public protocol Provider: Sendable {
     /// Puts a board in the place of the one that is there.
     func leaveNews(_ board: NewsBoard, as device: String) async throws(ProviderError)
 
+    /// What the remote side calls an item wherever it is moved.
+    ///
+    /// Asked only where `capabilities.persistentIdentifiers` says so.
+    func persistentIdentifier(of item: RemoteReference) async throws(ProviderError) -> PersistentIdentifier
+
+    /// Where the item of such an identifier is now; throws `noSuchItem` where it is not there any more.
+    ///
+    /// Asked for what it gave only; `unsupported` from one that gives none any more.
+    func path(ofPersistent identifier: PersistentIdentifier) async throws(ProviderError) -> RemotePath
+
     /// Says that nobody uses a file any more whose bytes it gave; told again until it does not throw.
     ///
     /// Called only where `capabilities.releases` says so.

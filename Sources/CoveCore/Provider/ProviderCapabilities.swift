@@ -32,6 +32,8 @@ public struct ProviderCapabilities: Sendable, Equatable {
     public var extendedAttributes = false
     /// It keeps something for a file in use, and wants to hear when nobody uses it any more: `released`.
     public var releases = false
+    /// It names items so that they are found wherever they were moved: `persistentIdentifier` and `path(ofPersistent:)` work.
+    public var persistentIdentifiers = false
     /// Nothing may be changed.
     public var readOnly = false
     /// It makes pictures of documents by itself: `thumbnail` works.

@@ -265,6 +265,14 @@ final class NamingProvider: Provider {
         return try await base.leaveNews(board, as: device)
     }
 
+    func persistentIdentifier(of item: RemoteReference) async throws(ProviderError) -> PersistentIdentifier {
+        try await base.persistentIdentifier(of: names.there(item))
+    }
+
+    func path(ofPersistent identifier: PersistentIdentifier) async throws(ProviderError) -> RemotePath {
+        names.here(try await base.path(ofPersistent: identifier))
+    }
+
     func released(_ item: RemoteReference) async throws(ProviderError) { try await base.released(names.there(item)) }
 
     func perform(_ action: String, on items: [RemoteReference]) async throws(ProviderError) -> String? {

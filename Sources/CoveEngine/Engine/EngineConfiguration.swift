@@ -46,6 +46,8 @@ public struct EngineConfiguration: Sendable {
     public var stallLimit: TimeSpan = .seconds(30)
     /// Whether a device that is new to the account uses its apps.
     public var generation = AccountGeneration.drive
+    /// Whether what apps were given is told to other devices, by documents at the source.
+    public var sharesReferences = true
     /// How long a program's open waits for a claim whose holder lives.
     public var openTimeout: TimeSpan = .seconds(45)
     /// How long a program that presents an item may take to answer.

@@ -169,6 +169,22 @@ final class CheckBench: Sendable {
         }
     }
 
+    func persistentIdentifier(_ path: String) async throws(ProviderError) -> PersistentIdentifier {
+        try await note("persistentIdentifier of \(path)", { "\($0.bytes.count) bytes" }) { () throws(ProviderError) in
+            try await provider.persistentIdentifier(of: reference(path))
+        }
+    }
+
+    /// Where in the folder of the check the item of an identifier is; the whole path where it is elsewhere.
+    func place(of identifier: PersistentIdentifier) async throws(ProviderError) -> String {
+        let call = "itemForPersistentIdentifier of \(identifier.bytes.count) bytes"
+        let path = try await note(call, { "\($0)" }) { () throws(ProviderError) in
+            try await provider.path(ofPersistent: identifier)
+        }
+        guard path.isInside(folder), path != folder else { return "\(path)" }
+        return "\(RemotePath(Array(path.names.dropFirst(folder.names.count))))"
+    }
+
     /// Which of some files in the folder of the check may have a picture.
     func thumbnails(_ names: [String]) async throws(ProviderError) -> [String] {
         let asked = names.map { FileName(unchecked: Array($0.utf8)) }

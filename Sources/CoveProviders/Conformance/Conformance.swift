@@ -15,7 +15,8 @@ public struct Conformance: Sendable {
     }
 
     private let provider: any Provider
-    private static let checks = ConformanceCheck.reading + ConformanceCheck.changing + ConformanceCheck.pictures
+    private static let checks =
+        ConformanceCheck.reading + ConformanceCheck.changing + ConformanceCheck.pictures + ConformanceCheck.identifiers
 
     /// Takes a provider that has been started.
     public init(_ provider: any Provider) { self.provider = provider }

@@ -204,6 +204,31 @@ extension ExternalProvider {
         }
     }
 
+    /// Asks what an item is called for good.
+    public func persistentIdentifier(of item: RemoteReference) async throws(ProviderError) -> PersistentIdentifier {
+        var parameters = CallParameters()
+        parameters.item = WireReference(item)
+        let result = try await call(.persistentIdentifier, parameters)
+        return try understand { () throws(JSONError) in
+            guard let identifier = result.identifier.flatMap({ PersistentIdentifier($0.bytes) }) else {
+                throw JSONError("an identifier has 1 to \(PersistentIdentifier.greatestSize) bytes")
+            }
+            return identifier
+        }
+    }
+
+    /// Asks where the item of such an identifier is.
+    public func path(ofPersistent identifier: PersistentIdentifier) async throws(ProviderError) -> RemotePath {
+        var parameters = CallParameters()
+        parameters.identifier = WireBytes(identifier.bytes)
+        let result = try await call(.itemForPersistentIdentifier, parameters)
+        return try understand { () throws(JSONError) in
+            guard let path = try result.path.map({ path throws(JSONError) in try WirePath.path(path) }), !path.isRoot
+            else { throw JSONError("no path of an item") }
+            return path
+        }
+    }
+
     /// Asks for the room at the source.
     public func quota() async throws(ProviderError) -> ProviderQuota? {
         let result = try await call(.quota)

@@ -269,6 +269,18 @@ public final class SimulatedLink: Provider {
         try await base.fetch(version, of: item, into: sink)
     }
 
+    /// Asks what an item is called for good after the latency.
+    public func persistentIdentifier(of item: RemoteReference) async throws(ProviderError) -> PersistentIdentifier {
+        try await travel()
+        return try await base.persistentIdentifier(of: item)
+    }
+
+    /// Asks where an item is after the latency.
+    public func path(ofPersistent identifier: PersistentIdentifier) async throws(ProviderError) -> RemotePath {
+        try await travel()
+        return try await base.path(ofPersistent: identifier)
+    }
+
     /// Tells the provider behind the line after the latency.
     public func released(_ item: RemoteReference) async throws(ProviderError) {
         try await travel()

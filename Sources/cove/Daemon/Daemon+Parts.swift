@@ -15,6 +15,8 @@ extension Daemon {
             hostName: hostName
         )
         if NetworkSource(plan.source)?.isExposed == true { configuration.sourceNotes = [NetworkSource.exposure] }
+        // What belongs to somebody's own cloud is not written about there.
+        configuration.sharesReferences = !ProviderFactory.isProgram(plan.source)
         configuration.socketPath = plan.socket
         configuration.coordinationSocketPath = plan.coordinationSocket
         let size = plan.options.cacheSize ?? plan.settings.cacheSize.flatMap { CacheSize($0) }

@@ -73,6 +73,14 @@ final class MeddledProvider: Provider {
         try await base.leaveNews(board, as: device)
     }
 
+    func persistentIdentifier(of item: RemoteReference) async throws(ProviderError) -> PersistentIdentifier {
+        try await base.persistentIdentifier(of: item)
+    }
+
+    func path(ofPersistent identifier: PersistentIdentifier) async throws(ProviderError) -> RemotePath {
+        try await base.path(ofPersistent: identifier)
+    }
+
     func quota() async throws(ProviderError) -> ProviderQuota? { try await base.quota() }
 
     func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {

@@ -104,7 +104,7 @@ import Testing
         let capabilities = try JSONValue(encoding: WireCapabilities(ProviderCapabilities()))
         guard case .object(let members) = capabilities else { throw JSONError("no object") }
         let words = WireCall.allCases.map(\.rawValue) + WireError.Kind.allCases.map(\.rawValue) + members.keys
-        #expect(members.count == 20)
+        #expect(members.count == 21)
         for word in words { #expect(page.contains("`\(word)`") || page.contains("\"\(word)\""), "\(word)") }
     }
 

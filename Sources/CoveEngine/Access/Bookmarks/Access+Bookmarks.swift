@@ -46,6 +46,8 @@ extension Access {
         var place: RemotePath?
         /// The place from the base folder.
         var relative: RemotePath?
+        /// What the provider calls it; nil where it does not.
+        var identifier: PersistentIdentifier?
 
         init(document: DocumentID, item: ItemID, place: RemotePath?, relative: RemotePath?) {
             self.document = document
@@ -62,23 +64,29 @@ extension Access {
             self.item = ItemID(item)
             place = Self.path(value["place"])
             relative = Self.path(value["relative"])
+            identifier = Self.bytes(value["identifier"]).flatMap { PersistentIdentifier($0) }
         }
 
         var value: JSONValue {
             var members: [String: JSONValue] = [
                 "document": .string(document.description), "item": .string(item.description),
             ]
-            if let place { members["place"] = Self.text(place) }
-            if let relative { members["relative"] = Self.text(relative) }
+            if let place { members["place"] = Self.text(place.bytes) }
+            if let relative { members["relative"] = Self.text(relative.bytes) }
+            if let identifier { members["identifier"] = Self.text(identifier.bytes) }
             return .object(members)
         }
 
-        private static func text(_ path: RemotePath) -> JSONValue { .string(Data(path.bytes).base64EncodedString()) }
+        private static func text(_ bytes: [UInt8]) -> JSONValue { .string(Data(bytes).base64EncodedString()) }
+
+        private static func bytes(_ value: JSONValue?) -> [UInt8]? {
+            value?.text.flatMap { Data(base64Encoded: $0) }.map { Array($0) }
+        }
 
         private static func path(_ value: JSONValue?) -> RemotePath? {
-            guard let text = value?.text, let data = Data(base64Encoded: text) else { return nil }
+            guard let bytes = bytes(value) else { return nil }
             var names: [FileName] = []
-            for part in data.split(separator: 0x2F) {
+            for part in bytes.split(separator: 0x2F) {
                 guard let name = FileName(validating: part) else { return nil }
                 names.append(name)
             }
@@ -154,16 +162,18 @@ extension Access {
                 }
             }
         }
-        let way = Way(
+        var way = Way(
             document: entry.document,
             item: entry.item,
             place: request.isMinimal ? nil : names.there(place),
             relative: relative
         )
+        way.identifier = await persistentIdentifier(of: entry)
         let open = try await openPart(of: entry, app, request)
         let seal = try seal()
+        let hidden = way.value.bytes
         return try await failing("it can't be made") { () throws(Errno) in
-            try seal.seal(open: open.bytes, hidden: way.value.bytes)
+            try seal.seal(open: open.bytes, hidden: hidden)
         }
     }
 
@@ -200,7 +210,7 @@ extension Access {
 
     /// Where a bookmark leads, for the app that it was made for; nothing is downloaded for it.
     ///
-    /// The document is known by its identity, then by its item, then by its place.
+    /// The document is known by its identity, then by its item, then by what the provider calls it, then by its place.
     func resolve(
         _ bookmark: [UInt8],
         for app: AppIdentifier,
@@ -211,38 +221,56 @@ extension Access {
             let hidden = try? JSONValue(parsing: parts.hidden), let way = Way(hidden),
             open["app"]?.text == app.text
         else { throw Self.unreadable }
-        let known = try await inCatalog { [self] database throws(Errno) -> EntryRow? in
-            if let entry = try database.entry(document: way.document), try isInTree(entry, database) { return entry }
-            for entry in try database.entries(of: way.item) where try isInTree(entry, database) { return entry }
-            return nil
+        let (known, isDeleted) = try await inCatalog { [self] database throws(Errno) -> (EntryRow?, Bool) in
+            if let entry = try database.entry(document: way.document), try isInTree(entry, database) {
+                return (entry, false)
+            }
+            for entry in try database.entries(of: way.item) where try isInTree(entry, database) {
+                return (entry, false)
+            }
+            return (nil, try database.pendingTrash(document: way.document) != nil)
         }
         var found = known
+        var isIdentified = false
+        // What was deleted here a moment ago the provider may not know of yet.
+        if found == nil, !isDeleted, let identifier = way.identifier {
+            found = try await entry(ofPersistent: identifier)
+            isIdentified = found != nil
+            if let found { try await passOn(way.document, to: found, of: app) }
+        }
         if found == nil, let base, let relative = way.relative {
             found = try await entry(at: RemotePath(base.names + relative.names))
         }
         if found == nil, let place = way.place {
             found = try await entry(at: names.here(place))
             // What has its place is what it has become.
-            if let heir = found?.document {
-                try await failing("it can't be resolved") { () throws(Errno) in
-                    try await onQueue { [self] () throws(Errno) in
-                        try catalog.write { database throws(Errno) in
-                            // Only to what the app could be given now.
-                            guard try database.entry(document: way.document) == nil,
-                                let entry = try database.entry(document: heir),
-                                try self.refusal(of: entry, try database.path(of: entry), for: app, database) == nil
-                            else { return }
-                            try database.passOnGrants(from: way.document, to: heir, of: app)
-                        }
-                    }
-                }
-            }
+            if let found { try await passOn(way.document, to: found, of: app) }
         }
         guard let entry = found else {
             throw AccessError(.noSuchEntry, "what it was made of is not there any more")
         }
         let isReadOnly = open["isReadOnly"]?.truth ?? false
-        return try await target(entry, way, app, base, isReadOnly: isReadOnly)
+        return try await target(entry, way, app, base, isIdentified: isIdentified, isReadOnly: isReadOnly)
+    }
+
+    /// What an app was given of a document that is not here any more it has of what that is now.
+    private func passOn(
+        _ document: DocumentID,
+        to heir: EntryRow,
+        of app: AppIdentifier
+    ) async throws(AccessError) {
+        try await failing("it can't be resolved") { () throws(Errno) in
+            try await onQueue { [self] () throws(Errno) in
+                try catalog.write { database throws(Errno) in
+                    // Only to what the app could be given now.
+                    guard try database.entry(document: document) == nil,
+                        let entry = try database.entry(document: heir.document),
+                        try self.refusal(of: entry, try database.path(of: entry), for: app, database) == nil
+                    else { return }
+                    try database.passOnGrants(from: document, to: entry.document, of: app)
+                }
+            }
+        }
     }
 
     private func target(
@@ -250,12 +278,13 @@ extension Access {
         _ way: Way,
         _ app: AppIdentifier,
         _ base: RemotePath?,
+        isIdentified: Bool,
         isReadOnly: Bool
     ) async throws(AccessError) -> BookmarkTarget {
         let told = try await inCatalog { [self] database throws(Errno) -> BookmarkTarget? in
             guard try isAdmitted(app, entry, .reading, database) else { return nil }
             let path = try database.path(of: entry)
-            var isStale = entry.document != way.document
+            var isStale = entry.document != way.document && !isIdentified
             if let base, let relative = way.relative {
                 isStale = isStale || path != RemotePath(base.names + relative.names)
             } else if let place = way.place {

@@ -277,6 +277,7 @@ extension Access {
             }
         }
         if configuration.isReadOnly { return }
+        // Those that stay here have no document, and no other device knows of them.
         for row in dirty { try await tell(row.id) }
         for record in dropped {
             // That it was taken back is remembered: another device that has changed it may bring it back.
@@ -288,6 +289,7 @@ extension Access {
 
     /// Writes a reference's document where it is not written yet, as the reference is by then.
     func tell(_ id: Int64) async throws(Errno) {
+        guard configuration.sharesReferences else { return }
         try await turns.take { () throws(Errno) in
             let row = try await onQueue { [catalog] () throws(Errno) in
                 try catalog.read { database throws(Errno) in try database.reference(id: id) }

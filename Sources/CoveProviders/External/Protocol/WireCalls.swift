@@ -5,6 +5,7 @@ enum WireCall: String, CaseIterable {
     case hello, stop, list, lookup, changes, fetch, create, modify, move, movesUnderway, copy, delete, trash
     case versions, fetchVersion, quota, perform, released, networkChanged
     case thumbnails, thumbnail, setThumbnail
+    case persistentIdentifier, itemForPersistentIdentifier
 
     /// The one version of the protocol there is.
     static let version = 1
@@ -94,6 +95,7 @@ struct WireCapabilities: Codable {
     var ownership: Bool?
     var extendedAttributes: Bool?
     var releases: Bool?
+    var persistentIdentifiers: Bool?
     var readOnly: Bool?
     var makesThumbnails: Bool?
     var keepsThumbnails: Bool?
@@ -118,6 +120,7 @@ struct WireCapabilities: Codable {
         ownership = capabilities.ownership
         extendedAttributes = capabilities.extendedAttributes
         releases = capabilities.releases
+        persistentIdentifiers = capabilities.persistentIdentifiers
         readOnly = capabilities.readOnly
         makesThumbnails = capabilities.makesThumbnails
         keepsThumbnails = capabilities.keepsThumbnails
@@ -143,6 +146,7 @@ struct WireCapabilities: Codable {
         all.ownership = ownership ?? false
         all.extendedAttributes = extendedAttributes ?? false
         all.releases = releases ?? false
+        all.persistentIdentifiers = persistentIdentifiers ?? false
         all.readOnly = readOnly ?? false
         all.makesThumbnails = makesThumbnails ?? false
         all.keepsThumbnails = keepsThumbnails ?? false
@@ -179,6 +183,8 @@ struct CallParameters: Codable {
     var items: [WireReference]?
     /// Of which files of a directory it is asked whether they have a picture.
     var names: [WireBytes]?
+    /// What the provider called an item for good.
+    var identifier: WireBytes?
 }
 
 /// What the calls give back; each uses some of these.
@@ -200,6 +206,9 @@ struct CallResult: Codable {
     var message: String?
     /// Which files may have a picture; nil where that can't be told.
     var names: [WireBytes]?
+    /// What an item is called for good, and where one of that identifier is.
+    var identifier: WireBytes?
+    var path: WireBytes?
 }
 
 /// One change at the source: one of these.

@@ -104,6 +104,13 @@ extension ProviderServer {
             result.total = quota?.total
             result.available = quota?.available
         case .released: try await provider.released(try parameters.theItem())
+        case .persistentIdentifier:
+            result.identifier = WireBytes(try await provider.persistentIdentifier(of: try parameters.theItem()).bytes)
+        case .itemForPersistentIdentifier:
+            guard let identifier = parameters.identifier.flatMap({ PersistentIdentifier($0.bytes) }) else {
+                throw JSONError("is none", member: "identifier")
+            }
+            result.path = WireBytes(try await provider.path(ofPersistent: identifier).bytes)
         case .perform:
             guard let action = parameters.action else { throw JSONError("is missing", member: "action") }
             let items = try (parameters.items ?? []).map { item in try item.reference() }
