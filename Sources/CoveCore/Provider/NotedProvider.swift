@@ -273,6 +273,9 @@ public final class NotedProvider: Provider {
     /// Tells the provider.
     public func networkChanged() { base.networkChanged() }
 
+    /// The provider's.
+    public var purpose: String? { base.purpose }
+
     /// What the provider has.
     public var actions: [ProviderAction] { base.actions }
 

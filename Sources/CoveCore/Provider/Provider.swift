@@ -183,6 +183,11 @@ public protocol Provider: Sendable {
     /// Total and free bytes; nil where the provider can't tell.
     func quota() async throws(ProviderError) -> ProviderQuota?
 
+    /// The purpose of claims under which its own program writes here what the remote side has already; nil where there is none.
+    ///
+    /// That is looked for there before it is sent, and not sent where it is the same.
+    var purpose: String? { get }
+
     /// What a person can have it do with items, besides what every provider does.
     var actions: [ProviderAction] { get }
 
@@ -199,6 +204,9 @@ extension Provider {
 
     /// There are no connections.
     public func networkChanged() {}
+
+    /// None.
+    public var purpose: String? { nil }
 
     /// None.
     public var actions: [ProviderAction] { [] }

@@ -21,6 +21,7 @@ final class NamingProvider: Provider {
     var mustBePolled: Bool { base.mustBePolled }
     func networkChanged() { base.networkChanged() }
     func quota() async throws(ProviderError) -> ProviderQuota? { try await base.quota() }
+    var purpose: String? { base.purpose }
     var actions: [ProviderAction] { base.actions }
 
     /// An item of a directory as it is called here; nil for one of the root whose name a container has here.

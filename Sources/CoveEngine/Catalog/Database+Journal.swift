@@ -146,6 +146,18 @@ extension Database {
         return found
     }
 
+    /// What waits of the file at a path, or of what is below a directory.
+    func waitingEntries(at path: RemotePath) throws(Errno) -> [EntryRow] {
+        let top: EntryRow?
+        do throws(Errno) { top = try entry(atPath: path) } catch .noSuchEntry { return [] }
+        if let top, try item(top.item)?.kind != .directory { return try journalRow(top.id) == nil ? [] : [top] }
+        var found: [EntryRow] = []
+        for entry in try waitingEntries() where try directory(entry.parent, isInside: top?.item ?? .root) {
+            found.append(entry)
+        }
+        return found
+    }
+
     /// True when the last attempt at something went wrong.
     func hasFailures() throws(Errno) -> Bool {
         try first(

@@ -111,6 +111,8 @@ struct EntryRow {
         static let wanted = Flags(rawValue: 32)
         /// Kept out of the cloud by a person, whatever its name; it is `localOnly` as well.
         static let excluded = Flags(rawValue: 64)
+        /// Written under a claim of the source's own purpose: the provider may have it already, and is looked at first.
+        static let fromSource = Flags(rawValue: 128)
     }
 
     var id: Int64

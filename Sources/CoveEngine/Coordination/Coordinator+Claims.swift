@@ -43,7 +43,13 @@ extension Coordinator {
     }
 
     /// Ends a session: its claims end, its presenters vanish.
-    func endSession(_ number: Int) { coordination.endSession(number) }
+    func endSession(_ number: Int) {
+        if provider.purpose != nil {
+            let claims = coordination.state.withLock { $0.table.sessions[number]?.claims ?? [] }
+            for claim in claims { noteSourceWrites(under: claim) }
+        }
+        coordination.endSession(number)
+    }
 
     /// Asks for a claim and waits until it is granted.
     ///
@@ -108,6 +114,7 @@ extension Coordinator {
     func releaseClaim(_ token: String, by speaker: ClaimSpeaker? = nil) throws(ClaimFailure) {
         guard let number = Token.number(token, "c") else { throw ClaimFailure(.invalidArgument, "no such claim") }
         try coordination.check(speaker, number)
+        noteSourceWrites(under: number)
         // Who presents something is told what became of the items.
         let paths = coordination.act { state, _ in
             state.table.presenters.isEmpty ? nil : state.table.paths(of: number)
@@ -176,6 +183,30 @@ extension Coordinator {
             return nil
         }
         if let failure { throw failure }
+    }
+
+    /// A claim ends: what was written under one of the source's own purpose is looked for at the source before it is sent.
+    private func noteSourceWrites(under number: Int) {
+        guard let purpose = provider.purpose else { return }
+        let paths = coordination.act { state, _ -> [RemotePath] in
+            guard let claim = state.table.claims[number], claim.isGranted, claim.request.purpose == purpose else {
+                return []
+            }
+            return state.table.paths(of: number).filter { claim.writes(at: $0) }
+        }
+        guard !paths.isEmpty else { return }
+        do throws(Errno) {
+            try catalog.write { database throws(Errno) in
+                for path in paths {
+                    for var entry in try database.waitingEntries(at: path) {
+                        entry.flags.insert(.fromSource)
+                        try database.update(entry)
+                    }
+                }
+            }
+        } catch {
+            log.notice("what the source has written here is sent to it: \(error)")
+        }
     }
 
     /// Waiting and later claims of a coordinator fail with `ECANCELED`.

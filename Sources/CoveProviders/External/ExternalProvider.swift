@@ -94,6 +94,9 @@ public final class ExternalProvider: Provider {
         (state.withLock { $0.hello?.actions } ?? []).prefix(Self.mostActions).compactMap { try? $0.action() }
     }
 
+    /// What it said that its own claims are for.
+    public var purpose: String? { state.withLock { $0.hello?.purpose } }
+
     /// Tells the process.
     public func networkChanged() {
         let (session, resolver) = state.withLock { ($0.session, $0.resolver) }
@@ -194,6 +197,9 @@ public final class ExternalProvider: Provider {
                 throw .unsupported(
                     "\(program.name): it speaks version \(hello.version) of the protocol, Cove \(WireCall.version)"
                 )
+            }
+            if let purpose = hello.purpose, !(1...HelloResult.longestPurpose).contains(purpose.utf8.count) {
+                throw .unsupported("\(program.name): a purpose has 1 to \(HelloResult.longestPurpose) bytes")
             }
             let known = state.withLock { $0.identity }
             let identity = hello.identity?.bytes

@@ -290,6 +290,9 @@ public final class SimulatedLink: Provider {
     /// Tells the provider behind the line.
     public func networkChanged() { base.networkChanged() }
 
+    /// That of the provider behind the line.
+    public var purpose: String? { base.purpose }
+
     /// What the provider behind the line has.
     public var actions: [ProviderAction] { base.actions }
 

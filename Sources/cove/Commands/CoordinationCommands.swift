@@ -34,6 +34,11 @@ extension CommandTable {
                 summary: "what to do about files that programs have open for writing (wait until they rest)"
             ),
             Option(
+                long: "purpose",
+                argument: "ID",
+                summary: "claims of one purpose never wait for each other; a provider has one of its own"
+            ),
+            Option(
                 short: "E",
                 long: "conflict-exit-code",
                 argument: "N",

@@ -9,6 +9,7 @@ extension ClaimHolder {
         _ intents: [CoordinationInterface.Intent],
         timeout: Double? = nil,
         openFiles: String? = nil,
+        purpose: String? = nil,
         subject: String
     ) throws(Failure) -> CoordinationInterface.ClaimReply {
         while true {
@@ -19,6 +20,7 @@ extension ClaimHolder {
                     Interface.ClaimRequest(
                         session: token,
                         coordinator: "cove-\(getpid())",
+                        purpose: purpose,
                         intents: intents,
                         timeout: timeout,
                         openFiles: openFiles

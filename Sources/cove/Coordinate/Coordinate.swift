@@ -12,6 +12,7 @@ struct Coordinate {
     private let intents: [CoordinationInterface.Intent]
     private let timeout: Double?
     private let openFiles: String?
+    private let purpose: String?
     /// The exit code when the time is over.
     private let conflictExitCode: Int32
 
@@ -53,6 +54,8 @@ struct Coordinate {
         if let openFiles, !["wait", "ignore", "fail"].contains(openFiles) {
             throw .usage("--open-files", "\(openFiles) is not known", "choose wait, ignore or fail")
         }
+        purpose = arguments.value("purpose")
+        if purpose?.isEmpty == true { throw .usage("--purpose", "it is empty", "name one") }
         let code = arguments.value("conflict-exit-code") ?? "1"
         guard let number = Int32(code), (0...255).contains(number) else {
             throw .usage("--conflict-exit-code", "\(code) is no exit code", "choose one from 0 to 255")
@@ -90,7 +93,7 @@ struct Coordinate {
     private func claim(_ holder: ClaimHolder) throws(Failure) -> CoordinationInterface.ClaimReply {
         do throws(Failure) {
             let subject = locations.map(\.shown).joined(separator: ", ")
-            return try holder.claim(intents, timeout: timeout, openFiles: openFiles, subject: subject)
+            return try holder.claim(intents, timeout: timeout, openFiles: openFiles, purpose: purpose, subject: subject)
         } catch {
             guard error.errno == .timedOut || error.errno == .busy else { throw error }
             var error = error

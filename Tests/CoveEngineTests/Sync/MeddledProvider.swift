@@ -43,6 +43,7 @@ final class MeddledProvider: Provider {
         alter(&all)
         return all
     }
+    var purpose: String? { base.purpose }
     var changeSignal: AsyncStream<Void>? { isSilent ? nil : base.changeSignal }
 
     func sourceIdentity() async -> [UInt8]? { await base.sourceIdentity() }

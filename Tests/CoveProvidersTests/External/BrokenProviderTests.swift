@@ -90,6 +90,14 @@ struct BrokenProviderTests {
         ("receive(); send({'id': 1, 'result': {'version': 7}}); time.sleep(60)", "speaks version 7 of the protocol"),
         ("receive(); send({'id': 1, 'result': 5}); time.sleep(60)", "its hello can't be read"),
         (
+            "receive(); send({'id': 1, 'result': {'version': 1, 'purpose': 'x' * 201}}); time.sleep(60)",
+            "a purpose has 1 to 200 bytes"
+        ),
+        (
+            "receive(); send({'id': 1, 'result': {'version': 1, 'purpose': ''}}); time.sleep(60)",
+            "a purpose has 1 to 200 bytes"
+        ),
+        (
             "receive(); send({'id': 1, 'credit': 5}); send({'id': 1, 'what': 5}); time.sleep(60)",
             "is none that there is"
         ),

@@ -54,6 +54,7 @@ extension SyncEngine {
                 let journal = try database.journalRow(entry.id)
                 let isUnchanged = entry.id == plan.entry.id && journal?.changed == plan.changed
                 let isComplete = !isUnchanged || leftOut == nil
+                if isUnchanged { entry.flags.remove(.fromSource) }
                 if isUnchanged, isComplete { entry.flags.remove(.metadataChanged) }
                 if !isComplete { entry.flags.insert(.metadataChanged) }
                 try database.update(entry)

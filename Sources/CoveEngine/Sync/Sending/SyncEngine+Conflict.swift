@@ -54,6 +54,56 @@ extension SyncEngine {
         }
     }
 
+    /// What the source's own program has written here the source may have already, and then has nothing sent; nil where it
+    /// has something else, or nothing, and this goes the way of any change.
+    func takeFromSource(_ plan: PushPlan) async throws(ProviderError) -> PushResult? {
+        guard plan.entry.flags.contains(.fromSource), plan.row.kind == .file, !plan.entry.isMoved else { return nil }
+        let name = FileName(unchecked: plan.entry.name)
+        var same: RemoteItem?
+        do throws(ProviderError) {
+            host.counters.providerRequests.add(1, ordering: .relaxed)
+            let remote = try await host.provider.lookup(name, in: plan.directory)
+            let place = RemoteReference(id: remote.id, path: plan.directory.path.appending(name))
+            if try await isSame(plan, remote, place) { same = remote }
+        } catch {
+            switch error {
+            // It is not there, or can't be compared: then it is sent as any change.
+            case .noSuchItem, .versionNoLongerAvailable, .notPermitted, .unsupported: break
+            default: throw error
+            }
+        }
+        let hasOtherMetadata = same.map { !isSame(plan.metadata, $0.metadata) } ?? false
+        if let same, !plan.entry.flags.contains(.metadataChanged) || !hasOtherMetadata {
+            return try await takeAsOwn(plan, same)
+        }
+        let host = host
+        try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.write { database throws(Errno) in
+                guard var entry = try database.entry(id: plan.entry.id), entry.document == plan.entry.document,
+                    try database.journalRow(entry.id)?.changed == plan.changed
+                else { return }
+                entry.flags.remove(.fromSource)
+                try database.update(entry)
+            }
+        }
+        guard let same else { return nil }
+        // Permissions and attributes may be somebody else's: its journal row stays, and they are sent by themselves.
+        var others = plan
+        others.changed = Timestamp(-1)
+        return try await takeAsOwn(others, same)
+    }
+
+    /// True where the source has permissions and attributes as they are here, as far as it tells them.
+    ///
+    /// Its date is that of its own change: the one here tells when that was written here.
+    private nonisolated func isSame(_ here: ItemMetadata, _ there: ItemMetadata) -> Bool {
+        func agree<Value: Equatable>(_ value: (ItemMetadata) -> Value?) -> Bool {
+            guard let one = value(here), let other = value(there) else { return true }
+            return one == other
+        }
+        return agree(\.permissions) && agree(\.user) && agree(\.group) && agree(\.extendedAttributes)
+    }
+
     /// An attempt was answered: what is at its place did not arrive from here, whatever its size, dates and bytes; nor did what
     /// comes there later.
     private func endRefused(_ plan: PushPlan) async throws(ProviderError) {

@@ -94,6 +94,7 @@ extension SyncEngine {
             "sending \(plan.entry.document) \(plan.directory.path)/\(FileName(unchecked: plan.entry.name)), "
                 + "at the provider \(plan.current.map { "\($0.path)" } ?? "new")"
         )
+        if let result = try await takeFromSource(plan) { return result }
         guard var current = plan.current else {
             // Where the directory is gone in which it was, only what is here can be made anew; what this device has hidden
             // there may be found with the directory.

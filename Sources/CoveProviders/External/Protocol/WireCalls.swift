@@ -50,6 +50,11 @@ struct HelloResult: Codable {
     var capabilities: WireCapabilities?
     /// What a person can have it do.
     var actions: [WireAction]?
+    /// The purpose of claims under which it writes what the source has already.
+    var purpose: String?
+
+    /// No purpose is longer, in bytes.
+    static let longestPurpose = 200
 }
 
 /// Something that a person can have a provider do.

@@ -173,7 +173,8 @@ public final class ProviderServer: Sendable {
             signals: !provider.mustBePolled,
             parallelCalls: 64,
             capabilities: WireCapabilities(provider.capabilities),
-            actions: provider.actions.map { WireAction($0) }
+            actions: provider.actions.map { WireAction($0) },
+            purpose: provider.purpose
         )
     }
 }
