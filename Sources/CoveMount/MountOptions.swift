@@ -2,7 +2,9 @@
 public struct MountOptions: Sendable, Hashable {
     /// Refuses every change.
     public var isReadOnly = false
-    /// Lets other users in, as far as permissions do; needs user_allow_other in /etc/fuse.conf unless root mounts.
+    /// Lets other users in, as far as permissions and access control lists do.
+    ///
+    /// Needs user_allow_other in /etc/fuse.conf unless root mounts.
     public var allowsOtherUsers = false
     /// Has the kernel read and write local files by itself, where it can.
     public var passesThrough = false

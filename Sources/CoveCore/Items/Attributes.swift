@@ -79,6 +79,8 @@ public struct Caller: Sendable, Hashable {
     public var user: UInt32
     /// File system group id.
     public var group: UInt32
+    /// What umask(2) takes from the mode of what is made, where the kernel leaves that to the file system.
+    public var umask: UInt16
     /// The request's number, unique as long as the mount lives; 0 for one that does not come from the kernel.
     public var request: UInt64
     /// True for a request that an earlier daemon had and may have carried out before it died.
@@ -88,10 +90,18 @@ public struct Caller: Sendable, Hashable {
     public static let unknown = Caller(thread: 0, user: 0, group: 0)
 
     /// Names a caller.
-    public init(thread: Int32, user: UInt32, group: UInt32, request: UInt64 = 0, isResent: Bool = false) {
+    public init(
+        thread: Int32,
+        user: UInt32,
+        group: UInt32,
+        umask: UInt16 = 0,
+        request: UInt64 = 0,
+        isResent: Bool = false
+    ) {
         self.thread = thread
         self.user = user
         self.group = group
+        self.umask = umask
         self.request = request
         self.isResent = isResent
     }

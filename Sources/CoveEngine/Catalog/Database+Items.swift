@@ -92,6 +92,15 @@ extension Database {
         )
     }
 
+    func setPermissions(_ permissions: UInt16, of id: ItemID, at now: Timestamp) throws(Errno) {
+        try run(
+            "UPDATE items SET mode = ?, ctime = ? WHERE id = ?",
+            .int(Int64(permissions)),
+            .time(now),
+            .item(id)
+        )
+    }
+
     func setHome(_ home: Place?, of id: ItemID) throws(Errno) {
         try run("UPDATE items SET home = ? WHERE id = ?", .optional(home?.bytes), .item(id))
     }
@@ -183,7 +192,11 @@ extension Database {
         try run("INSERT OR REPLACE INTO xattrs VALUES(?, ?, ?)", .item(id), .blob(name), .blob(value))
     }
 
-    /// Replaces all attributes of an item by the ones a provider gave.
+    func removeExtendedAttribute(_ name: [UInt8], of id: ItemID) throws(Errno) {
+        try run("DELETE FROM xattrs WHERE item = ? AND name = ?", .item(id), .blob(name))
+    }
+
+    /// Replaces all attributes of an item.
     func replaceExtendedAttributes(_ all: [[UInt8]: [UInt8]], of id: ItemID) throws(Errno) {
         try run("DELETE FROM xattrs WHERE item = ?", .item(id))
         for (name, value) in all { try setExtendedAttribute(name, value, of: id) }

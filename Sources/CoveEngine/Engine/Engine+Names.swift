@@ -182,6 +182,9 @@ extension Engine {
         return try namespace.extendedAttribute(id, name)
     }
 
+    /// False as long as no item had an access control list.
+    public var hasAccessLists: Bool { namespace.hasAccessLists() }
+
     /// The names of attributes set by programs, each with a NUL; Cove's own are not among them.
     public func extendedAttributeNames(_ id: ItemID, _ caller: Caller = .unknown) throws(Errno) -> [UInt8] {
         try access.admit(caller, id)

@@ -192,7 +192,9 @@ extension History {
         let item = try contents.addItem(row, bytes: file)
         do throws(Errno) {
             try catalog.write { database throws(Errno) in
-                try database.replaceExtendedAttributes(attributes, of: item)
+                // What a program may do by its file's attributes it may not do with other bytes.
+                let kept = attributes.filter { !$0.key.starts(with: Array("security.".utf8)) }
+                try database.replaceExtendedAttributes(kept, of: item)
             }
         } catch {
             contents.dropOrphan(item)

@@ -24,6 +24,8 @@ final class Namespace: EnginePart {
     let listings = EngineMutex<[ItemID: PendingListing]>(.listings, [:])
     /// Counts what the provider told: a listing that it overlapped may lack some of it.
     let takenChanges = Atomic<Int>(0)
+    /// True once an item had an access control list.
+    let listsExist = Atomic(false)
 
     init(_ context: EngineContext, _ contents: Contents) {
         self.context = context
@@ -36,6 +38,7 @@ final class Namespace: EnginePart {
     /// Goes on where an earlier daemon of the same mount was killed.
     func takeOver() throws(Errno) {
         try catalog.read { database throws(Errno) in try removedDirectories.takeOver(database) }
+        try loadAccessLists()
     }
 
     /// The directories that programs opened last, at most so many.

@@ -25,6 +25,19 @@ final class Connection: @unchecked Sendable {
     /// True when the kernel is to read and write local files by itself.
     let passesThrough = Atomic(false)
     private let wantsPassthrough: Bool
+    /// What becomes of access control lists.
+    let accessLists = Atomic(AccessLists.refused)
+    private let allowsOtherUsers: Bool
+
+    /// What a mount makes of access control lists.
+    enum AccessLists: UInt8, AtomicRepresentable {
+        /// The kernel asks for each item's list, and lets other users do what that says.
+        case enforced
+        /// They are kept, for nobody but the user who mounts can use anything here. The kernel never asks by itself.
+        case kept
+        /// Other users are let in, and nobody would enforce a list.
+        case refused
+    }
 
     /// Makes libfuse's session; throws when an option is unknown to it.
     init(
@@ -39,6 +52,7 @@ final class Connection: @unchecked Sendable {
         self.log = log
         self.whenInitialized = whenInitialized
         wantsPassthrough = options.passesThrough
+        allowsOtherUsers = options.allowsOtherUsers
         var arguments = fuse_args()
         defer { fuse_opt_free_args(&arguments) }
         fuse_opt_add_arg(&arguments, "cove")
@@ -111,7 +125,7 @@ extension Connection {
         // Locks stay the kernel's own; the second version of HANDLE_KILLPRIV takes the first one's place; and splice is
         // no faster for writes and half as fast for reads (`reply(read:at:)`).
         let unwanted =
-            FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_POSIX_ACL | FUSE_CAP_EXPORT_SUPPORT
+            FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_EXPORT_SUPPORT
             | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_IOCTL_DIR | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE
             | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_READDIRPLUS_AUTO
         // What was agreed on when the account was mounted stays, whichever version of the program agreed on it. The bits of
@@ -119,10 +133,28 @@ extension Connection {
         let allowed = negotiation.agreedFlags ?? UInt32.max
         information.want |= UInt32(wanted) & information.capable & allowed
         information.want &= ~UInt32(unwanted)
+        negotiateAccessLists(&information, allowed)
         information.max_write = min(information.max_write, 1 << 20)
         information.max_readahead = 1 << 20
         // Parked reads of one file fill the kernel's queue of 12 else, and every other file waits behind it.
         information.max_background = 1024
         information.congestion_threshold = 1024
+    }
+
+    /// The kernel that enforces lists asks for that of each name in `ls -l`, which then takes five times as long: only where
+    /// other users are let in do lists mean anything.
+    private func negotiateAccessLists(_ information: inout fuse_conn_info, _ allowed: UInt32) {
+        // Who makes something in a directory with a list for it has no umask, and only the engine knows which has one.
+        let mask = UInt32(FUSE_CAP_DONT_MASK)
+        let lists = UInt32(FUSE_CAP_POSIX_ACL)
+        let mayEnforce = information.capable & mask != 0 && information.capable & lists != 0
+        information.want &= ~(mask | lists)
+        information.want |= information.capable & mask & allowed
+        let isEnforced =
+            mayEnforce && Negotiation.hasAccessLists(allowed) && (negotiation.request != nil || allowsOtherUsers)
+        if isEnforced { information.want |= lists }
+        // Since Linux 6.2 the kernel refuses to have one's list set by another.
+        let isKept = !allowsOtherUsers && information.proto_minor >= 38
+        accessLists.store(isEnforced ? .enforced : isKept ? .kept : .refused, ordering: .relaxed)
     }
 }

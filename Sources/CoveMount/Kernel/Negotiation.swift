@@ -77,6 +77,9 @@ public final class Negotiation: Sendable {
         return more & Self.passthrough != 0
     }
 
+    /// True for flags with access control lists (FUSE_POSIX_ACL, which is not the bit of libfuse's FUSE_CAP_POSIX_ACL).
+    static func hasAccessLists(_ flags: UInt32) -> Bool { flags & (1 << 20) != 0 }
+
     /// True when the kernel that sent an INIT request has passthrough.
     static func offersPassthrough(_ request: UnsafeRawBufferPointer) -> Bool {
         guard request.count >= requestMoreFlagsOffset + 4 else { return false }

@@ -2,6 +2,7 @@ internal import CFuse
 internal import CoveCore
 internal import CoveEngine
 internal import Glibc
+internal import Synchronization
 
 /// The operations on attributes, extended attributes and the file system as a whole.
 extension Request {
@@ -45,9 +46,16 @@ extension Request {
             let value = try engine.extendedAttribute(id, name, caller)
             reply(value: value, limit: limit)
         } catch {
-            fail(error)
+            // `ls -l` asks for the list of each name, unless it hears that there are none. Where the kernel enforces lists, it
+            // would refuse access on that.
+            let isNone =
+                error == .noData && name.starts(with: Self.system) && !engine.hasAccessLists
+                && connection.accessLists.load(ordering: .relaxed) != .enforced
+            fail(isNone ? .notSupported : error)
         }
     }
+
+    private static let system = Array("system.".utf8)
 
     consuming func listxattr(_ id: ItemID, limit: Int) {
         let engine = begin()
@@ -60,14 +68,29 @@ extension Request {
     }
 
     consuming func setxattr(_ id: ItemID, _ name: [UInt8], _ value: UnsafeRawBufferPointer, flags: Int32) {
+        // Where the kernel does not enforce a list, nobody is to believe that it does.
+        let isList = name.starts(with: Self.system)
+        if isList, connection.accessLists.load(ordering: .relaxed) == .refused { return fail(.notSupported) }
         let value = Array(value)
-        perform(.change(id)) { engine, caller throws(Errno) in
+        coordinated(.change(id)) { engine, caller throws(Errno) in
             try engine.setExtendedAttribute(id, name, value, flags: flags, caller)
+        } reply: { request, _ in
+            if isList { request.tellMode(of: id) }
+            request.succeed()
         }
     }
 
     consuming func removexattr(_ id: ItemID, _ name: [UInt8]) {
         perform(.change(id)) { engine, caller throws(Errno) in try engine.removeExtendedAttribute(id, name, caller) }
+    }
+
+    /// A list changes the mode, which the kernel knows only where it enforces lists.
+    ///
+    /// Of attributes alone it takes the word at once, waiting for nothing.
+    private borrowing func tellMode(of id: ItemID) {
+        guard connection.accessLists.load(ordering: .relaxed) == .kept else { return }
+        // The item that the request is for is in the kernel's memory; a device that is closed has no caches.
+        try? KernelNotice.attributes(id).write(to: fuse_session_fd(connection.session))
     }
 }
 

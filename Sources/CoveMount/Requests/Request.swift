@@ -42,6 +42,7 @@ struct Request: ~Copyable, @unchecked Sendable {
             thread: context.pointee.pid,
             user: context.pointee.uid,
             group: context.pointee.gid,
+            umask: UInt16(context.pointee.umask & 0o777),
             request: number & ~resentBit,
             isResent: number & resentBit != 0
         )

@@ -10,13 +10,19 @@ extension Mounted {
             try await blocking {
                 let account = try MountedAccount(address: "simulated://?items=50000&fanout=500")
                 try account.start()
+                // What is locked is a buffer of 1 MiB of each of at most 16 threads, however many of them have had work so far.
                 func memory() throws -> Int {
                     let status = try String(
                         contentsOfFile: "/proc/\(account.statistics().daemonPID)/status",
                         encoding: .utf8
                     )
-                    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") })
-                    return try #require(line.split(separator: " ").compactMap { Int($0) }.first)
+                    func number(_ key: String) throws -> Int {
+                        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix(key) })
+                        return try #require(line.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }.first)
+                    }
+                    let locked = try number("VmLck:")
+                    #expect(locked < 17 << 10)
+                    return try number("VmRSS:") - locked
                 }
                 // The first directory warms the program up.
                 #expect(try account.shell("find folder-1 | wc -l") == "501\n")
@@ -25,7 +31,10 @@ extension Mounted {
                 // Number 99 is the last with items below it.
                 let names = "find . -mindepth 1 -printf '%f\\n' | sed 's/.*-//' | sort -n | cmp - <(seq 50000)"
                 #expect(try account.shell(names, deadline: 120) == "")
+                let asked = try account.statistics().fuseRequests
                 #expect(try account.shell("find . -type d | wc -l; ls -lR | grep -c '^-'") == "100\n49901\n")
+                // Nothing of each name: `ls` hears that there are no access control lists.
+                #expect(try account.statistics().fuseRequests - asked < 5000)
                 #expect(
                     try account.shell("stat -c %s folder-7/file-3777; head -c 3 folder-7/file-3777 | od -An -tu1")
                         == "3777\n  95  96  97\n"

@@ -134,7 +134,7 @@ extension Namespace {
         )
         configure(&row)
         let made = try catalog.write(for: caller) { database throws(Errno) -> ItemRow in
-            try self.insertNew(&row, parent, name, database)
+            try self.insertNew(&row, parent, name, caller, database)
             try whenInserted(row, database)
             return row
         }
@@ -142,11 +142,12 @@ extension Namespace {
         return made
     }
 
-    /// Inserts an item under a free name of a directory, whose set-group-id it follows.
+    /// Inserts an item under a free name of a directory, whose set-group-id and list it follows.
     private func insertNew(
         _ row: inout ItemRow,
         _ parent: ItemID,
         _ name: [UInt8],
+        _ caller: Caller,
         _ database: Database
     ) throws(Errno) {
         let directory = try liveDirectory(parent, database)
@@ -155,7 +156,9 @@ extension Namespace {
             row.group = directory.group
             if row.kind == .directory { row.permissions |= 0o2000 }
         }
+        let lists = try inherit(from: parent, &row, caller, database)
         row.id = try database.insert(row)
+        for (list, value) in lists { try database.setExtendedAttribute(list.name, value.attribute, of: row.id) }
         try insertLocal(row, parent, name, row.changeTime, database)
         if row.kind == .directory { try database.addLinks(1, to: parent) }
     }
@@ -170,7 +173,7 @@ extension Namespace {
         _ database: Database
     ) throws(Errno) {
         var row = ItemRow(kind: .characterDevice, permissions: 0, user: caller.user, group: caller.group, now: now)
-        try insertNew(&row, parent, name, database)
+        try insertNew(&row, parent, name, caller, database)
     }
 
     /// Another entry of an item; see link(2).

@@ -5,17 +5,28 @@ internal import Glibc
 /// Extended attributes of programs, which are kept and sent.
 extension Namespace {
     private static let userPrefix = Array("user.".utf8)
-    private static let trustedPrefix = Array("trusted.".utf8)
+    /// What is kept as it is given; who may set which the kernel decides, and takes capabilities(7) away.
+    private static let prefixes = [userPrefix, Array("trusted.".utf8), Array("security.".utf8)]
+    /// The label that SELinux gives a file, where it has none for the whole mount.
+    private static let label = Array("security.selinux".utf8)
     /// XATTR_SIZE_MAX.
     static let maximumValue = 65536
 
-    /// One attribute's value; `ENODATA` when there is none.
+    /// True for an attribute that sources keep too; every other one stays on this device, and none is taken from a source.
+    static func isShared(_ name: [UInt8]) -> Bool { name.starts(with: userPrefix) }
+
+    private static func prefix(of name: [UInt8]) throws(Errno) -> [UInt8] {
+        guard let prefix = prefixes.first(where: { name.starts(with: $0) }) else { throw .notSupported }
+        return prefix
+    }
+
+    /// One attribute's value; `ENODATA` when there is none, or `EOPNOTSUPP` for a label of SELinux.
     func extendedAttribute(_ id: ItemID, _ name: [UInt8]) throws(Errno) -> [UInt8] {
-        guard name.starts(with: Self.userPrefix) || name.starts(with: Self.trustedPrefix) else {
-            throw .notSupported
-        }
+        if let list = AccessList.Kind(name) { return try accessList(id, list) }
+        _ = try Self.prefix(of: name)
         let value = try catalog.read { database throws(Errno) in try database.extendedAttribute(name, of: id) }
-        guard let value else { throw .noData }
+        // `ls -l` asks for the label of each name, one request for each, unless it hears that there are no labels here.
+        guard let value else { throw name == Self.label ? .notSupported : .noData }
         return value
     }
 
@@ -37,10 +48,9 @@ extension Namespace {
         _ caller: Caller
     ) throws(Errno) {
         try requireWritable()
-        guard name.starts(with: Self.userPrefix) || name.starts(with: Self.trustedPrefix) else {
-            throw .notSupported
-        }
-        guard name.count > Self.userPrefix.count, name.count <= 255 else {
+        if let list = AccessList.Kind(name) { return try setAccessList(id, list, AccessList(attribute: value), caller) }
+        let prefix = try Self.prefix(of: name)
+        guard name.count > prefix.count, name.count <= 255 else {
             throw name.count > 255 ? .range : .invalidArgument
         }
         guard value.count <= Self.maximumValue else { throw .argumentListTooLong }
@@ -56,7 +66,7 @@ extension Namespace {
             if old == nil, flags & 2 != 0 { throw .noData }
             try database.setExtendedAttribute(name, value, of: id)
             try database.touch(id, modified: false, at: now)
-            try self.contents.enqueueEntries(of: id, .attributes, database)
+            if Self.isShared(name) { try self.contents.enqueueEntries(of: id, .attributes, database) }
         }
         wakeSync()
     }
@@ -65,17 +75,16 @@ extension Namespace {
     func removeExtendedAttribute(_ id: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
         try requireWritable()
         guard !CoveAttribute.isOne(name) || CoveAttribute.kept.contains(name) else { throw .notPermitted }
-        guard name.starts(with: Self.userPrefix) || name.starts(with: Self.trustedPrefix) else {
-            throw .notSupported
-        }
+        if let list = AccessList.Kind(name) { return try setAccessList(id, list, nil, caller) }
+        _ = try Self.prefix(of: name)
         if try contents.earlierResult(caller) != nil { return }
         let now = clock.now()
         try catalog.write(for: caller) { database throws(Errno) in
             _ = try database.existingItem(id)
             guard try database.extendedAttribute(name, of: id) != nil else { throw .noData }
-            try database.run("DELETE FROM xattrs WHERE item = ? AND name = ?", .item(id), .blob(name))
+            try database.removeExtendedAttribute(name, of: id)
             try database.touch(id, modified: false, at: now)
-            try self.contents.enqueueEntries(of: id, .attributes, database)
+            if Self.isShared(name) { try self.contents.enqueueEntries(of: id, .attributes, database) }
         }
         wakeSync()
     }

@@ -57,7 +57,7 @@ extension Namespace {
     /// Keeps the attributes that the provider has of a new item.
     func storeRemoteAttributes(_ remote: RemoteItem, of id: ItemID, _ database: Database) throws(Errno) {
         if let attributes = remote.metadata.extendedAttributes, !attributes.isEmpty {
-            try database.replaceExtendedAttributes(attributes, of: id)
+            try database.replaceExtendedAttributes(attributes.filter { Self.isShared($0.key) }, of: id)
         }
         // Nothing is to be taken away of a new item: listings make many.
         let attributes = remote.metadata.extendedAttributes ?? [:]
@@ -77,7 +77,7 @@ extension Namespace {
             if let value {
                 try database.setExtendedAttribute(name, value, of: id)
             } else if name != CoveAttribute.sharing || !isSilent {
-                try database.run("DELETE FROM xattrs WHERE item = ? AND name = ?", .item(id), .blob(name))
+                try database.removeExtendedAttribute(name, of: id)
             }
         }
     }
@@ -94,6 +94,7 @@ extension Namespace {
             """
             INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name NOT IN (?, ?)
                 AND (? OR substr(name, 1, 5) <> CAST('user.' AS BLOB))
+                AND substr(name, 1, 9) <> CAST('security.' AS BLOB)
             """,
             .item(row.id),
             .item(old.id),
