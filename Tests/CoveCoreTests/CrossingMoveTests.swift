@@ -76,6 +76,23 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `an access control list goes along, or nobody gets more than before`(keepsLists: Bool) async throws {
+        try await blocking {
+            let places = try Places()
+            let target = places.folder.appending("to")
+            // A ramfs has no lists.
+            if !keepsLists { try Command.run("mount", ["-t", "ramfs", "none", target]) }
+            defer { if !keepsLists { _ = try? Command.run("umount", [target]) } }
+            let script = "printf text > thing; chmod 640 thing; setfacl -m u:65534:rw,g::- thing"
+            try Command.run("bash", ["-ec", "cd '\(places.folder.path)/from'; \(script)"])
+            func list(_ path: String) throws -> String { try Command.run("getfacl", ["-cnpE", path]).output }
+            let before = try list(places.source)
+            _ = try places.move()
+            #expect(try list(places.target) == (keepsLists ? before : "user::rw-\ngroup::---\nother::---\n\n"))
+        }
+    }
+
     @Test func `called off anywhere it leaves everything where it was`() async throws {
         try await blocking {
             let places = try Places()

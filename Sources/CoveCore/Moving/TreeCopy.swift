@@ -23,6 +23,8 @@ struct TreeCopy {
     /// Deeper folders would need too many descriptors at a time.
     private static let depthLimit = 200
     private static let bufferSize = 1 << 20
+    /// Who may use an item, and what is made in a directory begins with; see acl(5).
+    private static let accessLists = ["access", "default"].map { Array("system.posix_acl_\($0)".utf8) }
     /// Cove's own attributes, which no list of a mount names.
     private static let ownAttributes = [PackageTypes.attribute, Array("user.cove.tags".utf8)]
 
@@ -182,14 +184,21 @@ struct TreeCopy {
 
     /// Attributes, owner where that is allowed, mode and date go along.
     private static func describe(_ old: Int32, _ new: Int32, _ status: stat) throws(Errno) {
-        let names = ((try? System.attributeNames(old)) ?? []).filter { $0.starts(with: Array("user.".utf8)) }
-        for name in names + ownAttributes {
+        let names = (try? System.attributeNames(old)) ?? []
+        for name in names.filter({ $0.starts(with: Array("user.".utf8)) }) + ownAttributes {
             guard let value = try? System.attribute(old, name) else { continue }
             // A file system without them has none to lose.
             try? System.setAttribute(new, name, value)
         }
         let isSameOwner = (try? System.fchown(new, user: status.st_uid, group: status.st_gid)) != nil
-        try System.fchmod(new, UInt16(status.st_mode & (isSameOwner ? 0o7777 : 0o1777)))
+        var mode = UInt16(status.st_mode & (isSameOwner ? 0o7777 : 0o1777))
+        for name in names where accessLists.contains(name) {
+            let value = try System.attribute(old, name)
+            let isKept = (try? System.setAttribute(new, name, value)) != nil
+            // The bits of the group are then those of the most that anybody named may do, and not the group's own.
+            if !isKept, name == accessLists[0] { mode &= ~0o070 }
+        }
+        try System.fchmod(new, mode)
         try System.setModificationTime(new, Timestamp(status.st_mtim))
     }
 
