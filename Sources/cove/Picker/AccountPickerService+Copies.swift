@@ -14,6 +14,9 @@ extension AccountPickerService {
             let what = wanted.isEmpty ? "is no document" : "is not of a type that \(request.app) takes (\(wanted))"
             throw Failure(shown(path), what, "choose another one")
         }
+        guard isOffered(subject) else {
+            throw Failure(shown(path), "is not of a type that its provider offers", "choose another one")
+        }
         return name
     }
 

@@ -1,5 +1,6 @@
 internal import CoveCore
 internal import CovePicker
+internal import CoveProviders
 
 /// What the picker shows of one account: the documents of its root, and those of each container that its owner offers.
 struct AccountPickerService: PickerService {
@@ -10,6 +11,10 @@ struct AccountPickerService: PickerService {
     private let top: RemotePath
     let daemon: DaemonAddress
     private let name: String
+    /// What the provider of the account says of itself; nil for one without a manifest.
+    private let manifest: ProviderManifest?
+    /// The types that it offers; nil where it says nothing of these.
+    private let offered: TypeFilter?
 
     /// Shows what a mount shows.
     init(_ request: PickerRequest, _ place: ItemLocation) {
@@ -19,9 +24,21 @@ struct AccountPickerService: PickerService {
         daemon = place.daemon
         let source = place.mount.source
         name = source.hasPrefix("cove:") ? String(source.dropFirst(5)) : "Cove"
+        // An account that does not answer says so at the first call.
+        let status = try? AccountConnection(daemon, name: name).status()
+        manifest = status.flatMap { ProviderManifest(source: $0.source) }
+        offered = manifest.flatMap { $0.types.isEmpty ? nil : try? TypeFilter($0.types) }
     }
 
     func roots() throws(PickerFailure) -> [PickerRoot] {
+        if let manifest, let modes = manifest.modes, !modes.contains(request.mode.rawValue) {
+            throw PickerFailure(
+                manifest.name,
+                modes.isEmpty
+                    ? "nothing is picked of it" : "it takes part in \(modes.joined(separator: ", ")) only",
+                "choose another account, or another mode than \(request.mode.rawValue)"
+            )
+        }
         var roots = [PickerRoot(name: name, path: mount, identifier: name)]
         for container in try Self.failing({ () throws(Failure) in try containers() }) {
             guard container.isPublic, container.app != request.app, let path = container.path,
@@ -114,7 +131,7 @@ struct AccountPickerService: PickerService {
         let name = item.rawName
         guard let fileName = FileName(validating: name), !fileName.isReserved else { return nil }
         let subject = subject(of: item, named: fileName, at: folder + [0x2F] + name)
-        let isAccepted = known[subject] ?? request.filter.accepts(subject)
+        let isAccepted = known[subject] ?? (request.filter.accepts(subject) && isOffered(subject))
         if known.count < 1000 { known[subject] = isAccepted }
         return PickerEntry(
             name: name,
@@ -126,6 +143,9 @@ struct AccountPickerService: PickerService {
             isSelectable: isAccepted
         )
     }
+
+    /// True for what the account's provider offers.
+    func isOffered(_ subject: TypeFilter.Subject) -> Bool { offered?.accepts(subject) ?? true }
 
     /// What an item is, as its name, its kind and, of a directory, its own word tell.
     func subject(of item: ItemStatus, named name: FileName, at path: [UInt8]) -> TypeFilter.Subject {

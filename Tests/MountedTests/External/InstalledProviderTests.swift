@@ -55,6 +55,42 @@ extension Mounted {
             }
         }
 
+        @Test func `what a provider says of picking holds`() async throws {
+            try await Self.installed { account in
+                func say(_ members: String) throws {
+                    try account.shell(
+                        "sed -i 's/\"modes.*\"network\"/\"network\"/; s/\"network\"/\(members)\"network\"/' \(Self.folder)/mine.json"
+                    )
+                }
+                try account.shell("echo text > f.txt; echo picture > f.png")
+                let pick = "$COVE pick --app com.b.app --choose"
+                #expect(try account.shell("cat \"$(\(pick) f.png --mode import)\"") == "picture\n")
+                try say("\"modes\":[\"import\"],\"types\":[\"public.plain-text\"],")
+                try account.expectRefused("\(pick) f.txt --mode open", "mine: it takes part in import only")
+                try account.expectRefused("\(pick) f.png --mode import", "is not of a type that its provider offers")
+                #expect(try account.shell("cat \"$(\(pick) f.txt --mode import)\"") == "text\n")
+                let screen = try TerminalScreen(account, columns: 80, rows: 24)
+                try screen.run("$COVE pick --app com.b.app --mode import")
+                try screen.wait(for: "2 of 2")
+                try screen.type("png")
+                try screen.wait("it is found") { $0.contains { $0.hasPrefix("> f.png") } }
+                try screen.press("Enter")
+                try screen.wait(for: "com.b.app can't use ite")
+                try screen.press("C-c")
+                try screen.wait(for: "cancelled")
+                try say("\"modes\":[],")
+                try account.expectRefused("\(pick) f.txt --mode import", "mine: nothing is picked of it")
+                // A mistake is told.
+                try say("\"modes\":[\"steal\"],")
+                #expect(
+                    try account.cove("provider ls").contains("modes has steal; known are import, open, export, move")
+                )
+                try say("\"modes\":[\"open\"],\"types\":[\"nonsense\"],")
+                #expect(try account.cove("provider ls").contains("types has nonsense"))
+                try say("")
+            }
+        }
+
         @Test func `a provider that asks for a login gets the one that is kept for it`() async throws {
             try await blocking {
                 let account = try MountedAccount(options: "log=debug", address: "exec:mine?user=ada")

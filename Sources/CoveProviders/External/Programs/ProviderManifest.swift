@@ -31,14 +31,19 @@ public struct ProviderManifest: Sendable, Equatable {
     public var memory: Int64 = ProviderManifest.usualMemory
     /// On how many processors it runs at most; nil for all.
     public var processors: Int?
+    /// What its documents can be picked for, of `import`, `open`, `export` and `move`; nil for all of these.
+    public var modes: [String]?
+    /// The types of its documents that can be picked, as `TypeFilter` takes them; empty for all.
+    public var types: [String] = []
 
     /// What a process may use where nothing else is said, in bytes.
     static let usualMemory: Int64 = 1 << 30
 
     private static let members: Set<String> = [
         "summary", "program", "arguments", "confined", "network", "secrets", "environment", "read", "write", "memory",
-        "processors",
+        "processors", "modes", "types",
     ]
+    private static let knownModes = ["import", "open", "export", "move"]
 
     /// Reads a manifest; throws what is wrong with it, and where.
     init(name: String, file: String, text: [UInt8]) throws(SourceError) {
@@ -80,6 +85,25 @@ public struct ProviderManifest: Sendable, Equatable {
             guard number >= 1, number <= 1024 else { throw fields.problem("processors", "must be between 1 and 1024") }
             processors = Int(number)
         }
+        if fields.names.contains("modes") {
+            let modes = try fields.texts("modes")
+            for mode in modes where !Self.knownModes.contains(mode) {
+                throw fields.problem("modes", "has \(mode); known are \(Self.knownModes.joined(separator: ", "))")
+            }
+            self.modes = modes
+        }
+        types = try fields.texts("types")
+        do throws(TypeFilter.UnknownType) { if !types.isEmpty { _ = try TypeFilter(types) } } catch {
+            throw fields.problem("types", "has \(error.name), which is no type that `cove pick` knows")
+        }
+    }
+
+    /// That of a source's program; nil where it has none, or none that can be read.
+    public init?(source: String) {
+        guard let program = (try? ProviderProgram(source: source)) ?? nil, let manifest = program.manifest else {
+            return nil
+        }
+        self = manifest
     }
 
     /// What it may have besides the system's programs, in a few words.
