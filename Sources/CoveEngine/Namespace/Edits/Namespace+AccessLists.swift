@@ -82,7 +82,7 @@ extension Namespace {
         _ database: Database
     ) throws(Errno) -> [AccessList.Kind: AccessList] {
         if row.kind == .symbolicLink { return [:] }
-        guard let inherited = try storedList(.inherited, of: parent, database) else {
+        guard hasAccessLists(), let inherited = try storedList(.inherited, of: parent, database) else {
             row.permissions &= ~(caller.umask & 0o777)
             return [:]
         }
