@@ -69,8 +69,6 @@ import Testing
         Method(Item.name, "Evict", Item.Request.self, Item.EvictReply.self),
         Method(Item.name, "Pin", Item.Request.self, None.self),
         Method(Item.name, "Unpin", Item.Request.self, None.self),
-        Method(Item.name, "Exclude", Item.Request.self, None.self),
-        Method(Item.name, "Include", Item.Request.self, None.self),
         Method(Item.name, "SetPolicy", Item.Request.self, None.self),
         Method(Item.name, "Thumbnail", Item.Request.self, Item.ThumbnailReply.self),
         Method(Item.name, "SetThumbnail", Item.Request.self, None.self),

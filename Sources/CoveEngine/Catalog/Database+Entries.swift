@@ -237,17 +237,6 @@ extension Database {
         return (found, nil)
     }
 
-    /// True for a directory that stays on this device, by its own flag or by that of one above it, with all that is in it.
-    func staysHere(_ directory: ItemID) throws(Errno) -> Bool {
-        var current = directory
-        for _ in 0..<4096 {
-            guard let entry = try entry(ofDirectory: current), !entry.isUploaded else { return false }
-            if entry.flags.contains(.localOnly) { return true }
-            current = entry.parent
-        }
-        return false
-    }
-
     /// True when the provider, as far as it has acknowledged, has an entry in the tree of another.
     ///
     /// What was moved there only here, with all below it, is not part of that tree.

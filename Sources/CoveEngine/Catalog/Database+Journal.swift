@@ -151,10 +151,17 @@ extension Database {
         let top: EntryRow?
         do throws(Errno) { top = try entry(atPath: path) } catch .noSuchEntry { return [] }
         if let top, try item(top.item)?.kind != .directory { return try journalRow(top.id) == nil ? [] : [top] }
+        let ids = try all(
+            """
+            WITH RECURSIVE below(item) AS (SELECT ?1 UNION
+                SELECT e.item FROM entries e JOIN below b ON e.parent = b.item JOIN items i ON i.id = e.item WHERE i.kind = 1)
+            SELECT e.id FROM below b JOIN entries e ON e.parent = b.item JOIN journal j ON j.entry = e.id WHERE j.held < 2
+            """,
+            .item(top?.item ?? .root),
+            read: { $0.int(0) }
+        )
         var found: [EntryRow] = []
-        for entry in try waitingEntries() where try directory(entry.parent, isInside: top?.item ?? .root) {
-            found.append(entry)
-        }
+        for id in ids { if let entry = try entry(id: id) { found.append(entry) } }
         return found
     }
 

@@ -97,7 +97,7 @@ struct EntryRow {
     /// Bits of `flags`.
     struct Flags: OptionSet {
         let rawValue: Int64
-        /// Never uploaded: a scratch name, a kind no provider holds, or what a person keeps out of the cloud.
+        /// Never uploaded: a scratch name, or a kind no provider holds.
         static let localOnly = Flags(rawValue: 1)
         /// Kept on this disk, a directory with all that is in it.
         static let pinned = Flags(rawValue: 2)
@@ -109,10 +109,8 @@ struct EntryRow {
         static let evicted = Flags(rawValue: 16)
         /// Its new bytes are to come by themselves, as those before were here.
         static let wanted = Flags(rawValue: 32)
-        /// Kept out of the cloud by a person, whatever its name; it is `localOnly` as well.
-        static let excluded = Flags(rawValue: 64)
         /// Written under a claim of the source's own purpose: the provider may have it already, and is looked at first.
-        static let fromSource = Flags(rawValue: 128)
+        static let fromSource = Flags(rawValue: 64)
     }
 
     var id: Int64

@@ -14,25 +14,6 @@ extension Engine {
         try namespace.setPolicy(try item(of: path), policy, clearing: false)
     }
 
-    /// Keeps an item out of the cloud, with its bytes here; or no longer does.
-    ///
-    /// What the cloud has of it goes to the trash there. A directory of which the cloud has something is `ENOTEMPTY`, a
-    /// container's folder `EBUSY`; `EAGAIN` where bytes are missing that somebody has just let go of.
-    public func setExcluded(_ path: RemotePath, _ isExcluded: Bool) async throws(Errno) {
-        let id = try item(of: path)
-        let kind = try catalog.read { database throws(Errno) in try database.existingItem(id) }.kind
-        if isExcluded, kind == .file { try await contents.materialize(id) }
-        try await onQueue { [self] () throws(Errno) in try setExcluded(id, isExcluded) }
-    }
-
-    func setExcluded(_ id: ItemID, _ isExcluded: Bool) throws(Errno) {
-        try requireWritable()
-        for entry in try catalog.read({ database throws(Errno) in try database.entries(of: id) }) {
-            try access.requireMovable(entry.parent, entry.name)
-        }
-        try namespace.setExcluded(id, isExcluded)
-    }
-
     private func item(of path: RemotePath) throws(Errno) -> ItemID {
         try catalog.read { database throws(Errno) in try database.entry(atPath: path)?.item ?? .root }
     }

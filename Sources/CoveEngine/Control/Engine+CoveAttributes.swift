@@ -35,13 +35,6 @@ extension Engine {
             let text = String(decoding: value, as: UTF8.self)
             guard text == "0" || text == "1" else { throw .invalidArgument }
             try namespace.setPinned(id, text == "1")
-        case "excluded-from-sync":
-            try requireOwner(of: id, caller)
-            // It would be gone for all others that have it.
-            if try access.app(of: caller) != nil { throw .notPermitted }
-            let text = String(decoding: value, as: UTF8.self)
-            guard text == "0" || text == "1" else { throw .invalidArgument }
-            try setExcluded(id, text == "1")
         case "content-policy":
             try requireOwner(of: id, caller)
             guard let policy = ContentPolicy(rawValue: String(decoding: value, as: UTF8.self)) else {
@@ -132,7 +125,6 @@ extension Engine {
         case "has-conflicts": text = status.hasConflict ? "1" : "0"
         case "is-ubiquitous": text = status.state == "local" ? "0" : "1"
         case "is-external": text = "0"
-        case "excluded-from-sync": text = try namespace.isExcluded(id) ? "1" : "0"
         case "is-shared": text = try sharing(of: id) == nil ? "0" : "1"
         case "role": text = (try sharing(of: id)?.role ?? .owner).rawValue
         case "permissions": text = try permissions(of: id).rawValue

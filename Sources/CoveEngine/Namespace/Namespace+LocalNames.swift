@@ -12,9 +12,8 @@ extension Namespace {
         try catalog.write { database throws(Errno) in
             var free: [Int64] = []
             try database.each(
-                "SELECT e.id, e.name, i.kind FROM entries e JOIN items i ON i.id = e.item WHERE e.flags & ? AND NOT e.flags & ?",
-                .int(EntryRow.Flags.localOnly.rawValue),
-                .int(EntryRow.Flags.excluded.rawValue)
+                "SELECT e.id, e.name, i.kind FROM entries e JOIN items i ON i.id = e.item WHERE e.flags & ?",
+                .int(EntryRow.Flags.localOnly.rawValue)
             ) { row in
                 let kind = ItemKind(rawValue: UInt8(truncatingIfNeeded: row.int(2))) ?? .file
                 if kind.isSynced, !self.localNames.matches(row.blob(1), kind) { free.append(row.int(0)) }

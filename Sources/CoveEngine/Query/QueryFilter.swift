@@ -81,7 +81,6 @@ struct QueryFilter {
             default: return QueryFilter("0", isExact: true)
             }
         case .isUbiquitous: return truth(relation, "e.flags & 1 = 0")
-        case .isExcludedFromSync: return truth(relation, "e.flags & 64")
         case .isShared:
             return truth(
                 relation,

@@ -86,7 +86,6 @@ final class QueryItem {
         case .urlInLocalContainer: return reference.map { .string("file://" + Self.escaped(full($0.path))) }
         case .documentID: return .string("\(entry.document)")
         case .itemID: return .number(Double(entry.item.rawValue))
-        case .isExcludedFromSync: return .truth(entry.flags.contains(.excluded))
         case .isShared: return .truth(sharing != nil)
         case .currentUserRole: return .string((sharing?.role ?? .owner).rawValue)
         case .currentUserPermissions:

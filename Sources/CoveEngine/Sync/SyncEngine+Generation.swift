@@ -79,8 +79,9 @@ extension SyncEngine {
             do throws(ProviderError) {
                 let folder = try await host.provider.lookup(name, in: root)
                 await take([Seen(change: .updated(folder, directory: .root), time: seen)])
-            } catch .noSuchItem {
-                // Its container has none yet.
+            } catch {
+                // Its container may have none yet; the poll tells.
+                if error.parksAccount { throw error }
             }
         }
     }

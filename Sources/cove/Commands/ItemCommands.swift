@@ -71,30 +71,13 @@ extension CommandTable {
         summary: "keep items on this disk, directories with all below them",
         operands: paths,
         details: "Also what comes into a directory later, and what other devices make of it."
-    ) { arguments throws(Failure) in try call("Pin", arguments) }
+    ) { arguments throws(Failure) in try setPinned("Pin", arguments) }
 
     static let unpin = Command(
         name: "unpin",
         summary: "let items be evicted again",
         operands: paths
-    ) { arguments throws(Failure) in try call("Unpin", arguments) }
-
-    static let exclude = Command(
-        name: "exclude",
-        summary: "keep items out of the cloud, on this device alone",
-        operands: paths,
-        details: """
-            A file that is in the cloud is fetched first, then goes to the trash there, and is gone on all other devices. A folder
-            can be kept out with all that comes into it, but not once something in it is in the cloud. An item stays excluded when it is
-            renamed, moved or saved.
-            """
-    ) { arguments throws(Failure) in try call("Exclude", arguments) }
-
-    static let include = Command(
-        name: "include",
-        summary: "send excluded items to the cloud again",
-        operands: paths
-    ) { arguments throws(Failure) in try call("Include", arguments) }
+    ) { arguments throws(Failure) in try setPinned("Unpin", arguments) }
 
     static let policy = Command(
         name: "policy",
@@ -143,8 +126,7 @@ extension CommandTable {
         }
     }
 
-    /// Calls a method that takes a path alone.
-    private static func call(_ method: String, _ arguments: Arguments) throws(Failure) -> Int32 {
+    private static func setPinned(_ method: String, _ arguments: Arguments) throws(Failure) -> Int32 {
         try ItemBatch(arguments).run { connection, location throws(Failure) in
             let _: VarlinkNothing = try connection.call(
                 "\(ItemInterface.name).\(method)",

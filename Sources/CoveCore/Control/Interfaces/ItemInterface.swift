@@ -85,14 +85,6 @@ public enum ItemInterface {
         # Ends Pin.
         method Unpin(path: ?string, path_base64: ?string) -> ()
 
-        # Keeps an item out of the cloud, with all that is in a directory: it stays on this device. What the cloud has of a file
-        # goes to the trash there, once all its bytes are here. Fails with ENOTEMPTY for a directory of which the cloud has
-        # something.
-        method Exclude(path: ?string, path_base64: ?string) -> ()
-
-        # Ends Exclude: it is sent.
-        method Include(path: ?string, path_base64: ?string) -> ()
-
         # Says when an item's bytes come here and may leave: inherited, lazily, lazily-and-evict or eagerly.
         method SetPolicy(path: ?string, path_base64: ?string, policy: string) -> ()
 

@@ -37,7 +37,6 @@ public enum QueryInterface {
           IsExternalDocument: ?bool,
           URLInLocalContainer: ?string,
           ItemID: ?int,
-          IsExcludedFromSync: ?bool,
           IsShared: ?bool,
           CurrentUserRole: ?string,
           CurrentUserPermissions: ?string,

@@ -39,9 +39,11 @@ extension Access {
                 "it is not known here, and where it is now can't be asked: \(error); try again later, the bookmark stays good"
             )
         }
+        // What is in the provider's trash is gone.
+        if path.names.contains(where: \.isReserved) { return nil }
         let found = try await failing("it can't be looked for") { () throws(Errno) -> EntryRow? in
-            guard let name = path.name, !path.names.contains(where: \.isReserved),
-                let parent = try await walk(path.parent), try await find(name, in: parent) != nil
+            guard let name = path.name, let parent = try await walk(path.parent),
+                try await find(name, in: parent) != nil
             else { return nil }
             return try await onQueue { [catalog] () throws(Errno) in
                 try catalog.read { database throws(Errno) in try database.entry(parent, name.bytes) }
@@ -49,7 +51,7 @@ extension Access {
         }
         guard let found else {
             // It may have come there a moment ago; what has its former place is not it.
-            await sync?.requestPoll(listing: true)
+            sync?.enqueue([.directoryChanged(path.parent)], seen: .distantPast)
             throw AccessError(
                 .noSuchEntry,
                 "the source says that it is at \(path), where nothing is; try again after `cove sync --wait`"

@@ -198,9 +198,7 @@ extension Namespace {
             try database.touch(id, modified: false, at: now)
             row.linkCount += 1
             row.changeTime = now
-            // Another name is no way into the cloud.
-            let isExcluded = try database.entries(of: id).allSatisfy { $0.flags.contains(.excluded) }
-            try self.insertLocal(row, parent, name, now, flags: isExcluded ? .excluded : [], database)
+            try self.insertLocal(row, parent, name, now, database)
             return row
         }
         wakeSync()
@@ -213,11 +211,9 @@ extension Namespace {
         _ parent: ItemID,
         _ name: [UInt8],
         _ now: Timestamp,
-        flags: EntryRow.Flags = [],
         _ database: Database
     ) throws(Errno) {
-        let flags = flags.union(localFlags(row.kind, name, flags))
-        var entry = EntryRow(parent: parent, name: name, item: row.id, flags: flags)
+        var entry = EntryRow(parent: parent, name: name, item: row.id, flags: localFlags(row.kind, name))
         entry.id = try database.insert(entry)
         try database.touch(parent, modified: true, at: now)
         if !entry.flags.contains(.localOnly) { try database.enqueue(entry.id, at: journalTime()) }
@@ -225,11 +221,9 @@ extension Namespace {
         if ConflictName(name) != nil { try noteConflicts(of: entry, database) }
     }
 
-    /// The flags of a never uploaded entry: scratch names, kinds no provider holds and what is kept out of the cloud stay here.
-    ///
-    /// `flags`: those that it has.
-    func localFlags(_ kind: ItemKind, _ name: [UInt8], _ flags: EntryRow.Flags = []) -> EntryRow.Flags {
-        kind.isSynced && !localNames.matches(name, kind) && !flags.contains(.excluded) ? [] : .localOnly
+    /// The flags of a never uploaded entry: scratch names and kinds no provider holds stay here.
+    func localFlags(_ kind: ItemKind, _ name: [UInt8]) -> EntryRow.Flags {
+        kind.isSynced && !localNames.matches(name, kind) ? [] : .localOnly
     }
 
     /// Refuses names no directory may hold.

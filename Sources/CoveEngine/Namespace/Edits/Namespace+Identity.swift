@@ -21,7 +21,6 @@ extension Namespace {
         switch departed {
         case .moved(let movedID): try adopt(entry, fromMoved: movedID, row, database)
         case .deleted(let trashID, let policy): try adopt(entry, fromTrash: trashID, policy, row, database)
-        case .excluded: try exclude(entry, row, database)
         }
     }
 
@@ -31,11 +30,6 @@ extension Namespace {
         _ row: ItemRow,
         _ database: Database
     ) throws(Errno) {
-        if let departed = try database.entry(id: movedID), !departed.isUploaded, departed.flags.contains(.excluded) {
-            // Its backup is beside it: what has its name now is what it is saved by.
-            guard departed.parent == entry.parent, departed.name.starts(with: entry.name) else { return }
-            return try exclude(entry, row, database)
-        }
         guard let departed = try database.entry(id: movedID), departed.isUploaded,
             let movedRow = try database.item(departed.item), movedRow.kind == row.kind
         else { return }
@@ -147,7 +141,7 @@ extension Namespace {
         heir.document = document
         heir.remoteID = id
         heir.remoteVersion = version
-        heir.flags.subtract([.localOnly, .excluded])
+        heir.flags.remove(.localOnly)
         heir.flags.insert(.metadataChanged)
     }
 

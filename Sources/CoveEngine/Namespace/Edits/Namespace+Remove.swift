@@ -45,8 +45,8 @@ extension Namespace {
         var orphan: ItemID?
         /// True when its row is gone already.
         var isDropped = false
-        /// The tombstone to set, and where.
-        var departed: (place: Place, Tombstones.Departed)?
+        /// The tombstone to set.
+        var departed: (parent: ItemID, name: [UInt8], trash: Int64, policy: ContentPolicy)?
     }
 
     /// Takes an entry out of the tree inside a transaction: its document goes to the trash or away.
@@ -62,13 +62,23 @@ extension Namespace {
         var trashKeepsItem = false
         if entry.isUploaded {
             trashKeepsItem = isLast && (row.kind == .directory || row.residency == .whole)
-            let trashID = try trash(entry, row, keepsItem: trashKeepsItem, database)
-            if row.kind != .directory {
-                removal.departed = (entry.place, .deleted(trash: trashID, policy: entry.flags.policy))
-            }
+            var trashed = TrashRow(
+                document: entry.document,
+                path: try database.path(of: entry),
+                kind: row.kind,
+                item: trashKeepsItem ? row.id : nil,
+                size: row.size,
+                deleted: journalTime(),
+                isPending: true
+            )
+            trashed.remoteID = entry.remoteID
+            trashed.remoteParent = entry.remoteParent ?? entry.parent
+            trashed.remoteName = entry.remoteName ?? entry.name
+            trashed.remoteVersion = entry.remoteVersion
+            let trashID = try database.insert(trashed)
+            if row.kind != .directory { removal.departed = (entry.parent, entry.name, trashID, entry.flags.policy) }
         } else {
             try takeUpUnanswered(entry.document, database)
-            if entry.flags.contains(.excluded), row.kind != .directory { removal.departed = (entry.place, .excluded) }
         }
         try database.deleteEntry(entry.id)
         try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent, from: entry.place)
@@ -88,24 +98,6 @@ extension Namespace {
             removal.isDropped = try drop(row, database)
         }
         return removal
-    }
-
-    /// Has a document that the provider has deleted there; its row in the trash.
-    func trash(_ entry: EntryRow, _ row: ItemRow, keepsItem: Bool, _ database: Database) throws(Errno) -> Int64 {
-        var trashed = TrashRow(
-            document: entry.document,
-            path: try database.path(of: entry),
-            kind: row.kind,
-            item: keepsItem ? row.id : nil,
-            size: row.size,
-            deleted: journalTime(),
-            isPending: true
-        )
-        trashed.remoteID = entry.remoteID
-        trashed.remoteParent = entry.remoteParent ?? entry.parent
-        trashed.remoteName = entry.remoteName ?? entry.name
-        trashed.remoteVersion = entry.remoteVersion
-        return try database.insert(trashed)
     }
 
     /// What was sent of a document that is not to be sent any more, and not answered, is looked for after the commit.
@@ -132,9 +124,13 @@ extension Namespace {
 
     /// Does what must wait for the commit of a removal.
     func finish(_ removal: Removal) {
-        if let (place, departed) = removal.departed {
-            let expires = clock.monotonic() + configuration.tombstoneTime
-            tombstones.leave(place.parent, place.name, departed, until: expires)
+        if let departed = removal.departed {
+            tombstones.leave(
+                departed.parent,
+                departed.name,
+                .deleted(trash: departed.trash, policy: departed.policy),
+                until: clock.monotonic() + configuration.tombstoneTime
+            )
         }
         if let orphan = removal.orphan, removal.isDropped {
             contents.live.endDrop(orphan)

@@ -30,10 +30,8 @@ extension Namespace {
             guard let source = try database.entry(parent, name) else { throw .noSuchEntry }
             _ = try self.liveDirectory(newParent, database)
             let target = try database.entry(newParent, newName)
-            try self.requireCloud(for: source, in: newParent, database)
             if flags & exchange != 0 {
                 guard let target else { throw .noSuchEntry }
-                try self.requireCloud(for: target, in: parent, database)
                 try self.exchange(source, target, at: now, database)
                 return nil
             }
@@ -50,12 +48,6 @@ extension Namespace {
         }
         if let removal { finish(removal) }
         wakeSync()
-    }
-
-    /// Refuses to move what is in the cloud to where everything stays here: a copy leaves the cloud, and `EXDEV` has mv(1) make one.
-    private func requireCloud(for entry: EntryRow, in directory: ItemID, _ database: Database) throws(Errno) {
-        guard entry.isUploaded, entry.parent != directory, try database.staysHere(directory) else { return }
-        throw .crossDevice
     }
 
     /// Gives a free name to an entry.
@@ -76,7 +68,7 @@ extension Namespace {
             database.whenCommitted { [self] in fetchKept() }
         }
         try touchAfterMove(row, from: source.parent, to: parent, at: now, database)
-        if source.isUploaded || source.flags.contains(.excluded), row.kind != .directory {
+        if source.isUploaded, row.kind != .directory {
             let expires = clock.monotonic() + configuration.tombstoneTime
             tombstones.leave(source.place, .init(departed: .moved(entry: source.id), expires: expires), database)
         }
@@ -99,7 +91,7 @@ extension Namespace {
             entry.remoteName = isBack ? nil : remoteName
         } else {
             entry.flags.remove(.localOnly)
-            entry.flags.formUnion(localFlags(row.kind, name, entry.flags))
+            entry.flags.formUnion(localFlags(row.kind, name))
         }
         let former = entry.place
         entry.parent = parent
@@ -171,7 +163,7 @@ extension Namespace {
         document.flags.insert(.metadataChanged)
         if !document.isUploaded {
             document.flags.remove(.localOnly)
-            document.flags.formUnion(localFlags(row.kind, target.name, document.flags))
+            document.flags.formUnion(localFlags(row.kind, target.name))
         }
         try database.deleteEntry(source.id)
         try takeUpUnanswered(source.document, database)
@@ -206,19 +198,16 @@ extension Namespace {
         if secondRow.kind == .directory, try database.directory(first.parent, isInside: secondRow.id) {
             throw .invalidArgument
         }
-        // Bytes that are only at the provider can't change documents. What one that is kept out of the cloud is saved by stays
-        // here with it.
+        // Bytes that are only at the provider can't change documents.
         let isSave =
-            firstRow.kind == .file && secondRow.kind == .file
-            && (first.isUploaded != second.isUploaded
-                ? (first.isUploaded ? firstRow : secondRow).residency == .whole
-                : !first.isUploaded && first.flags.contains(.excluded) != second.flags.contains(.excluded))
+            firstRow.kind == .file && secondRow.kind == .file && first.isUploaded != second.isUploaded
+            && (first.isUploaded ? firstRow : secondRow).residency == .whole
         var one = first
         var other = second
         if isSave {
             if first.isUploaded {
                 try contents.keepVersion(firstRow, of: first, database)
-            } else if second.isUploaded {
+            } else {
                 try contents.keepVersion(secondRow, of: second, database)
             }
             swap(&one.item, &other.item)

@@ -9,8 +9,6 @@ struct Tombstones: Sendable {
         case moved(entry: Int64)
         /// The trash does not keep its policy.
         case deleted(trash: Int64, policy: ContentPolicy)
-        /// It was kept out of the cloud, and is gone.
-        case excluded
     }
 
     /// What stands at a name.
@@ -54,7 +52,6 @@ struct Tombstones: Sendable {
             switch stone.departed {
             case .moved(let entry): entries[entry] = key
             case .deleted(let row, _): trash[row] = key
-            case .excluded: break
             }
         }
         return (entries, trash)

@@ -40,12 +40,6 @@ extension SyncEngine {
                 let isMovedSince = entry.parent != plan.entry.parent || entry.name != plan.entry.name
                 entry.remoteParent = isMovedSince ? plan.entry.parent : nil
                 entry.remoteName = isMovedSince ? plan.entry.name : nil
-                let isOut = try database.staysHere(entry.parent)
-                if entry.flags.contains(.excluded) || isOut {
-                    // It has left the cloud while it was being sent: what has arrived goes again.
-                    try host.namespace.withdraw(entry, plan.row.kind, database)
-                    return (false, true, nil)
-                }
                 if entry.flags.contains(.localOnly) {
                     // What is at the provider is sent on, whatever its name has become since.
                     entry.flags.remove(.localOnly)

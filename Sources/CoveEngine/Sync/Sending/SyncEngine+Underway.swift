@@ -269,11 +269,6 @@ extension SyncEngine {
         }
         entry.remoteParent = isHere ? nil : row.place.parent
         entry.remoteName = isHere ? nil : row.place.name
-        let isOut = try database.staysHere(entry.parent)
-        if entry.flags.contains(.excluded) || isOut {
-            // Nor does it stay there where it has left the cloud.
-            return try host.namespace.withdraw(entry, item.kind, database)
-        }
         try database.update(entry)
         if try database.journalRow(entry.id) == nil { try database.enqueue(entry.id, at: .epoch) }
         try database.markSent(entry.id, false)

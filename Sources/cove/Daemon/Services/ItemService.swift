@@ -48,26 +48,6 @@ enum ItemService {
                     let path = try request.itemPath()
                     return try await change { () throws(Errno) in try engine.setPinned(path, false) }
                 },
-                "Exclude": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
-                    let path = try request.itemPath()
-                    do throws(Errno) { try await engine.setExcluded(path, true) } catch {
-                        let words =
-                            switch error {
-                            case .notEmpty:
-                                "something in it is in the cloud; exclude a new folder instead, and put there what is to stay here"
-                            case .busy: "a container can't be excluded; exclude what is in it"
-                            case .wouldBlock: "its bytes are not all here yet; try again"
-                            default: "\(error)"
-                            }
-                        throw .failed(words, errno: error, interface: Item.name)
-                    }
-                    return VarlinkNothing()
-                },
-                "Include": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
-                    let path = try request.itemPath()
-                    try await failing { () async throws(Errno) in try await engine.setExcluded(path, false) }
-                    return VarlinkNothing()
-                },
                 "SetPolicy": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
                     let path = try request.itemPath()
                     guard let policy = request.policy.flatMap({ ContentPolicy(rawValue: $0) }) else {
