@@ -204,9 +204,15 @@ extension Mounted.PosixTests {
             #expect(try account.shell("ls -l | cut -c 11 | tr '\\n' .") == ". .+.+.")
             #expect(try attempt("f").contains("Permission denied"))
             try account.shell("cd /; $COVE unmount $mnt; $COVE mount dir://$src $mnt --state $STATE -o allow_other")
-            #expect(try attempt("f") == "f\n")
-            #expect(try attempt("g").contains("Permission denied"))
-            #expect(try attempt("e") == "e\n")
+            for isTakenOver in [false, true] {
+                if isTakenOver {
+                    try account.killDaemon()
+                    try account.shell("setfacl -m u:65534:- f; setfacl -m u:65534:r g")
+                }
+                #expect(try attempt(isTakenOver ? "g" : "f").count == 2)
+                #expect(try attempt(isTakenOver ? "f" : "g").contains("Permission denied"))
+                #expect(try attempt("e") == "e\n")
+            }
         }
     }
 
