@@ -171,7 +171,7 @@ extension MountedInCompany {
                 try account.shell("rm $tmp/here/silent; touch $tmp/here/never")
                 for (lie, words) in [
                     ("../../etc/passwd", "a name that can't be one"), ("", "no path of an item"),
-                    ("com.a.box/nowhere/f", "nothing is"), (".cove-trash/f", "nothing is"),
+                    ("com.a.box/nowhere/f", "nothing is"),
                 ] {
                     try account.shell("printf %s '\(lie)' > $tmp/here/lie")
                     #expect(try refusal(token, account, for: "a").contains(words), "\(lie)")
@@ -192,6 +192,9 @@ extension MountedInCompany {
                 #expect(try self.asked(account) == asked)
                 // And one that is gone is gone, whatever has its name.
                 try account.shell("rm a/Documents/d/f; $COVE sync --wait")
+                #expect(try refusal(token, account, for: "a").contains("not there any more"))
+                // As is one that the provider has in its trash.
+                try account.shell("printf %s '.cove-trash/f' > $tmp/here/lie")
                 #expect(try refusal(token, account, for: "a").contains("not there any more"))
             }
         }
