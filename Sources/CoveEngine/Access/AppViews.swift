@@ -21,6 +21,27 @@ final class AppViews: Sendable {
         var app: AppIdentifier
         /// The first process of the namespace, as this one sees it.
         var process: Int32
+        /// Keeps the namespace's number from being another one's as long as it stands for the app here.
+        let namespace: Namespace
+    }
+
+    /// A PID namespace that is held open.
+    final class Namespace: Sendable {
+        let number: UInt64
+        private let descriptor: Int32
+
+        /// Opens that of a process; nil where the process is not there, or not to be seen.
+        init?(of process: Int32) {
+            guard let descriptor = try? System.open("/proc/\(process)/ns/pid", O_RDONLY) else { return nil }
+            guard let status = try? System.fstat(descriptor) else {
+                System.close(descriptor)
+                return nil
+            }
+            self.descriptor = descriptor
+            number = UInt64(status.st_ino)
+        }
+
+        deinit { System.close(descriptor) }
     }
 
     /// Takes over those of a daemon that died, whose programs may live on.
@@ -34,10 +55,10 @@ final class AppViews: Sendable {
             }
         }
         for (namespace, app, process) in known {
-            guard let app = AppIdentifier(app), Self.namespace(of: "/proc/\(process)/ns/pid") == namespace else {
+            guard let app = AppIdentifier(app), let held = Namespace(of: process), held.number == namespace else {
                 continue
             }
-            table.insert(View(app: app, process: process), for: namespace)
+            table.insert(View(app: app, process: process, namespace: held), for: namespace)
         }
         if table.contents().count != known.count {
             let alive = table.contents()
@@ -55,7 +76,8 @@ final class AppViews: Sendable {
     ///
     /// Throws `EINVAL` for one in this process's own namespace, and `EEXIST` where the namespace is another app's already.
     func enter(_ app: AppIdentifier, process: Int32) throws(Errno) {
-        guard process > 0, let namespace = Self.namespace(of: "/proc/\(process)/ns/pid") else { throw .noSuchEntry }
+        guard process > 0, let held = Namespace(of: process) else { throw .noSuchEntry }
+        let namespace = held.number
         guard namespace != own, own != 0 else { throw .invalidArgument }
         if let known = table[namespace], known.app != app, isAlive(known, namespace) { throw .exists }
         try catalog.write(durable: true) { database throws(Errno) in
@@ -65,7 +87,8 @@ final class AppViews: Sendable {
                 .text(app.text),
                 .int(Int64(process))
             )
-            database.whenCommitted { [table] in table.insert(View(app: app, process: process), for: namespace) }
+            let view = View(app: app, process: process, namespace: held)
+            database.whenCommitted { [table] in table.insert(view, for: namespace) }
         }
     }
 
