@@ -21,7 +21,8 @@ import Testing
         }
         let first = try #require(child)
         let result = try body(first, try #require(AppViews.namespace(of: "/proc/\(first)/ns/pid")))
-        kill(-command.process, SIGKILL)
+        // Its parent waits for it, and ends.
+        kill(first, SIGKILL)
         _ = try command.wait(deadline: 60)
         try waitUntil("it has ended", deadline: 60) { AppViews.namespace(of: "/proc/\(first)/ns/pid") == nil }
         return result

@@ -59,12 +59,24 @@ import Testing
                 try account.tree.write(name, text(content))
             }
             try account.tree.makeDirectory("build")
+            try account.tree.makeDirectory("build/deep")
+            try account.tree.write("build/deep/b.c", text("made"))
             try await account.settle()
             #expect(try source.snapshot() == ["a.c": text("code")])
+            // What is in a folder that stays here waits for nothing.
+            for path in ["a.o", "build", "build/deep", "build/deep/b.c"] {
+                let status = try account.engine.item(at: RemotePath(unchecked: text(path)))
+                #expect(status.state == "local" && !status.isDirty, "\(path)")
+            }
             rules.globs = []
             try await account.restart { _ in }
             try await account.settle()
-            #expect(try source.snapshot() == ["a.c": text("code"), "a.o": text("object"), "build": nil])
+            #expect(
+                try source.snapshot() == [
+                    "a.c": text("code"), "a.o": text("object"), "build": nil, "build/deep": nil,
+                    "build/deep/b.c": text("made"),
+                ]
+            )
             await account.stop()
         }
     }

@@ -80,7 +80,15 @@ struct QueryFilter {
             case "Current": return QueryFilter("i.state = 0 OR e.flags & 1").or(live)
             default: return QueryFilter("0", isExact: true)
             }
-        case .isUbiquitous: return truth(relation, "e.flags & 1 = 0")
+        // What is in a folder that stays here does so too.
+        case .isUbiquitous:
+            return truth(
+                relation,
+                """
+                e.flags & 1 = 0 AND NOT (e.remote_id IS NULL
+                    AND EXISTS (SELECT 1 FROM journal j WHERE j.entry = e.id AND j.held = 2))
+                """
+            )
         case .isShared:
             return truth(
                 relation,

@@ -79,7 +79,7 @@ final class QueryItem {
         case .contentType: return .string(contentType)
         case .contentTypeTree: return .strings(ContentTypes.ofMachine.tree(contentType))
         case .kind: return .string(Engine.kindName(attributes.kind))
-        case .isUbiquitous: return .truth(!entry.flags.contains(.localOnly))
+        case .isUbiquitous: return .truth(!entry.flags.contains(.localOnly) && status?.state != "local")
         case .containerDisplayName:
             return .string(engine.access.containerName(of: path) ?? engine.configuration.account)
         case .isExternalDocument: return .truth(reference != nil)

@@ -333,7 +333,7 @@ extension RemoteChanges {
                 .blob(CoveAttribute.decorations),
                 .blob(CoveAttribute.sharing)
             )
-            for (name, value) in attributes where Namespace.isShared(name) && !CoveAttribute.told.contains(name) {
+            for (name, value) in attributes where Namespace.isShared(name) {
                 try database.setExtendedAttribute(name, value, of: row.id)
             }
         }

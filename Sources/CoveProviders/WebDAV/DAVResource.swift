@@ -89,30 +89,27 @@ struct DAVResource: Sendable {
 /// Reads a multistatus answer (RFC 4918, 13) and hands out each resource as soon as it is complete.
 final class MultistatusReader: XMLHandler {
     /// What is asked for.
-    static let request = Array(
-        """
-        <?xml version="1.0" encoding="utf-8"?>
-        <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns"><d:prop><d:resourcetype/><d:getcontentlength/>\
-        <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/></d:prop></d:propfind>
-        """.utf8
-    )
+    static let request = itemRequest("")
     /// The same with checksums, for which some servers read the whole file.
-    static let checksumRequest = Array(
-        """
-        <?xml version="1.0" encoding="utf-8"?>
-        <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns"><d:prop><d:resourcetype/><d:getcontentlength/>\
-        <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/><oc:checksums/></d:prop></d:propfind>
-        """.utf8
-    )
+    static let checksumRequest = itemRequest(checksums)
     /// The same with whom it is shared.
-    static let sharingRequest = Array(
-        """
-        <?xml version="1.0" encoding="utf-8"?>
-        <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns"><d:prop><d:resourcetype/><d:getcontentlength/>\
-        <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/><oc:permissions/><oc:owner-display-name/><oc:share-types/>\
-        </d:prop></d:propfind>
-        """.utf8
-    )
+    static let sharingRequest = itemRequest(sharing)
+    /// The same with both.
+    static let fullRequest = itemRequest(checksums + sharing)
+
+    private static let checksums = "<oc:checksums/>"
+    private static let sharing = "<oc:permissions/><oc:owner-display-name/><oc:share-types/>"
+
+    private static func itemRequest(_ more: String) -> [UInt8] {
+        Array(
+            """
+            <?xml version="1.0" encoding="utf-8"?>
+            <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns"><d:prop><d:resourcetype/><d:getcontentlength/>\
+            <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/>\(more)</d:prop></d:propfind>
+            """.utf8
+        )
+    }
+
     /// Asks which files have pictures.
     static let previewRequest = Array(
         """

@@ -55,9 +55,12 @@ extension WebDAVProvider {
     }
 
     /// What is asked of an item: of Nextcloud also with whom it is shared.
-    var itemRequest: [UInt8] {
-        (try? server())?.makesShares == true ? MultistatusReader.sharingRequest : MultistatusReader.request
-    }
+    var itemRequest: [UInt8] { tellsSharing ? MultistatusReader.sharingRequest : MultistatusReader.request }
+
+    /// The same with checksums.
+    var checksumRequest: [UInt8] { tellsSharing ? MultistatusReader.fullRequest : MultistatusReader.checksumRequest }
+
+    private var tellsSharing: Bool { (try? server())?.makesShares == true }
 
     func item(_ resource: DAVResource, _ path: RemotePath) -> RemoteItem {
         let isDirectory = resource.isCollection

@@ -40,11 +40,14 @@ extension ScriptedCloud.State {
         switch request.method {
         case "PROPFIND":
             guard let node else { return ScriptedServer.answer(404) }
-            var text = Self.resource(ScriptedCloud.home + "/" + path, node)
+            // Only who asks is told with whom something is shared.
+            let tells = String(decoding: request.body, as: UTF8.self).contains("<oc:permissions/>")
+            var text = Self.resource(ScriptedCloud.home + "/" + path, node, tellsSharing: tells)
             if Self.header("depth", request) == "1" {
                 for name in children(of: path) {
                     let below = path.isEmpty ? name : "\(path)/\(name)"
-                    if let child = files[below] { text += Self.resource(ScriptedCloud.home + "/" + below, child) }
+                    guard let child = files[below] else { continue }
+                    text += Self.resource(ScriptedCloud.home + "/" + below, child, tellsSharing: tells)
                 }
             }
             return Self.multistatus(text)
@@ -233,10 +236,10 @@ extension ScriptedCloud.State {
         resource(path, ScriptedCloud.Node(isFolder: true, modified: 1_700_000_000, tag: 1, id: 1))
     }
 
-    private static func resource(_ path: String, _ node: ScriptedCloud.Node) -> String {
+    private static func resource(_ path: String, _ node: ScriptedCloud.Node, tellsSharing: Bool = false) -> String {
         var properties =
             "<d:getetag>\"\(node.tag)\"</d:getetag><d:getlastmodified>\(date(node.modified))</d:getlastmodified>"
-        properties += node.sharing
+        if tellsSharing { properties += node.sharing }
         properties += "<oc:id>\(node.id)ocscripted</oc:id><oc:fileid>\(node.id)</oc:fileid>"
         if node.isFolder {
             properties += "<d:resourcetype><d:collection/></d:resourcetype>"

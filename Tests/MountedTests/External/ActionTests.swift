@@ -47,6 +47,33 @@ extension Mounted {
             }
         }
 
+        @Test func `with whom an item is shared is told, and is no attribute of it`() async throws {
+            try await ScriptedProvider.account(
+                """
+                def hello(self, parameters, call):
+                    told = super().hello(parameters, call)
+                    return {**told, "capabilities": {**told["capabilities"], "extendedAttributes": True}}
+                def item(self, name, node):
+                    found = super().item(name, node)
+                    if name == "f":
+                        found["metadata"] = {**found["metadata"], "attributes": []}
+                        found.update(sharing={"role": "participant", "permissions": "readOnly", "owner": "Grace"})
+                    if name == "g":
+                        forged = {"name": "user.cove.sharing", "value": '{"role":"owner","permissions":"readOnly"}'}
+                        found["metadata"] = {**found["metadata"], "attributes": [forged]}
+                    return found
+                """,
+                tree: "{\"f\": \"f\", \"g\": \"g\"}"
+            ) { account in
+                let told =
+                    "for key in is-shared role permissions owner-name; do getfattr --only-values -n user.cove.$key f; done"
+                let found = try account.shell("ls > /dev/null; \(told)")
+                #expect(found == "1participantreadOnlyGrace")
+                #expect(try account.shell("getfattr -m - f g") == "")
+                #expect(try account.shell("getfattr --only-values -n user.cove.is-shared g") == "0")
+            }
+        }
+
         @Test func `marks for file managers are told, and change with the item`() async throws {
             try await ScriptedProvider.account(
                 """

@@ -3,6 +3,9 @@ internal import Synchronization
 
 /// What the provider itself calls documents, where it does: by that a bookmark finds one that the catalog does not know.
 extension Access {
+    /// A bookmark is made as an app is suspended, and can do without.
+    private static let patience = TimeSpan.seconds(5)
+
     /// What the provider calls an entry for good; nil where it has none, does not say so now, or says what can't be.
     ///
     /// A bookmark is made without it then: whoever makes one need not be online.
@@ -11,7 +14,7 @@ extension Access {
         let place = try? await inCatalog { database throws(Errno) in try database.remoteReference(of: entry) }
         guard let reference = place ?? nil else { return nil }
         do throws(ProviderError) {
-            return try await asking { [provider] () throws(ProviderError) in
+            return try await asking(for: Self.patience) { [provider] () throws(ProviderError) in
                 try await provider.persistentIdentifier(of: reference)
             }
         } catch {
@@ -60,8 +63,9 @@ extension Access {
         return found
     }
 
-    /// Asks the provider for something, no longer than a program waits for it.
+    /// Asks the provider for something, no longer than a program waits for it, or than a limit.
     private func asking<Value: Sendable>(
+        for limit: TimeSpan? = nil,
         _ body: @escaping @Sendable () async throws(ProviderError) -> Value
     ) async throws(ProviderError) -> Value {
         let answer = Pending<Result<Value, ProviderError>>()
@@ -76,8 +80,9 @@ extension Access {
                 answer.fulfill(.success(.failure(error)))
             }
         }
-        let clock = Task { [configuration] in
-            try? await Task.sleep(for: configuration.stallLimit)
+        let patience = min(limit ?? .seconds(3600), configuration.stallLimit)
+        let clock = Task {
+            try? await Task.sleep(for: patience)
             answer.fulfill(.success(.failure(.timedOut)))
         }
         defer {

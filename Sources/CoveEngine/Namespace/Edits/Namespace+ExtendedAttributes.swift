@@ -13,7 +13,9 @@ extension Namespace {
     static let maximumValue = 65536
 
     /// True for an attribute that sources keep too; every other one stays on this device, and none is taken from a source.
-    static func isShared(_ name: [UInt8]) -> Bool { name.starts(with: userPrefix) }
+    static func isShared(_ name: [UInt8]) -> Bool {
+        name.starts(with: userPrefix) && !CoveAttribute.told.contains(name)
+    }
 
     private static func prefix(of name: [UInt8]) throws(Errno) -> [UInt8] {
         guard let prefix = prefixes.first(where: { name.starts(with: $0) }) else { throw .notSupported }

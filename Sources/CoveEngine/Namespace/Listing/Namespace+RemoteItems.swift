@@ -60,12 +60,7 @@ extension Namespace {
             try database.replaceExtendedAttributes(attributes.filter { Self.isShared($0.key) }, of: id)
         }
         // Nothing is to be taken away of a new item: listings make many.
-        let attributes = remote.metadata.extendedAttributes ?? [:]
-        if remote.decorations != nil || remote.sharing != nil
-            || CoveAttribute.told.contains(where: { attributes[$0] != nil })
-        {
-            try storeTold(remote, of: id, database)
-        }
+        if remote.decorations != nil || remote.sharing != nil { try storeTold(remote, of: id, database) }
     }
 
     /// Keeps what the provider tells of an item beside its attributes: marks for file managers, and with whom it is shared.

@@ -116,7 +116,7 @@ extension SyncEngine {
         }
         if capabilities.extendedAttributes, row.kind != .symbolicLink {
             metadata.extendedAttributes = try database.extendedAttributes(of: row.id).filter {
-                Namespace.isShared($0.key) && !CoveAttribute.told.contains($0.key)
+                Namespace.isShared($0.key)
             }
         }
         return metadata

@@ -41,7 +41,7 @@ extension WebDAVProvider {
         after sum: Checksum?
     ) async throws(ProviderError) -> (item: RemoteItem, isRight: Bool) {
         guard let sum else { return (try await look(path), true) }
-        let resource = try await properties(path, MultistatusReader.checksumRequest)
+        let resource = try await properties(path, checksumRequest)
         if resource.isPlaceholder { throw .noSuchItem }
         let told = Checksum.all(in: resource.checksums ?? "").filter { $0.algorithm == sum.algorithm }
         return (item(resource, path), told.isEmpty || told.contains(sum))

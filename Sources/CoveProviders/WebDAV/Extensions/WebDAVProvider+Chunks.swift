@@ -199,7 +199,7 @@ extension WebDAVProvider {
         guard try server().takesChunks, content.size > pieceSize else { return nil }
         let resource: DAVResource
         do throws(ProviderError) {
-            resource = try await properties(path, MultistatusReader.checksumRequest)
+            resource = try await properties(path, checksumRequest)
         } catch .noSuchItem {
             if base == nil { return nil }
             throw .noSuchItem
