@@ -49,6 +49,12 @@ static inline int cove_backing_close(int device, uint32_t number) {
     return ioctl(device, _IOW(229, 2, uint32_t), &number);
 }
 
+// FUSE_DEV_IOC_CLONE of <linux/fuse.h>: makes a /dev/fuse that was opened anew another device of a connection.
+static inline int cove_clone_fuse_device(int fd, int device) {
+    uint32_t of = (uint32_t)device;
+    return ioctl(fd, _IOR(229, 0, uint32_t), &of);
+}
+
 // fcntl(2) F_SETFD is variadic, which Swift can't import: the descriptor stays open in a program that is started.
 static inline int cove_keep_open(int fd) { return fcntl(fd, 2, 0); }
 

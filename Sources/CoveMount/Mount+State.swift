@@ -1,8 +1,5 @@
-internal import CFuse
 public import CoveCore
-internal import Dispatch
 internal import Glibc
-internal import Synchronization
 
 extension Mount {
     /// Whether a FUSE mount's daemon answers.
@@ -15,20 +12,9 @@ extension Mount {
         case silent
     }
 
-    /// Asks the daemon for statfs(2), the one request the kernel never answers from a cache.
-    ///
-    /// The question has a thread of its own, which stays behind where no answer comes. Not for a daemon's own mount.
+    /// Asks the daemon, by a process of its own; not for a daemon's own mount.
     public func state(timeout: TimeSpan = .seconds(2)) -> State {
-        let question = Question(path: path)
-        var thread = pthread_t()
-        let context = Unmanaged.passRetained(question).toOpaque()
-        guard pthread_create(&thread, nil, Question.ask, context) == 0 else {
-            Unmanaged<Question>.fromOpaque(context).release()
-            return .silent
-        }
-        pthread_detach(thread)
-        guard question.answered.wait(timeout: .now() + timeout.dispatchInterval) == .success else { return .silent }
-        return question.result.withLock { $0 == ENOTCONN || $0 == ECONNABORTED ? .dead : .serving }
+        (try? MountInquiry(self))?.state(within: timeout) ?? .silent
     }
 
     /// Takes the mount out of the tree at once (umount2(2) MNT_DETACH, `fusermount3 -u -z` for users).
@@ -44,6 +30,14 @@ extension Mount {
         }
     }
 
+    /// Takes a mount out of the tree whose daemon will never answer, and fails what programs still ask of it.
+    public func end() throws(MountError) {
+        // MNT_FORCE ends the connection where fusectl, which not every machine has mounted, may not be there.
+        if geteuid() == 0 { umount2(path, Int32(MNT_FORCE)) } else { try? abort() }
+        guard (try? MountTable.read())?.contains(where: { $0.id == id && $0.path == path }) ?? true else { return }
+        try detach()
+    }
+
     /// Ends the connection of a daemon that hangs: all its requests fail, and the mount is dead.
     ///
     /// Writes to fusectl's `abort` file, which belongs to whoever mounted.
@@ -56,23 +50,5 @@ extension Mount {
         } catch {
             throw MountError(.system, "\(file): \(error); mount fusectl on /sys/fs/fuse/connections")
         }
-    }
-}
-
-private final class Question: Sendable {
-    let path: String
-    let answered = DispatchSemaphore(value: 0)
-    let result = Mutex<Int32>(0)
-
-    init(path: String) { self.path = path }
-
-    static let ask: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
-        guard let context else { return nil }
-        let question = Unmanaged<Question>.fromOpaque(context).takeRetainedValue()
-        var status = statvfs()
-        let error = statvfs(question.path, &status) == 0 ? 0 : errno
-        question.result.withLock { $0 = error }
-        question.answered.signal()
-        return nil
     }
 }

@@ -66,8 +66,14 @@ public final class MountSession: Sendable {
     /// Returns the device.
     public func mount() throws(MountError) -> Int32 {
         guard state.withLock({ $0.phase == .new }) else { throw MountError(.system, "\(mountpoint): mounted already") }
-        guard fuse_session_mount(connection.session, mountpoint) == 0 else {
-            let reason = FuseLog.lastMessage ?? "fusermount3 refused"
+        let (isMounted, said) = MountHelper.listening { fuse_session_mount(connection.session, mountpoint) == 0 }
+        guard isMounted else {
+            let reason = said ?? FuseLog.lastMessage ?? "fusermount3 refused"
+            // Its own words name the option and the file, but not what to do.
+            if reason.contains("user_allow_other") {
+                let remedy = "have root write user_allow_other to /etc/fuse.conf, or leave allow_other out"
+                throw MountError(.notPermitted, "\(mountpoint): not mounted: \(reason); \(remedy)")
+            }
             throw MountError(.system, "\(mountpoint): not mounted: \(reason); see `cove doctor`")
         }
         let device = fuse_session_fd(connection.session)

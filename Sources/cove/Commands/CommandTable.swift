@@ -14,7 +14,7 @@ enum CommandTable {
         trashEmpty, actionList, actionRun, providerList, providerEnable, providerDisable, providerLog, providerCheck,
         providerNew,
         providerServe, trace, statistics, doctor, completions, manual, version, help,
-        daemon, announcer, notifier, claimSpeed,
+        daemon, announcer, notifier, mountState, claimSpeed,
     ]
 
     /// Those for people.

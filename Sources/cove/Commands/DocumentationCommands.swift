@@ -1,3 +1,5 @@
+internal import CoveMount
+
 /// Commands that tell about Cove itself.
 extension CommandTable {
     static let help = Command(
@@ -74,4 +76,15 @@ extension CommandTable {
         isForAccount: false,
         isHidden: true
     ) { _ in NotifierMain.run() }
+
+    static let mountState = Command(
+        name: MountInquiry.command,
+        summary: "ask a mount whether it is served",
+        operands: .init(names: ["MOUNTPOINT"], minimum: 1),
+        isForAccount: false,
+        isHidden: true
+    ) { arguments in
+        MountInquiry.answer(arguments.operand(0) ?? "")
+        return 0
+    }
 }

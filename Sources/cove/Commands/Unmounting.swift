@@ -6,14 +6,16 @@ internal import Glibc
 enum Unmounting {
     /// How long a daemon may take to end once it has unmounted.
     private static let patience = TimeSpan.seconds(60)
+    /// How long a daemon may take to say where it listens.
+    private static let answer = TimeSpan.seconds(30)
 
     static func run(_ arguments: Arguments) throws(Failure) -> Int32 {
         let shown = arguments.operand(0) ?? ""
         let mount = try find(shown)
         // From inside the mount this process would be the one that keeps it busy.
         _ = chdir("/")
-        guard mount.state() != .dead else {
-            try detach(mount)
+        guard mount.standing() != .dead else {
+            do throws(MountError) { try mount.end() } catch { throw Failure(line: error.description) }
             return try report(nil, arguments)
         }
         let connection = try connect(shown, mount, isLazy: arguments.has("lazy"))
@@ -52,16 +54,17 @@ enum Unmounting {
 
     /// The mount's daemon; nil when it does not answer and the mount was detached as asked.
     private static func connect(_ shown: String, _ mount: Mount, isLazy: Bool) throws(Failure) -> AccountConnection? {
-        do throws(Failure) {
-            let location = try Failure.locating(Array((mount.path + "/").utf8), ItemLocation.find)
-            return try AccountConnection(location.daemon, name: shown)
-        } catch {
-            guard isLazy else {
-                throw Failure(shown, "its daemon does not answer (\(error.line))", "use --lazy to detach it")
-            }
-            try detach(mount)
-            return nil
+        let inquiry = try? MountInquiry(mount)
+        let failure: Failure
+        if let daemon = inquiry?.daemon(within: isLazy ? .seconds(5) : answer) {
+            do throws(Failure) { return try AccountConnection(daemon, name: shown) } catch { failure = error }
+        } else {
+            let time = Units.duration(answer.seconds)
+            failure = Failure(shown, "its daemon has not answered for \(time)", "use --lazy to detach the mount")
         }
+        guard isLazy else { throw failure }
+        try detach(mount)
+        return nil
     }
 
     private static func detach(_ mount: Mount) throws(Failure) {

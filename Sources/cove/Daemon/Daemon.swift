@@ -16,6 +16,8 @@ final class Daemon: Sendable {
     private let notifier: NotifierProcess
     /// How long what nobody is seen to use may be in use.
     private static let momentaryUse = TimeSpan.seconds(2)
+    /// How long umount(8) may take, which waits for what the kernel writes back.
+    private static let unmounting = TimeSpan.seconds(30)
     /// True once another daemon is to take the mount over.
     private let isReplaced = Atomic(false)
     /// When the daemon was first told to end.
@@ -267,35 +269,46 @@ final class Daemon: Sendable {
         }
     }
 
+    /// What came of unmounting.
+    private enum UnmountOutcome {
+        case done, busy, endless
+
+        /// Why the mount is still there, and what to do.
+        var reason: String? {
+            switch self {
+            case .done: nil
+            case .busy: "something uses the mount; end it"
+            case .endless:
+                "what programs wrote was not written back in \(Units.duration(unmounting.seconds)); see the account's log"
+            }
+        }
+    }
+
     /// What `Unmount` does; how many changes are left for the next mount.
     private func unmount(isLazy: Bool) async throws(VarlinkError) -> Int {
-        let isUnmounted: Bool = await OffPool.run { [self] in
+        let outcome: UnmountOutcome = await OffPool.run { [self] in
             flush(limit: .seconds(30))
             if isLazy {
                 session.stop()
-                return true
+                return .done
             }
             let path = plan.mountpoint
             return announcer.whileIdle {
                 // A program that is just making a mount namespace, as each sandbox does, uses all mounts for a moment.
                 let deadline = System.monotonic() + Self.momentaryUse
                 while true {
-                    let status =
-                        geteuid() == 0
-                        ? try? ChildProcess.run("umount", ["-i", "--", path], limit: .seconds(30))
-                        : try? ChildProcess.run("fusermount3", ["-u", "-q", "--", path], limit: .seconds(30))
-                    if status == 0 { return true }
-                    guard System.monotonic() < deadline, MountUsers.find(path).isEmpty else { return false }
+                    let (program, arguments) =
+                        geteuid() == 0 ? ("umount", ["-i", "--", path]) : ("fusermount3", ["-u", "-q", "--", path])
+                    let status = try? ChildProcess.run(program, arguments, limit: Self.unmounting)
+                    if status == 0 { return .done }
+                    guard status != nil else { return .endless }
+                    guard System.monotonic() < deadline, MountUsers.find(path).isEmpty else { return .busy }
                     usleep(50_000)
                 }
             }
         }
-        guard isUnmounted else {
-            throw .failed(
-                "something uses the mount; end it, or use --lazy",
-                errno: .busy,
-                interface: AccountInterface.name
-            )
+        if let reason = outcome.reason {
+            throw .failed("\(reason), or use --lazy", errno: .busy, interface: AccountInterface.name)
         }
         return engine.accountStatus().queuedOperations
     }

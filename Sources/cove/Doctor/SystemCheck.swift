@@ -94,7 +94,7 @@ enum SystemCheck {
         let mounts = ((try? MountTable.read()) ?? []).filter(isMeant(arguments))
         if mounts.isEmpty { return [.ok("mounts", "none")] }
         return mounts.map { mount in
-            switch mount.state() {
+            switch mount.standing() {
             case .serving: .ok("mounts", "\(mount.path): \(mount.source) is served")
             case .dead:
                 .problem("mounts", "\(mount.path): its daemon has died", "run `cove unmount \(mount.path)`")

@@ -1,3 +1,4 @@
+internal import CLinux
 internal import CoveCore
 internal import CoveMount
 internal import Glibc
@@ -62,10 +63,12 @@ final class NotifierProcess: NoticeCarrier {
         let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         try System.retry { socketpair(AF_UNIX, type, 0, &pair) }
         defer { System.close(pair[1]) }
+        let clone = Self.clone(of: device)
+        defer { if let clone { System.close(clone) } }
         do throws(Errno) {
             state.process = try ChildProcess.start(
                 ["notifier"],
-                descriptors: [pair[1], device],
+                descriptors: [pair[1], clone ?? device],
                 standardError: .inherited,
                 group: .own
             )
@@ -75,6 +78,20 @@ final class NotifierProcess: NoticeCarrier {
             System.close(pair[0])
             throw error
         }
+    }
+
+    /// A device of its own on the same connection; nil where the kernel gives none.
+    ///
+    /// A thread of the process may wait in the kernel for a lock that a program holds while its request is served. When all
+    /// processes of the account die, that request fails only once the device that it was read from is closed: the notifier,
+    /// which can't be killed just then, must not be the one that holds it open.
+    private static func clone(of device: Int32) -> Int32? {
+        guard let clone = try? System.open("/dev/fuse", O_RDWR) else { return nil }
+        guard cove_clone_fuse_device(clone, device) == 0 else {
+            System.close(clone)
+            return nil
+        }
+        return clone
     }
 
     private func end(_ state: inout State) {

@@ -150,12 +150,12 @@ struct MountPlan: Sendable {
         return access
     }
 
-    /// Detaches a mount at the mount point whose daemon has died.
+    /// Ends a mount at the mount point whose daemon has died.
     func recoverMountPoint() throws(Failure) {
         guard let mount = (try? MountTable.coveMount(holding: mountpoint)) ?? nil, mount.path == mountpoint,
-            mount.state() == .dead
+            mount.standing() == .dead
         else { return }
-        do throws(MountError) { try mount.detach() } catch { throw Failure(line: error.description) }
+        do throws(MountError) { try mount.end() } catch { throw Failure(line: error.description) }
     }
 
     /// A path is short for a `dir:` source; relative ones become absolute.

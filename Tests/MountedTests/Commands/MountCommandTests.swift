@@ -210,7 +210,7 @@ extension Mounted {
                 try account.source.save("a", Array("hi\n".utf8))
                 let helper = "\(Self.top)/mount-scripts/mount.cove"
                 func mount(_ source: String) throws -> CommandResult {
-                    try account.start("cd /; exec \(helper) \(source) $mnt -o rw,x-cove.state=$STATE,_netdev")
+                    try account.start("cd /; exec \(helper) \(source) $mnt -o rw,state=$STATE,_netdev")
                         .wait(deadline: 60)
                 }
                 #expect(try mount("dir://$src").status == 0)
