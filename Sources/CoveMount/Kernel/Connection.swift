@@ -27,6 +27,8 @@ final class Connection: @unchecked Sendable {
     private let wantsPassthrough: Bool
     /// What becomes of access control lists.
     let accessLists = Atomic(AccessLists.refused)
+    /// Which programs want no more than names.
+    let walkers = Walkers()
     private let allowsOtherUsers: Bool
 
     /// What a mount makes of access control lists.

@@ -9,7 +9,7 @@ extension Request {
         let engine = begin()
         if HiddenNode.contains(id) {
             if engine.seesPart(caller) { return fail(.accessDenied) }
-            _ = replyOpenDirectory(isCached: false)
+            _ = replyOpenDirectory(isCached: false, keepsListing: false)
             return
         }
         do throws(Errno) {
@@ -33,7 +33,8 @@ extension Request {
         let engine = connection.engine
         // Of the root some programs see a part, which is not to be kept for others, nor the whole for them.
         let isCached = id != .root || !engine.seesPart(caller)
-        if !replyOpenDirectory(isCached: isCached) { engine.releaseDirectory(id) }
+        let keepsListing = connection.walkers.mayKeep(id, for: caller.thread)
+        if !replyOpenDirectory(isCached: isCached, keepsListing: keepsListing) { engine.releaseDirectory(id) }
     }
 
     /// Fills one answer of `limit` bytes with the entries after the cookie.
@@ -51,9 +52,20 @@ extension Request {
                     plus ? listing.append(plus: entry, isCached: false) : listing.append(entry)
                 }
             } else {
+                let thread = caller.thread
+                let walkers = connection.walkers
+                var detail = plus ? walkers.detail(of: id, for: thread, isFirst: cookie == 0) : .names
                 try engine.readDirectory(id, after: cookie, plus: plus, caller) { entry in
                     guard plus else { return listing.append(entry) }
                     if entry.isUncached { return listing.append(plus: entry, isCached: false) }
+                    if detail != .attributes, entry.attributes.kind != .directory {
+                        guard listing.append(nameOf: entry) else { return false }
+                        if detail == .attributesButOne {
+                            detail = .attributes
+                            walkers.noteLeftOut(of: id, for: thread)
+                        }
+                        return true
+                    }
                     let isCached = entry.name.first != 0x2E || !engine.isUncachedName(entry.name)
                     return listing.append(plus: entry, isCached: isCached)
                 }
@@ -108,6 +120,19 @@ private struct Listing {
         let isNamed = entry.name != [0x2E] && entry.name != [0x2E, 0x2E]
         var parameters = fuse_entry_param(entry.attributes, isCached: isCached)
         if !isNamed { parameters.ino = 0 }
+        return append(parameters, entry)
+    }
+
+    /// Adds an entry of which the kernel takes no more than name, number and kind.
+    mutating func append(nameOf entry: borrowing DirectoryEntry) -> Bool {
+        var parameters = fuse_entry_param()
+        parameters.attr.st_ino = ino_t(entry.attributes.id.rawValue)
+        parameters.attr.st_mode = entry.attributes.kind.mode
+        return append(parameters, entry)
+    }
+
+    private mutating func append(_ parameters: fuse_entry_param, _ entry: borrowing DirectoryEntry) -> Bool {
+        var parameters = parameters
         terminate(entry.name)
         let left = entries.count - used
         let cookie = off_t(truncatingIfNeeded: entry.cookie)

@@ -11,6 +11,7 @@ extension Request {
         do throws(Errno) {
             switch try engine.lookup(parent, name, caller) {
             case .now(let attributes):
+                if let attributes, attributes.kind != .directory { connection.walkers.noteLookup(in: parent) }
                 if let id = attributes?.id, let pending = engine.deferredTruncation(id, caller) {
                     return lookup(parent, name, waitingFor: pending, attributes, caller, isCached: isCached)
                 }

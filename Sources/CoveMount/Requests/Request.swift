@@ -112,10 +112,10 @@ extension Request {
         return status != -ENOENT
     }
 
-    /// Answers an opened directory, whose listing the kernel may keep where nobody says otherwise; false as `replyOpen`.
-    consuming func replyOpenDirectory(isCached: Bool = true) -> Bool {
+    /// Answers an opened directory, whose listing the kernel may keep unless something changes; false as `replyOpen`.
+    consuming func replyOpenDirectory(isCached: Bool, keepsListing: Bool) -> Bool {
         var file = fuse_file_info()
-        file.keep_cache = isCached ? 1 : 0
+        file.keep_cache = isCached && keepsListing ? 1 : 0
         file.cache_readdir = isCached ? 1 : 0
         let status = fuse_reply_open(raw, &file)
         discard self
