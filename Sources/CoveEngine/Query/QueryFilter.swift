@@ -87,11 +87,15 @@ struct QueryFilter {
                     AND EXISTS (SELECT 1 FROM journal j WHERE j.entry = e.id AND j.held = 2))
                 """
             )
-        case .isShared:
-            return truth(
-                relation,
-                "EXISTS (SELECT 1 FROM xattrs x WHERE x.item = e.item AND x.name = CAST('user.cove.sharing' AS BLOB))"
-            )
+        case .isShared: return truth(relation, isTold("user.cove.sharing"))
+        // Of most items nothing is told.
+        case .ownerName, .mostRecentEditor:
+            switch relation {
+            case .equal(nil), .notEqual: return nil
+            default:
+                let isOwner = comparison.key == .ownerName
+                return QueryFilter(isTold(isOwner ? "user.cove.sharing" : "user.cove.most-recent-editor"))
+            }
         case .isUploaded:
             return truth(
                 relation,
@@ -110,6 +114,11 @@ struct QueryFilter {
             }
         default: return nil
         }
+    }
+
+    /// The provider tells something of the item.
+    private static func isTold(_ attribute: String) -> String {
+        "EXISTS (SELECT 1 FROM xattrs x WHERE x.item = e.item AND x.name = CAST('\(attribute)' AS BLOB))"
     }
 
     /// Or one of the items of which memory may know more.
