@@ -53,6 +53,8 @@ public enum ProviderFactory {
         public var certificates: String?
         /// A transfer that moves nothing for so long has failed.
         public var stallLimit: TimeSpan
+        /// What this device is called, for sources that keep who has changed a file.
+        public var device: String?
         /// The account's state folder, for what an upload needs to go on after a crash; nil keeps nothing.
         public var state: String?
         /// Is told of each request that may change something, and of its answer; nil where nobody reads it.
@@ -122,7 +124,14 @@ public enum ProviderFactory {
         do throws(ProviderError) {
             let uploads = access.state.map { $0 + "/uploads" }
             if address.scheme == "s3" {
-                return try S3Provider(address, options, uploads: uploads, credentials: access.credentials, log: log)
+                return try S3Provider(
+                    address,
+                    options,
+                    editor: access.device,
+                    uploads: uploads,
+                    credentials: access.credentials,
+                    log: log
+                )
             }
             return try WebDAVProvider(address, options, uploads: uploads, credentials: access.credentials, log: log)
         } catch {

@@ -25,7 +25,7 @@ public struct ItemSharing: Codable, Sendable, Equatable {
 
     /// It with a name of a length that can be shown, as it is kept.
     public var shown: ItemSharing {
-        ItemSharing(role: role, permissions: permissions, owner: owner.map { String($0.prefix(100)).escapingControls })
+        ItemSharing(role: role, permissions: permissions, owner: owner?.shownName)
     }
 
     /// Tells of sharing.
@@ -33,5 +33,13 @@ public struct ItemSharing: Codable, Sendable, Equatable {
         self.role = role
         self.permissions = permissions
         self.owner = owner
+    }
+}
+
+extension String {
+    /// A name that somebody else gave, of a length that can be shown and without control characters.
+    public var shownName: String {
+        // One character may have any number of marks.
+        String(String.UnicodeScalarView(unicodeScalars.prefix(100))).escapingControls
     }
 }

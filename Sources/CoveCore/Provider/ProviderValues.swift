@@ -39,6 +39,8 @@ public struct RemoteItem: Sendable, Equatable {
     public var decorations: [UInt8]?
     /// With whom it is shared; nil where it is not, or nobody knows.
     public var sharing: ItemSharing?
+    /// Who changed it last, as people know that; nil where this answer does not tell.
+    public var editor: String?
 
     /// Makes an item.
     public init(
@@ -51,7 +53,8 @@ public struct RemoteItem: Sendable, Equatable {
         metadata: ItemMetadata,
         linkTarget: [UInt8]? = nil,
         decorations: [UInt8]? = nil,
-        sharing: ItemSharing? = nil
+        sharing: ItemSharing? = nil,
+        editor: String? = nil
     ) {
         self.id = id
         self.name = name
@@ -63,6 +66,7 @@ public struct RemoteItem: Sendable, Equatable {
         self.linkTarget = linkTarget
         self.decorations = decorations
         self.sharing = sharing
+        self.editor = editor
     }
 }
 
@@ -249,6 +253,14 @@ public protocol ContentSink: Sendable {
 
     /// Takes bytes straight from a descriptor at the same offset; returns how many there were, 0 at its end.
     func copy(from descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int
+
+    /// Is told who made a version, where the answer that brings its bytes says so.
+    func note(editor: String, of version: ContentVersion)
+}
+
+extension ContentSink {
+    /// Most have no use for it.
+    public func note(editor: String, of version: ContentVersion) {}
 }
 
 /// Gives the bytes of one consistent snapshot, to any thread, several calls at a time.

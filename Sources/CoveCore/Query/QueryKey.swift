@@ -62,6 +62,8 @@ public enum QueryKey: String, Sendable, CaseIterable, Codable {
     case currentUserPermissions = "CurrentUserPermissions"
     /// Whose it is, missing for what is one's own; a string.
     case ownerName = "OwnerNameComponents"
+    /// Who changed it last, as far as the source tells; a string.
+    case mostRecentEditor = "MostRecentEditorNameComponents"
 
     /// What the values of a key are.
     public enum Kind: Sendable {
@@ -73,7 +75,8 @@ public enum QueryKey: String, Sendable, CaseIterable, Codable {
         switch self {
         case .name, .displayName, .url, .urlInLocalContainer, .path, .contentType, .kind, .downloadingStatus,
             .downloadingError,
-            .uploadingError, .containerDisplayName, .documentID, .currentUserRole, .currentUserPermissions, .ownerName:
+            .uploadingError, .containerDisplayName, .documentID, .currentUserRole, .currentUserPermissions, .ownerName,
+            .mostRecentEditor:
             .string
         case .contentTypeTree: .strings
         case .size, .percentDownloaded, .percentUploaded, .itemID: .number

@@ -26,6 +26,9 @@ extension Database {
         }
     }
 
+    /// An item shows something that a commit has changed in no row of these tables.
+    func touchItem(_ id: ItemID) { if touches?.isFollowed == true { touched.items.insert(id) } }
+
     /// All that is below an item shows something that a commit has changed in the item.
     func touchTree(_ id: ItemID) { if touches?.isFollowed == true { touched.trees.insert(id) } }
 

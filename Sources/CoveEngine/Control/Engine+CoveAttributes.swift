@@ -11,8 +11,13 @@ enum CoveAttribute {
     static let decorations = Array("user.cove.decorations".utf8)
     /// With whom the provider says that an item is shared: an `ItemSharing` as JSON.
     static let sharing = Array("user.cove.sharing".utf8)
+    /// Who changed an item last, as the provider says.
+    static let editor = Array("user.cove.most-recent-editor".utf8)
     /// Those that only the provider tells: no program sets them, and none copies them along with a file.
-    static let told: [[UInt8]] = [decorations, sharing]
+    static let told: [[UInt8]] = [decorations, sharing, editor]
+
+    /// The name of who changed an item as it is kept; nil for none.
+    static func value(editor: String) -> [UInt8]? { editor.isEmpty ? nil : Array(editor.shownName.utf8) }
 
     static func isOne(_ name: [UInt8]) -> Bool { name.starts(with: prefix) }
 
@@ -90,6 +95,12 @@ extension Engine {
         return stored.flatMap { try? JSONValue(parsing: $0).decode() }
     }
 
+    /// Who changed an item last, as far as its provider tells.
+    func mostRecentEditor(of id: ItemID) throws(Errno) -> String? {
+        try catalog.read { database throws(Errno) in try database.extendedAttribute(CoveAttribute.editor, of: id) }
+            .map { String(decoding: $0, as: UTF8.self) }
+    }
+
     /// What the account's user may do with an item at the provider.
     func permissions(of id: ItemID) throws(Errno) -> ItemSharing.Permissions {
         configuration.isReadOnly ? .readOnly : try sharing(of: id)?.permissions ?? .readWrite
@@ -103,7 +114,7 @@ extension Engine {
         case "coordination-socket" where id == .root: return Array(configuration.coordinationSocketPath.utf8)
         case "identity-token": return try identityToken()
         case "account" where id == .root: return Array(configuration.account.utf8)
-        case "tags", "package", "decorations":
+        case "tags", "package", "decorations", "most-recent-editor":
             let name = CoveAttribute.prefix + Array(key.utf8)
             let stored = try catalog.read { database throws(Errno) in try database.extendedAttribute(name, of: id) }
             guard let stored else { throw .noData }

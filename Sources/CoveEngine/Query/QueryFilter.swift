@@ -10,8 +10,6 @@ struct QueryFilter {
     /// True where the predicate holds of all that it holds of.
     private var isExact = false
 
-    /// Names as text, and whether they have characters that are no ASCII: those may be equal to others in many ways.
-    private static let hasOthers = "length(e.name) <> length(CAST(e.name AS TEXT))"
     /// SQLite takes expressions up to a depth: what is larger or nested deeper is left to the predicate.
     private static let (deepest, mostParts, mostComparisons) = (8, 50, 200)
 
@@ -89,11 +87,15 @@ struct QueryFilter {
                     AND EXISTS (SELECT 1 FROM journal j WHERE j.entry = e.id AND j.held = 2))
                 """
             )
-        case .isShared:
-            return truth(
-                relation,
-                "EXISTS (SELECT 1 FROM xattrs x WHERE x.item = e.item AND x.name = CAST('user.cove.sharing' AS BLOB))"
-            )
+        case .isShared: return truth(relation, isTold("user.cove.sharing"))
+        // Of most items nothing is told.
+        case .ownerName, .mostRecentEditor:
+            switch relation {
+            case .equal(nil), .notEqual: return nil
+            default:
+                let isOwner = comparison.key == .ownerName
+                return QueryFilter(isTold(isOwner ? "user.cove.sharing" : "user.cove.most-recent-editor"))
+            }
         case .isUploaded:
             return truth(
                 relation,
@@ -114,6 +116,11 @@ struct QueryFilter {
         }
     }
 
+    /// The provider tells something of the item.
+    private static func isTold(_ attribute: String) -> String {
+        "EXISTS (SELECT 1 FROM xattrs x WHERE x.item = e.item AND x.name = CAST('\(attribute)' AS BLOB))"
+    }
+
     /// Or one of the items of which memory may know more.
     private func or(_ live: [ItemID]) -> QueryFilter {
         guard !live.isEmpty else { return self }
@@ -125,41 +132,39 @@ struct QueryFilter {
 
     private static func name(_ relation: QueryPredicate.Relation, _ options: TextOptions) -> QueryFilter? {
         switch relation {
-        case .equal(.string(let text)): return Self.text(text, options, from: "", to: "")
-        case .beginsWith(let text): return self.text(text, options, from: "", to: "%")
-        case .endsWith(let text): return self.text(text, options, from: "%", to: "")
-        case .contains(let text): return self.text(text, options, from: "%", to: "%")
+        case .equal(.string(let text)): return Self.text(text, options, [.atStart, .atEnd])
+        case .beginsWith(let text): return self.text(text, options, .atStart)
+        case .endsWith(let text): return self.text(text, options, .atEnd)
+        case .contains(let text): return self.text(text, options)
         case .like(let pattern):
             guard pattern.utf8.allSatisfy({ $0 < 0x80 }), !pattern.contains("\\") else { return nil }
             let parts = pattern.split { "*?".contains($0) }
             guard let longest = parts.max(by: { $0.utf8.count < $1.utf8.count }) else { return nil }
             // Where one part is at an end, it is there.
-            let isLast = parts.count == 1 && !"*?".contains(pattern.last ?? "*")
-            let isFirst = parts.count == 1 && !"*?".contains(pattern.first ?? "*")
-            return self.text(String(longest), options, from: isFirst ? "" : "%", to: isLast ? "" : "%")
+            var place: NameMatch = []
+            if parts.count == 1, !"*?".contains(pattern.first ?? "*") { place.insert(.atStart) }
+            if parts.count == 1, !"*?".contains(pattern.last ?? "*") { place.insert(.atEnd) }
+            return self.text(String(longest), options, place)
         case .isIn(let texts):
             guard texts.count <= mostParts else { return nil }
             let filters = texts.compactMap { value -> QueryFilter? in
                 guard case .string(let text) = value else { return nil }
-                return self.text(text, options, from: "", to: "")
+                return self.text(text, options, [.atStart, .atEnd])
             }
             return filters.count == texts.count ? QueryFilter(filters, joinedBy: " OR ") : nil
         default: return nil
         }
     }
 
-    /// Names with a text in them, all of it ASCII; SQLite's `LIKE` knows no case of such letters, and no accents.
-    private static func text(_ text: String, _ options: TextOptions, from: String, to: String) -> QueryFilter? {
+    /// Names with a text in them, all of it ASCII.
+    private static func text(_ text: String, _ options: TextOptions, _ place: NameMatch = []) -> QueryFilter? {
         guard !text.isEmpty, text.utf8.count <= 255, text.utf8.allSatisfy({ $0 > 0 && $0 < 0x80 }) else { return nil }
-        if options.isEmpty, from == "%", to == "%" {
-            return QueryFilter("instr(e.name, ?) > 0 OR \(hasOthers)", [.blob(Array(text.utf8))])
-        }
-        var pattern = from
-        for character in text {
-            if "%_!".contains(character) { pattern += "!" }
-            pattern.append(character)
-        }
-        return QueryFilter("CAST(e.name AS TEXT) LIKE ? ESCAPE '!' OR \(hasOthers)", [.text(pattern + to)])
+        let isFolded = options.contains(.caseInsensitive)
+        let match = isFolded ? place.union(.inEitherCase) : place
+        return QueryFilter(
+            "\(NameMatch.function)(e.name, ?, \(match.rawValue))",
+            [.blob(Array((isFolded ? text.lowercased() : text).utf8))]
+        )
     }
 
     // MARK: Other values

@@ -91,6 +91,7 @@ final class QueryItem {
         case .currentUserPermissions:
             return .string(((try? engine.permissions(of: entry.item)) ?? .readWrite).rawValue)
         case .ownerName: return sharing?.owner.map { .string($0) }
+        case .mostRecentEditor: return ((try? engine.mostRecentEditor(of: entry.item)) ?? nil).map { .string($0) }
         case .hasUnresolvedConflicts, .downloadingStatus, .isDownloading, .percentDownloaded, .downloadingError,
             .downloadRequested, .isUploaded, .isUploading, .percentUploaded, .uploadingError:
             return status.flatMap { Self.value(key, of: $0) }

@@ -318,7 +318,7 @@ extension RemoteChanges {
         entry.remoteMetadata = remote.metadataVersion
         entry.remoteID = remote.id
         try database.update(entry)
-        try namespace.storeTold(remote, of: row.id, database)
+        try namespace.storeTold(remote, of: row.id, hasNewContent: false, database)
         guard !entry.flags.contains(.metadataChanged) else { return Aftermath() }
         if let permissions = remote.metadata.permissions { row.permissions = permissions & 0o7777 }
         if let user = remote.metadata.user { row.user = user }
@@ -328,10 +328,14 @@ extension RemoteChanges {
         try database.saveAttributes(row)
         if let attributes = remote.metadata.extendedAttributes, provider.capabilities.extendedAttributes {
             try database.run(
-                "DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB) AND name NOT IN (?, ?)",
+                """
+                DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB)
+                    AND name NOT IN (?, ?, ?)
+                """,
                 .item(row.id),
                 .blob(CoveAttribute.decorations),
-                .blob(CoveAttribute.sharing)
+                .blob(CoveAttribute.sharing),
+                .blob(CoveAttribute.editor)
             )
             for (name, value) in attributes where Namespace.isShared(name) {
                 try database.setExtendedAttribute(name, value, of: row.id)

@@ -18,6 +18,8 @@ extension MetadataKey where Value == String {
     public static var currentUserPermissions: Self { .init(.currentUserPermissions) }
     /// The name of whose it is; missing for what is one's own.
     public static var ownerName: Self { .init(.ownerName) }
+    /// The name of who changed it last, or of the device; missing where the source does not tell.
+    public static var mostRecentEditor: Self { .init(.mostRecentEditor) }
     /// The name in its folder.
     public static var fsName: Self { .init(.name) }
     /// The name as people see it.

@@ -69,7 +69,7 @@ extension S3Provider {
         _ metadata: ItemMetadata,
         _ content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
-        let sent = S3Upload(key(path), metadata, content, if: .absent)
+        let sent = S3Upload(key(path), metadata, content, by: editor, if: .absent)
         let outcome = try await upload(sent) { () throws(ProviderError) in
             guard let other = try await self.occupant(beforeFile: path) else { return nil }
             guard other.kind == .file else { throw .filenameCollision(other) }

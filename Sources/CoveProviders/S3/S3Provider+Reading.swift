@@ -88,6 +88,7 @@ extension S3Provider {
         let receiver = RangeReceiver(range, into: checked) { head throws(ProviderError) in
             let object = try S3Object(key: key, head: head)
             guard object.version.isSame(as: version) else { throw .versionNoLongerAvailable }
+            if let editor = object.editor { sink.note(editor: editor, of: version) }
             if checked.hold(size: object.size) { checked.expect(features.checks(of: object, head)) }
         }
         let outcome: Result<HTTPResponse, S3Failure>

@@ -13,6 +13,8 @@ public final class S3Provider: Provider {
     let journal: UploadJournal
     /// What this device's claims begin with.
     let owner: String
+    /// What this device is called where it writes: other devices are told who changed a file.
+    let editor: String?
     /// What may be in memory of uploads, counted in pieces.
     let buffers = BufferGate(limit: 6)
     let pieceSize: Int64
@@ -56,6 +58,7 @@ public final class S3Provider: Provider {
     init(
         _ source: SourceAddress,
         _ options: HTTPOptions = HTTPOptions(),
+        editor: String? = nil,
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
         copyLimit: Int64 = 5 << 30,
@@ -72,6 +75,7 @@ public final class S3Provider: Provider {
         self.patience = patience
         journal = UploadJournal(folder: uploads)
         owner = journal.owner()
+        self.editor = editor
     }
 
     deinit { state.withLock { $0.moving }?.cancel() }

@@ -43,6 +43,7 @@ struct S3Upload: Sendable {
         _ metadata: ItemMetadata,
         over known: [String: String]? = nil,
         _ content: (any ContentSource)?,
+        by editor: String?,
         if condition: Condition
     ) {
         self.key = key
@@ -54,7 +55,12 @@ struct S3Upload: Sendable {
         } else {
             token = "\(DocumentID.random())"
         }
-        headers = S3Object.headers(metadata, over: known, token: token)
+        var headers = S3Object.headers(metadata, over: known, token: token)
+        headers.removeAll { $0.name == S3Object.editorHeader }
+        if let editor, !editor.isEmpty {
+            headers.append((S3Object.editorHeader, PercentEncoding.encode(editor.utf8.prefix(100))))
+        }
+        self.headers = headers
     }
 
     var size: Int64 { content?.size ?? 0 }

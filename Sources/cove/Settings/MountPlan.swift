@@ -146,6 +146,7 @@ struct MountPlan: Sendable {
             state: stateDirectory,
             credentials: { await OffPool.run { network.flatMap { LoginStore.find($0) } } }
         )
+        access.device = Daemon.hostName
         access.trace = { log.debug($0()) }
         return access
     }

@@ -33,7 +33,7 @@ private let attributes = [
     "conflicts", "downloading-status", "is-downloading", "percent-downloaded", "is-uploaded", "is-uploading",
     "has-conflicts", "is-ubiquitous", "docid", "pinned", "content-version", "uploading-error", "downloading-error",
     "tags", "item-id", "package", "policy", "decorations", "percent-uploaded", "download-requested", "content-policy",
-    "container-display-name",
+    "container-display-name", "most-recent-editor",
 ]
 
 /// What programs and people do with some files, whatever comes of it.

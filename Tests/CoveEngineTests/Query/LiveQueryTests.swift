@@ -29,6 +29,32 @@ import Testing
         }
     }
 
+    @Test func `who changed a document is told where another look than that at its version says so`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try account.tree.write("a.txt", [1])
+            try await account.settle()
+            let id = try account.tree.resolve("a.txt")
+            let query = try request("MostRecentEditorNameComponents == 'Grace'", [.mostRecentEditor])
+            let watch = LiveWatch(account.engine, query)
+            #expect(try watch.wait { $0.told == ["gathered"] } == nil)
+            for (name, isFound) in [("Grace", true), ("Ada", false), ("Grace", true)] {
+                try account.engine.catalog.write { database throws(Errno) in try database.storeEditor(name, of: id) }
+                #expect(try watch.wait { $0.results.isEmpty != isFound } == nil, "\(name)")
+            }
+            // The same once more is no news, and no name is none.
+            let updates = watch.now.updates
+            for name in ["Grace", ""] {
+                try account.engine.catalog.write { database throws(Errno) in try database.storeEditor(name, of: id) }
+            }
+            try account.tree.write("b.txt", [1])
+            #expect(try account.engine.mostRecentEditor(of: id) == "Grace")
+            #expect(watch.now.updates == updates)
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
     @Test func `47: what is done here is told without a connection`() async throws {
         try await blocking {
             let account = try EngineAccount()

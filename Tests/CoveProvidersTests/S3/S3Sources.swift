@@ -87,6 +87,7 @@ extension S3Address {
 extension S3Provider {
     convenience init(
         _ text: String,
+        editor: String? = nil,
         uploads: String? = nil,
         pieceSize: Int64 = S3Upload.pieceSize,
         copyLimit: Int64 = 5 << 30,
@@ -96,6 +97,7 @@ extension S3Provider {
         let address = try #require(SourceAddress(text))
         try self.init(
             address,
+            editor: editor,
             uploads: uploads,
             pieceSize: pieceSize,
             copyLimit: copyLimit,

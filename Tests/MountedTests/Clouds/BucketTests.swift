@@ -6,6 +6,38 @@ import Testing
 extension Mounted {
     /// A mounted bucket.
     struct BucketTests {
+        @Test func `which device changed a file last is told once its bytes have come`() async throws {
+            try await blocking {
+                let server = try Cloud.seaweedFS.start()
+                let front = try ScriptedServer { _ in .handOn(server.port) }
+                let asked = "getfattr --only-values -n user.cove.most-recent-editor"
+                let one = try MountedAccount(options: "settle=50ms", address: Cloud.s3Address(front.port))
+                try one.start()
+                let host = try one.shell("uname -n").trimmingCharacters(in: .newlines)
+                try one.shell("echo text > f; echo text > other; $COVE sync --wait")
+                #expect(try one.shell("\(asked) f") == host)
+                let query = "MostRecentEditorNameComponents == \"\(host)\""
+                #expect(try one.shell("$COVE query '\(query)' --count") == "2\n")
+                try one.end()
+                let two = try MountedAccount(options: "settle=50ms", address: Cloud.s3Address(front.port))
+                try two.start()
+                try two.shell("ls")
+                try two.expectRefused("\(asked) f", "No such attribute")
+                let follow = try two.start("exec $COVE query '\(query)' --follow --interval 0")
+                try waitUntil("it goes on", deadline: 30) { follow.error.contains("0 found") }
+                let before = front.exchanges.count
+                #expect(try two.shell("cat f") == "text\n")
+                try waitUntil("it is told", deadline: 30) { (try? two.shell("\(asked) f")) == host }
+                try waitUntil("who asked before is told", deadline: 30) { follow.output.hasSuffix("/f\n") }
+                follow.signal(SIGINT)
+                #expect(try two.shell("$COVE query '\(query)' | sed 's,.*/,,'") == "f\n")
+                // It came along with the bytes: nothing else was asked of the file.
+                let requests = front.exchanges.dropFirst(before).map(\.request).filter { $0.target.contains("/f") }
+                #expect(requests.allSatisfy { $0.method == "GET" }, "\(requests.map { "\($0.method) \($0.target)" })")
+                try two.end()
+            }
+        }
+
         /// COVE_UPLOAD_BYTES and COVE_UPLOAD_KILLS make it a longer one.
         @Test(arguments: [Cloud.seaweedFS])
         func `a big upload survives kill -9 again and again, and no part that was acknowledged is sent twice`(

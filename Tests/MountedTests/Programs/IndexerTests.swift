@@ -19,9 +19,9 @@ extension Mounted {
 
             """
 
-        private func account() throws -> MountedAccount {
+        private func account(_ more: String = "") throws -> MountedAccount {
             let account = try MountedAccount()
-            try account.shell(Self.picture + "mkdir -p $src/notes/deep; echo text > $src/notes/deep/note.txt")
+            try account.shell(Self.picture + "mkdir -p $src/notes/deep; echo text > $src/notes/deep/note.txt\n" + more)
             try account.start()
             return account
         }
@@ -82,6 +82,49 @@ extension Mounted {
                     deadline: 100
                 )
                 #expect(try account.statistics().downloadsStarted == 0)
+                try account.end()
+            }
+        }
+
+        @Test func `Tracker's service finds all names, reads what is here, and fetches nothing`() async throws {
+            try await blocking {
+                // Of a name that tells no type, whoever wants to know it reads the beginning.
+                let account = try account("cp $src/picture.png $src/here.png; echo text > $src/notes/untyped")
+                try account.shell("cat here.png > /dev/null")
+                // It leaves out what is below the folder of temporary files. The first question has the bus start it, and it starts
+                // what reads files; that marks each file it is done with, whether it could read it or not.
+                try account.shell(
+                    """
+                    export HOME=$tmp XDG_CONFIG_HOME=$tmp/config XDG_DATA_HOME=$tmp/data XDG_CACHE_HOME=$tmp/cache
+                    export XDG_RUNTIME_DIR=$tmp/runtime TMPDIR=$tmp/temporary GSETTINGS_BACKEND=keyfile
+                    mkdir -p $XDG_CONFIG_HOME/glib-2.0/settings $XDG_DATA_HOME $XDG_CACHE_HOME $TMPDIR
+                    mkdir -m 700 $XDG_RUNTIME_DIR
+                    cat > $XDG_CONFIG_HOME/glib-2.0/settings/keyfile <<END
+                    [org/freedesktop/tracker/miner/files]
+                    index-recursive-directories=['$mnt']
+                    index-single-directories=@as []
+                    index-applications=false
+                    initial-sleep=0
+                    END
+                    cd /
+                    dbus-run-session -- bash -c '
+                        ask() { tracker3 sparql --dbus-service org.freedesktop.Tracker3.Miner.Files -q "SELECT $1"; }
+                        done="?file { GRAPH tracker:FileSystem { ?file tracker:extractorHash ?hash } }"
+                        width="?file ?width { ?picture nfo:width ?width ; nie:isStoredAs ?file }"
+                        names="?file { GRAPH tracker:FileSystem { ?file a nfo:FileDataObject } }"
+                        until [ $(ask "$done" | grep -cE "/(here.png|picture.png|note.txt)") = 3 ]; do sleep 0.1; done
+                        until [ $(ask "$names" | grep -c untyped) = 1 ]; do sleep 0.1; done
+                        ask "$width" > $tmp/pictures
+                    ' 2> $tmp/said
+                    """,
+                    deadline: 200
+                )
+                #expect(try account.statistics().downloadsStarted == 1)
+                let pictures = try account.shell("cat $tmp/pictures")
+                #expect(pictures.contains("/here.png, 40") && !pictures.contains("/picture.png"), "\(pictures)")
+                for name in ["picture.png", "notes/deep/note.txt", "notes/untyped"] {
+                    #expect(try account.info(name).state == "dataless", "\(name)")
+                }
                 try account.end()
             }
         }

@@ -63,6 +63,85 @@ extension Mounted {
             }
         }
 
+        /// A source that keeps no attributes of programs has those of the former content stay.
+        @Test(arguments: [true, false])
+        func `who changed a document last is told, for as long as the content is that one's`(
+            keepsAttributes: Bool
+        ) async throws {
+            try await ScriptedProvider.account(
+                """
+                def hello(self, parameters, call):
+                    told = super().hello(parameters, call)
+                    keeps = \(keepsAttributes ? "True" : "False")
+                    return {**told, "capabilities": {**told["capabilities"], "extendedAttributes": keeps}}
+                def item(self, name, node):
+                    found = super().item(name, node)
+                    forged = {"name": "user.cove.most-recent-editor", "value": "Mallory"}
+                    found["metadata"] = {**found["metadata"], "attributes": [forged]}
+                    if os.path.exists(here + "/editors"):
+                        with open(here + "/editors") as file:
+                            editors = json.load(file)
+                        if name in editors:
+                            found["editor"] = editors[name]
+                            found["metadataVersion"] = hashlib.sha256(editors[name].encode()).hexdigest()
+                    return found
+                """,
+                tree: #"{"f": "f", "g": "g", "h": "h", "i": "i"}"#
+            ) { account in
+                func editor(_ name: String) throws -> String {
+                    let asked = "getfattr --only-values -n user.cove.most-recent-editor \(name) 2> $tmp/said"
+                    return try account.shell("\(asked) || grep -o 'No such attribute' $tmp/said")
+                        .trimmingCharacters(in: .newlines)
+                }
+                func found(_ predicate: String) throws -> String {
+                    try account.shell("$COVE query '\(predicate)' | sed 's,.*/,,' | sort | tr '\\n' ' '")
+                }
+                // Nobody has told yet, and what a provider calls an attribute of the file is none of Cove's own.
+                let none = "No such attribute"
+                #expect(try account.shell("ls | wc -l") == "4\n")
+                #expect(try editor("f") == none)
+                let long = "e" + String(repeating: "\u{301}", count: 500)
+                let names = try JSONValue(encoding: ["f": "Grace", "g": "Ada\u{7}\n", "h": "", "i": long]).bytes
+                let text = String(decoding: names, as: UTF8.self)
+                try account.shell("echo '\(text)' > $tmp/n; mv $tmp/n $tmp/here/editors")
+                try waitUntil("it is told", deadline: 30) { try editor("f") == "Grace" }
+                let hostile = try editor("g")
+                #expect(hostile.hasPrefix("Ada") && !hostile.contains("\u{7}") && !hostile.contains("\n"), "\(hostile)")
+                #expect(try editor("h") == none)
+                #expect(try editor("i").unicodeScalars.count == 100)
+                let key = "MostRecentEditorNameComponents"
+                #expect(try found("\(key) == \"Grace\"") == "f ")
+                #expect(try found("\(key) BEGINSWITH \"Ada\"") == "g ")
+                #expect(try found("\(key) == NULL") == "h ")
+                #expect(try found("\(key) != \"Grace\"") == "g h i ")
+                let json = try account.shell("$COVE query 'FSName == \"f\"' --json --attributes \(key)")
+                #expect(json.contains("\"\(key)\":\"Grace\""), "\(json)")
+                #expect(try account.statistics().bytesDownloaded == 0)
+                // No program sets it, no copy has it, and no list of attributes.
+                try account.expectRefused(
+                    "setfattr -n user.cove.most-recent-editor -v Mallory f",
+                    "Operation not permitted"
+                )
+                #expect(try account.shell("cp -a f copy; getfattr -d -m - f copy") == "")
+                #expect(try editor("copy") == none)
+                // The content is another's now, who is not told.
+                try account.shell(
+                    """
+                    echo '{"g": "Ada"}' > $tmp/n; mv $tmp/n $tmp/here/editors
+                    echo '{"f": "theirs", "g": "g", "h": "h", "i": "i"}' > $tmp/n; mv $tmp/n $tmp/here/tree
+                    """
+                )
+                try waitUntil("it is changed", deadline: 30) { (try? account.shell("cat f")) == "theirs" }
+                #expect(try editor("f") == none)
+                // That of the same content stays, though nobody tells any more.
+                try account.shell("$COVE sync --wait")
+                #expect(try editor("g") == "Ada" && editor("i").unicodeScalars.count == 100)
+                // What this device sends is nobody's either, where the answer does not tell.
+                try account.shell("echo '{}' > $tmp/n; mv $tmp/n $tmp/here/editors; echo mine > g; $COVE sync --wait")
+                #expect(try editor("g") == none)
+            }
+        }
+
         @Test func `where nobody tells, everything is the user's own`() async throws {
             try await mounted { account in
                 try account.shell("echo text > f")

@@ -40,7 +40,8 @@ public enum QueryInterface {
           IsShared: ?bool,
           CurrentUserRole: ?string,
           CurrentUserPermissions: ?string,
-          OwnerNameComponents: ?string
+          OwnerNameComponents: ?string,
+          MostRecentEditorNameComponents: ?string
         )
 
         # One item; path is below the mount point, path_base64 stands for one that is not UTF-8. id names the result among those

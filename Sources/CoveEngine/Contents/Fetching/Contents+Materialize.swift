@@ -181,6 +181,7 @@ extension Contents {
         switch end {
         case .success:
             context.note(.provided, item.id, nil, fetch.range.inWords)
+            noteEditor(of: item.id, fetch)
         case .failure(.cancelled): context.note(.stop, item.id)
         case .failure(let reason): context.note(.fail, item.id, nil, "\(reason)")
         }
@@ -188,6 +189,20 @@ extension Contents {
         if (try? save(item, closing: false)) == nil { log.error("item \(item.id): its ranges can't be saved") }
         completedItems.remove(item.id)
         sync?.noteIdle(item.id)
+    }
+
+    /// Keeps who made the version that was fetched, unless the provider has another one by now.
+    private func noteEditor(of id: ItemID, _ fetch: Fetch) {
+        guard let (name, version) = fetch.editor.withLock({ $0 }) else { return }
+        // All ranges of a file tell the same.
+        let known = try? catalog.read { database throws(Errno) in
+            try database.extendedAttribute(CoveAttribute.editor, of: id)
+        }
+        if let known, known == CoveAttribute.value(editor: name) { return }
+        try? catalog.write { database throws(Errno) in
+            let isCurrent = try database.entries(of: id).contains { $0.remoteVersion?.isSame(as: version) == true }
+            if isCurrent { try database.storeEditor(name, of: id) }
+        }
     }
 
     /// Turns a partial item whose bytes are all here into a whole one.

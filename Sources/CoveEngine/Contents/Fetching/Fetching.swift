@@ -60,6 +60,8 @@ final class Fetch: Sendable {
     let started: MonotonicTime
     let lastProgress: Atomic<MonotonicTime>
     let received = Atomic<Int64>(0)
+    /// Who made the version that was fetched, where the provider says so along with its bytes.
+    let editor = Mutex<(name: String, version: ContentVersion)?>(nil)
     private let ended = Atomic<Bool>(false)
     private let task = EngineMutex<Task<Void, Never>?>(.fetchTask, nil)
 
@@ -121,6 +123,8 @@ struct FetchSink: ContentSink {
         }
         return count
     }
+
+    func note(editor: String, of version: ContentVersion) { fetch.editor.withLock { $0 = (editor, version) } }
 
     private func copyOnce(from source: Int32, to target: Int32, _ range: Range<Int64>) throws(Errno) -> Int {
         try contents.disk.requireSound()

@@ -60,18 +60,31 @@ extension Namespace {
             try database.replaceExtendedAttributes(attributes.filter { Self.isShared($0.key) }, of: id)
         }
         // Nothing is to be taken away of a new item: listings make many.
-        if remote.decorations != nil || remote.sharing != nil { try storeTold(remote, of: id, database) }
+        guard remote.decorations != nil || remote.sharing != nil || remote.editor != nil else { return }
+        try storeTold(remote, of: id, hasNewContent: true, database)
     }
 
-    /// Keeps what the provider tells of an item beside its attributes: marks for file managers, and with whom it is shared.
-    func storeTold(_ remote: RemoteItem, of id: ItemID, _ database: Database) throws(Errno) {
+    /// Keeps what the provider tells of an item beside its attributes: marks for file managers, with whom it is shared, and
+    /// who changed it last.
+    ///
+    /// An answer that does not tell who made the content says nothing of content that is known.
+    func storeTold(
+        _ remote: RemoteItem,
+        of id: ItemID,
+        hasNewContent: Bool,
+        _ database: Database
+    ) throws(Errno) {
         let sharing = remote.sharing.flatMap { try? JSONValue(encoding: $0.shown).bytes }
         // The answer to a change may not tell with whom a file is shared, as it may not tell the metadata's version.
         let isSilent = remote.kind == .file && remote.metadataVersion.bytes.isEmpty
-        for (name, value) in zip(CoveAttribute.told, [remote.decorations, sharing]) {
+        let isSameContent = remote.kind == .file && !hasNewContent
+        for (name, value, stays) in [
+            (CoveAttribute.decorations, remote.decorations, false), (CoveAttribute.sharing, sharing, isSilent),
+            (CoveAttribute.editor, remote.editor.flatMap { CoveAttribute.value(editor: $0) }, isSameContent),
+        ] {
             if let value {
                 try database.setExtendedAttribute(name, value, of: id)
-            } else if name != CoveAttribute.sharing || !isSilent {
+            } else if !stays {
                 try database.removeExtendedAttribute(name, of: id)
             }
         }
@@ -87,7 +100,7 @@ extension Namespace {
         try database.saveAttributes(row)
         try database.run(
             """
-            INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name NOT IN (?, ?)
+            INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name NOT IN (?, ?, ?)
                 AND (? OR substr(name, 1, 5) <> CAST('user.' AS BLOB))
                 AND substr(name, 1, 9) <> CAST('security.' AS BLOB)
             """,
@@ -95,6 +108,7 @@ extension Namespace {
             .item(old.id),
             .blob(CoveAttribute.decorations),
             .blob(CoveAttribute.sharing),
+            .blob(CoveAttribute.editor),
             .int(provider.capabilities.extendedAttributes ? 0 : 1)
         )
     }
@@ -126,5 +140,15 @@ extension Namespace {
         if row.kind == .directory { try database.addLinks(1, to: parent) }
         try database.note(.created, entry: entry.id, item: row.id, parent: parent, isNews: isNews)
         return entry
+    }
+}
+
+extension Database {
+    /// Keeps who made the content of a known version, where another answer than that which told of the version says so.
+    func storeEditor(_ editor: String, of id: ItemID) throws(Errno) {
+        guard let value = CoveAttribute.value(editor: editor) else { return }
+        guard try extendedAttribute(CoveAttribute.editor, of: id) != value else { return }
+        try setExtendedAttribute(CoveAttribute.editor, value, of: id)
+        touchItem(id)
     }
 }

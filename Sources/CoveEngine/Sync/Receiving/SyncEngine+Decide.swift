@@ -153,14 +153,18 @@ extension SyncEngine {
         }
         if entry.remoteVersion == remote.contentVersion {
             let isSame = entry.remoteMetadata == remote.metadataVersion
-            if isSame, entry.remoteID == remote.id { return .nothing }
+            if isSame, entry.remoteID == remote.id {
+                // A listing may not tell what a look at one item does.
+                if let editor = remote.editor { try database.storeEditor(editor, of: row.id) }
+                return .nothing
+            }
             if isSame || entry.remoteMetadata?.bytes.isEmpty == true {
                 // Not told when the bytes were sent, or its directory was moved since: it is theirs.
                 var known = entry
                 known.remoteMetadata = remote.metadataVersion
                 known.remoteID = remote.id
                 try database.update(known)
-                try host.namespace.storeTold(remote, of: row.id, database)
+                try host.namespace.storeTold(remote, of: row.id, hasNewContent: false, database)
                 return .nothing
             }
             return .show(Transition(kind: .metadata(entry: entry.id), remote: remote, seen: seen))

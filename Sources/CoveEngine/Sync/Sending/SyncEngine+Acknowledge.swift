@@ -36,7 +36,7 @@ extension SyncEngine {
                     item: generation == nil ? plan.entry.remoteItem ?? plan.row.id : plan.row.id,
                     generation: generation ?? plan.entry.remoteGeneration ?? plan.row.generation
                 )
-                try host.namespace.storeTold(remote, of: entry.item, database)
+                try host.namespace.storeTold(remote, of: entry.item, hasNewContent: generation != nil, database)
                 let isMovedSince = entry.parent != plan.entry.parent || entry.name != plan.entry.name
                 entry.remoteParent = isMovedSince ? plan.entry.parent : nil
                 entry.remoteName = isMovedSince ? plan.entry.name : nil

@@ -151,6 +151,8 @@ struct WireItem: Codable, Equatable {
     var decorations: [WireDecoration]?
     /// With whom it is shared.
     var sharing: ItemSharing?
+    /// Who changed it last.
+    var editor: String?
 
     init?(_ item: RemoteItem) {
         guard let kind = WireKind(item.kind) else { return nil }
@@ -164,6 +166,7 @@ struct WireItem: Codable, Equatable {
         target = item.linkTarget.map { WireBytes($0) }
         decorations = item.decorations.flatMap { try? JSONValue(parsing: $0).decode() }
         sharing = item.sharing
+        editor = item.editor
     }
 
     /// Throws for what breaks the rules of the protocol; the engine checks the rest.
@@ -189,7 +192,8 @@ struct WireItem: Codable, Equatable {
             decorations: try decorations.flatMap { list throws(JSONError) in
                 list.isEmpty ? nil : try JSONValue(encoding: list.map(\.shown)).bytes
             },
-            sharing: sharing
+            sharing: sharing,
+            editor: editor
         )
     }
 }

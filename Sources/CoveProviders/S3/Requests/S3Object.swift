@@ -23,6 +23,8 @@ struct S3Object: Sendable, Equatable {
     static let originHeader = "x-amz-meta-cove-origin"
     static let timeHeader = "x-amz-meta-mtime"
     static let modeHeader = "x-amz-meta-mode"
+    /// Who wrote the bytes: the device's name, percent-encoded.
+    static let editorHeader = "x-amz-meta-cove-editor"
 
     /// Reads the answer to a HEAD or GET of the whole object.
     init(key: [UInt8], head: HTTPHead) throws(ProviderError) {
@@ -99,8 +101,15 @@ struct S3Object: Sendable, Equatable {
             metadata: ItemMetadata(
                 modificationTime: headers?[Self.timeHeader].flatMap(Self.time) ?? modified,
                 permissions: headers?[Self.modeHeader].flatMap { UInt32($0) }.map { UInt16($0 & 0o7777) }
-            )
+            ),
+            editor: editor
         )
+    }
+
+    /// Who wrote the bytes, where Cove did; nil when only a listing is known.
+    var editor: String? {
+        headers?[Self.editorHeader].flatMap { PercentEncoding.decode($0.utf8) }
+            .map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// A directory, of which a server keeps nothing but the name.
