@@ -17,24 +17,35 @@ final class EngineAccount: AccountUnderTest {
     private var generation = 0
     private var isOffline = false
     private let configure: (inout EngineConfiguration) -> Void
+    private let wrap: (any Provider) -> any Provider
     /// The folder that the state folders are in.
     private let states: String
     /// Kept: they hold nothing but their own state folder, which nobody else uses any more.
     private var crashed: [Engine] = []
 
     /// `states`: where the state is to be, when it is not beside the source.
-    init(
+    convenience init(
         states: String? = nil,
         configure: @escaping (inout EngineConfiguration) -> Void = { _ in }
+    ) throws {
+        try self.init(states: states, wrap: { $0 }, configure: configure)
+    }
+
+    /// `wrap` may watch the source.
+    init(
+        states: String? = nil,
+        wrap: @escaping (any Provider) -> any Provider,
+        configure: @escaping (inout EngineConfiguration) -> Void
     ) throws {
         root = try TemporaryDirectory("cove-engine")
         self.states = states ?? root.path
         source = root.appending("source")
         try FileManager.default.createDirectory(atPath: source, withIntermediateDirectories: true)
         self.configure = configure
+        self.wrap = wrap
         state = "\(self.states)/state0"
         try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
-        (engine, link) = try EngineAccount.start(state, source, configure)
+        (engine, link) = try EngineAccount.start(state, source, wrap, configure)
         tree = EngineTree(engine)
     }
 
@@ -42,10 +53,11 @@ final class EngineAccount: AccountUnderTest {
         _ state: String,
         _ source: String,
         isOffline: Bool = false,
+        _ wrap: (any Provider) -> any Provider,
         _ configure: (inout EngineConfiguration) -> Void
     ) throws -> (Engine, SimulatedLink) {
         let configuration = EngineConfiguration.ofTest("dir://\(source)", state: state, configure)
-        let link = SimulatedLink(base: FolderProvider(root: source), latency: .zero, bandwidth: nil, stall: nil)
+        let link = SimulatedLink(base: wrap(FolderProvider(root: source)), latency: .zero, bandwidth: nil, stall: nil)
         // Before the engine can connect.
         link.setOffline(isOffline)
         let level: Log.Level = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] == nil ? .error : .debug
@@ -148,7 +160,7 @@ final class EngineAccount: AccountUnderTest {
         try change(kept)
         crashed.append(engine)
         state = kept
-        (engine, link) = try EngineAccount.start(state, source, isOffline: isOffline, configure)
+        (engine, link) = try EngineAccount.start(state, source, isOffline: isOffline, wrap, configure)
         tree = EngineTree(engine)
     }
 
@@ -162,7 +174,7 @@ final class EngineAccount: AccountUnderTest {
     /// Opens the stopped account again.
     func reopen() throws {
         crashed.append(engine)
-        (engine, link) = try EngineAccount.start(state, source, configure)
+        (engine, link) = try EngineAccount.start(state, source, wrap, configure)
         tree = EngineTree(engine)
     }
 }

@@ -39,6 +39,8 @@ public struct AccountStatus: Codable, Sendable, Equatable {
     public var requestsLastHour: Int?
     /// What these cost at Amazon's list price, in dollars; nil for what is no bucket.
     public var requestCostLastHour: Double?
+    /// How many names a person keeps out of the cloud.
+    public var excluded: Int?
 
     /// Makes a status.
     public init(
@@ -60,11 +62,13 @@ public struct AccountStatus: Codable, Sendable, Equatable {
         heldUp: [Standstill]? = nil,
         generation: String? = nil,
         requestsLastHour: Int? = nil,
-        requestCostLastHour: Double? = nil
+        requestCostLastHour: Double? = nil,
+        excluded: Int? = nil
     ) {
         self.generation = generation
         self.requestsLastHour = requestsLastHour
         self.requestCostLastHour = requestCostLastHour
+        self.excluded = excluded
         self.account = account
         self.source = source
         self.mountpoint = mountpoint
@@ -161,6 +165,8 @@ public struct ItemStatus: Codable, Sendable, Equatable {
     public var isDownloading: Bool
     /// True when it is kept on this disk.
     public var isPinned: Bool
+    /// True when a person keeps it, or a directory that it is in, out of the cloud; nil from a daemon that knows of none.
+    public var isExcluded: Bool?
     /// The raw value of a `ContentPolicy`: when its bytes come here and may leave, by its own or that of a directory above it.
     ///
     /// Nil from a daemon that knows of none.
@@ -202,6 +208,7 @@ public struct ItemStatus: Codable, Sendable, Equatable {
         isUploading: Bool,
         isDownloading: Bool,
         isPinned: Bool,
+        isExcluded: Bool? = nil,
         policy: String?,
         hasConflict: Bool,
         size: Int64,
@@ -227,6 +234,7 @@ public struct ItemStatus: Codable, Sendable, Equatable {
         self.isUploading = isUploading
         self.isDownloading = isDownloading
         self.isPinned = isPinned
+        self.isExcluded = isExcluded
         self.policy = policy
         self.hasConflict = hasConflict
         self.size = size
@@ -246,7 +254,7 @@ public struct ItemStatus: Codable, Sendable, Equatable {
     private enum CodingKeys: String, CodingKey {
         case path
         case pathBase64 = "path_base64"
-        case name, kind, state, isDirty, isUploading, isDownloading, isPinned, policy, hasConflict
+        case name, kind, state, isDirty, isUploading, isDownloading, isPinned, isExcluded, policy, hasConflict
         case size, localBytes, percent, modificationTime, permissions, user, group
         case itemID, documentID, contentVersion, remoteID, error
     }
@@ -292,6 +300,32 @@ public struct TrashEntry: Codable, Sendable, Equatable {
         self.time = time
         self.size = size
         self.location = location
+    }
+}
+
+/// A name that a person keeps out of the cloud.
+public struct ExcludedItem: Codable, Sendable, Equatable {
+    /// Where it is; empty for one that is not UTF-8.
+    public var path: String
+    /// The path where it is not UTF-8.
+    public var pathBase64: String?
+    /// True where a person said so, false where only something excluded was moved there.
+    public var isAsked: Bool
+    /// True while something has the name.
+    public var isThere: Bool
+
+    /// Makes an item.
+    public init(path: String, pathBase64: String?, isAsked: Bool, isThere: Bool) {
+        self.path = path
+        self.pathBase64 = pathBase64
+        self.isAsked = isAsked
+        self.isThere = isThere
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case path
+        case pathBase64 = "path_base64"
+        case isAsked, isThere
     }
 }
 

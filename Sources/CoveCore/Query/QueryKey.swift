@@ -54,6 +54,8 @@ public enum QueryKey: String, Sendable, CaseIterable, Codable {
     case urlInLocalContainer = "URLInLocalContainer"
     /// Names the item on this device; a number.
     case itemID = "ItemID"
+    /// True for what a person keeps out of the cloud by its own name.
+    case isExcludedFromSync = "IsExcludedFromSync"
     /// True for what others have too, as far as the source tells.
     case isShared = "IsShared"
     /// `owner` or `participant`, of what is shared; a string.
@@ -81,7 +83,7 @@ public enum QueryKey: String, Sendable, CaseIterable, Codable {
         case .contentTypeTree: .strings
         case .size, .percentDownloaded, .percentUploaded, .itemID: .number
         case .isUbiquitous, .isExternalDocument, .hasUnresolvedConflicts, .isDownloading, .downloadRequested,
-            .isUploaded, .isUploading, .isShared:
+            .isUploaded, .isUploading, .isShared, .isExcludedFromSync:
             .truth
         case .creationDate, .contentChangeDate: .date
         }

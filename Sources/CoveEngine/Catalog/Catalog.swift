@@ -35,6 +35,8 @@ final class Catalog: Sendable {
     let touches = Touches()
     /// How many transactions were committed.
     var commitCount: Int { commits.load(ordering: .relaxed) }
+    /// How many of these are known to be on the disk.
+    var durableCount: Int { logFile.withLock { $0.commits } }
     private let afterSync = EngineMutex<[@Sendable () -> Void]>(.catalogAfterSync, [])
 
     /// Opens or makes the catalog and brings its schema up to date.

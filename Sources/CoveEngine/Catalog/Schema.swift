@@ -310,6 +310,37 @@ enum Schema {
             process INTEGER NOT NULL
         );
         """,
+        """
+        CREATE TABLE excluded_places( -- names that stay on this device because a person said so, whatever has them
+            parent INTEGER NOT NULL,
+            name BLOB NOT NULL,
+            asked INTEGER NOT NULL,   -- 0: only something excluded has been moved there
+            vacated INTEGER,          -- since when nothing is known to have the name, in milliseconds since 1970
+            PRIMARY KEY(parent, name)
+        ) WITHOUT ROWID;
+        -- Whatever gets such a name stays here from the same transaction on, unless the provider has it.
+        CREATE TRIGGER excluded_added AFTER INSERT ON entries WHEN NEW.remote_id IS NULL AND NEW.flags & 1 = 0
+            AND EXISTS (SELECT 1 FROM excluded_places WHERE parent = NEW.parent AND name = NEW.name) BEGIN
+            UPDATE entries SET flags = flags | 1 WHERE id = NEW.id;
+        END;
+        CREATE TRIGGER excluded_moved AFTER UPDATE OF parent, name, flags, remote_id ON entries
+            WHEN NEW.remote_id IS NULL AND NEW.flags & 1 = 0
+            AND EXISTS (SELECT 1 FROM excluded_places WHERE parent = NEW.parent AND name = NEW.name) BEGIN
+            UPDATE entries SET flags = flags | 1 WHERE id = NEW.id;
+            DELETE FROM journal WHERE entry = NEW.id;
+        END;
+        -- What the provider has under such a name is the cloud's.
+        CREATE TRIGGER excluded_taken AFTER INSERT ON entries WHEN NEW.remote_id IS NOT NULL BEGIN
+            DELETE FROM excluded_places WHERE parent = NEW.parent AND name = NEW.name;
+        END;
+        CREATE TRIGGER excluded_retaken AFTER UPDATE OF parent, name ON entries
+            WHEN NEW.remote_id IS NOT NULL AND (NEW.parent <> OLD.parent OR NEW.name <> OLD.name) BEGIN
+            DELETE FROM excluded_places WHERE parent = NEW.parent AND name = NEW.name;
+        END;
+        CREATE TRIGGER excluded_gone AFTER DELETE ON items WHEN OLD.kind = 1 BEGIN
+            DELETE FROM excluded_places WHERE parent = OLD.id;
+        END;
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

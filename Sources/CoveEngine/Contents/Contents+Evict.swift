@@ -98,7 +98,10 @@ extension Contents {
         if policy == .eagerly {
             throw Refusal.errno(.notPermitted, "it is pinned; run `cove unpin` first")
         }
-        if entries.contains(where: { $0.flags.contains(.localOnly) || !$0.isUploaded }) {
+        if entries.contains(where: { $0.flags.contains(.localOnly) }) {
+            throw Refusal.errno(.busy, "it stays on this device, excluded or by its name")
+        }
+        if entries.contains(where: { !$0.isUploaded }) {
             throw Refusal.errno(.busy, "it is only on this device; run `cove sync --wait` first")
         }
         if entries.contains(where: { $0.hasUnsentContent(generation: row.generation) }) {
@@ -111,6 +114,10 @@ extension Contents {
         row.isSynced = false
         let saved = row
         try catalog.write { database throws(Errno) in
+            // It may have left the cloud while this waited for the catalog.
+            guard try database.entries(of: id).allSatisfy({ $0.isUploaded && $0.remoteVersion == saved.version }) else {
+                throw .busy
+            }
             try database.saveContent(saved)
             try database.endWanted(id)
             try database.setRanges(RangeSet(), of: id)

@@ -133,7 +133,12 @@ extension Engine {
     private func freeName(_ parent: ItemID, _ name: FileName, _ database: Database) throws(Errno) -> [UInt8] {
         var candidate = name
         var number = 1
-        while try database.entry(parent, candidate.bytes) != nil {
+        // What is excluded keeps its name for itself.
+        func isTaken() throws(Errno) -> Bool {
+            if try database.isExcluded(Place(parent, candidate.bytes)) { return true }
+            return try database.entry(parent, candidate.bytes) != nil
+        }
+        while try isTaken() {
             number += 1
             candidate = name.inserting(" (restored \(number))")
         }
@@ -149,6 +154,8 @@ extension Engine {
             guard let trashed = try database.trash(id: row.id) else { throw .noSuchEntry }
             let name = try self.freeName(parent, last, database)
             let item: ItemID
+            // Its bytes are only in the cloud, which has nothing of that folder.
+            if trashed.item == nil, try self.namespace.keepsOut(parent, database) { throw .crossDevice }
             if let kept = trashed.item {
                 item = kept
                 try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(kept))
@@ -167,7 +174,13 @@ extension Engine {
                 item = try database.insert(made)
             }
             var entry = EntryRow(parent: parent, name: name, item: item, document: trashed.document)
-            if trashed.isPending {
+            // It may have left the cloud, and go on here.
+            if try database.entry(document: trashed.document) != nil { entry.document = .random() }
+            let staysHere = try self.namespace.keepsOut(parent, database)
+            if staysHere || !trashed.isPending {
+                entry.flags = try self.namespace.localFlags(trashed.kind, entry.place, database)
+            }
+            if trashed.isPending, !staysHere {
                 entry.remoteID = trashed.remoteID
                 entry.remoteVersion = trashed.remoteVersion
                 let isSame = trashed.remoteParent == parent && trashed.remoteName == name
@@ -180,8 +193,15 @@ extension Engine {
                 entry.flags.insert(.metadataChanged)
             }
             let id = try database.insert(entry)
-            try database.deleteTrash(trashed.id)
-            try database.enqueue(id, at: self.journalTime())
+            if trashed.isPending, staysHere {
+                // It goes from the cloud all the same.
+                var deleted = trashed
+                deleted.item = nil
+                try database.update(deleted)
+            } else {
+                try database.deleteTrash(trashed.id)
+            }
+            if !entry.flags.contains(.localOnly) { try database.enqueue(id, at: self.journalTime()) }
             try database.touch(parent, modified: true, at: clock.now())
             try database.note(.created, entry: id, item: item, parent: parent)
             let directory = try database.path(ofDirectory: parent) ?? .root
@@ -196,7 +216,8 @@ extension Engine {
     ) async throws(Errno) -> (name: [UInt8], path: RemotePath) {
         guard let sync = syncEngine, let place = row.place else { throw .noSuchEntry }
         let (directory, name) = try catalog.read { database throws(Errno) -> (RemoteReference?, [UInt8]) in
-            (try database.remoteReference(ofDirectory: parent), try self.freeName(parent, last, database))
+            if try namespace.keepsOut(parent, database) { throw .crossDevice }
+            return (try database.remoteReference(ofDirectory: parent), try self.freeName(parent, last, database))
         }
         guard let directory else { throw .busy }
         let remote: RemoteItem
@@ -215,7 +236,8 @@ extension Engine {
             // The change feed may have been quicker.
             if try database.entry(parent, name) == nil {
                 var entry = try self.namespace.insertRemote(remote, into: parent, name: name, database)
-                entry.document = row.document
+                // It may have left the cloud, and go on here.
+                if try database.entry(document: row.document) == nil { entry.document = row.document }
                 try database.update(entry)
             }
             let path = try database.path(ofDirectory: parent) ?? .root

@@ -40,6 +40,13 @@ extension Engine {
             let text = String(decoding: value, as: UTF8.self)
             guard text == "0" || text == "1" else { throw .invalidArgument }
             try namespace.setPinned(id, text == "1")
+        case "excluded-from-sync":
+            try requireOwner(of: id, caller)
+            // What an app was only given, others have too.
+            try access.admitLink(caller, id)
+            let text = String(decoding: value, as: UTF8.self)
+            guard text == "0" || text == "1" else { throw .invalidArgument }
+            try setExcluded(id, text == "1")
         case "content-policy":
             try requireOwner(of: id, caller)
             guard let policy = ContentPolicy(rawValue: String(decoding: value, as: UTF8.self)) else {
@@ -64,6 +71,21 @@ extension Engine {
             }
             wakeSync()
         default: throw .notPermitted
+        }
+    }
+
+    /// Nobody waits here for what has to be fetched: that begins, and a later attempt finds it.
+    private func setExcluded(_ id: ItemID, _ isExcluded: Bool) throws(Errno) {
+        do throws(Errno) {
+            if isExcluded { try exclude(id) } else { try namespace.include(id) }
+        } catch .noData {
+            throw .notPermitted
+        } catch .wouldBlock {
+            let path = try catalog.read { database throws(Errno) in
+                try database.entries(of: id).first.map { entry throws(Errno) in try database.path(of: entry) }
+            }
+            if let path { Task { [self] in try? await namespace.download(path) } }
+            throw .wouldBlock
         }
     }
 
@@ -135,6 +157,7 @@ extension Engine {
         case "percent-uploaded": text = String(Int(saturating: status.percentUploaded))
         case "has-conflicts": text = status.hasConflict ? "1" : "0"
         case "is-ubiquitous": text = status.state == "local" ? "0" : "1"
+        case "excluded-from-sync": text = try namespace.isExcluded(id) ? "1" : "0"
         case "is-external": text = "0"
         case "is-shared": text = try sharing(of: id) == nil ? "0" : "1"
         case "role": text = (try sharing(of: id)?.role ?? .owner).rawValue

@@ -78,6 +78,10 @@ extension Engine {
             findings.append(DoctorFinding(check: "deletions", level: "warning", message: reason, remedy: nil))
         }
         findings += queueFindings(status)
+        if let excluded = status.excluded, excluded > 0 {
+            let message = "\(excluded) names are excluded: what has them is on this device only"
+            findings.append(DoctorFinding(check: "excluded", level: "ok", message: message, remedy: nil))
+        }
         for weakness in status.weaknesses {
             findings.append(DoctorFinding(check: "source", level: "warning", message: weakness, remedy: nil))
         }

@@ -87,6 +87,7 @@ extension Engine {
             }
         }
         let staysHere = journal?.staysHere == true && entry?.isUploaded == false
+        let isExcluded = try isExcluded(entry)
         let isLocalOnly = entry?.flags.contains(.localOnly) == true || staysHere
         let progress = entry.flatMap { entry in
             syncEngine?.shared.withLock { $0.reservations.progress(of: entry.document) }
@@ -110,6 +111,7 @@ extension Engine {
             isUploading: progress != nil && row.kind == .file,
             isDownloading: isDownloading,
             isPinned: policy == .eagerly,
+            isExcluded: isExcluded,
             policy: policy.rawValue,
             hasConflict: hasConflict,
             size: attributes.size,
@@ -197,7 +199,8 @@ extension Engine {
             heldUp: heldUp.isEmpty ? nil : heldUp,
             generation: (context.generation.isLegacy ? AccountGeneration.legacy : .drive).rawValue,
             requestsLastHour: requests.total,
-            requestCostLastHour: requests.millionths.map { max(0, $0) / 1_000_000 }
+            requestCostLastHour: requests.millionths.map { max(0, $0) / 1_000_000 },
+            excluded: try? catalog.read { database throws(Errno) in try database.excludedCount() }
         )
     }
 

@@ -100,6 +100,7 @@ public final class Engine: EnginePart {
             try namespace.takeOver()
             try context.keepSetAside()
             try namespace.heedLocalNames()
+            try namespace.takeBackStranded()
             let isFirst = try Self.isFirstStart(catalog)
             try context.generation.recall(catalog, configuration.generation, isFirst: isFirst)
             // Last, so that a start that was cut off before is the first one again.

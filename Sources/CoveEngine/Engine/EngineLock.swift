@@ -36,6 +36,7 @@ enum EngineLock: UInt8, LockRank {
     case contentsDelegate
     case attributeReader
     case usedDirectories
+    case excludedSweep
     case newsOutbox
     case requestHistory
     case keptItems

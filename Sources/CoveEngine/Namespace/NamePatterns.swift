@@ -47,6 +47,9 @@ struct NamePatterns: Sendable {
         }
     }
 
+    /// True for a directory in which a document is saved.
+    func isScratchDirectory(_ name: [UInt8]) -> Bool { NamePatterns([]).matches(name, .directory) }
+
     /// What tells one set of rules from another.
     var identity: [UInt8] { Array((Self.scratchFiles + [""] + own).joined(separator: "\n").utf8) }
 

@@ -12,7 +12,10 @@ extension Namespace {
         try catalog.write { database throws(Errno) in
             var free: [Int64] = []
             try database.each(
-                "SELECT e.id, e.name, i.kind FROM entries e JOIN items i ON i.id = e.item WHERE e.flags & ?",
+                """
+                SELECT e.id, e.name, i.kind FROM entries e JOIN items i ON i.id = e.item WHERE e.flags & ?
+                    AND NOT EXISTS (SELECT 1 FROM excluded_places x WHERE x.parent = e.parent AND x.name = e.name)
+                """,
                 .int(EntryRow.Flags.localOnly.rawValue)
             ) { row in
                 let kind = ItemKind(rawValue: UInt8(truncatingIfNeeded: row.int(2))) ?? .file

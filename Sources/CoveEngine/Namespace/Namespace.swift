@@ -26,6 +26,10 @@ final class Namespace: EnginePart {
     let takenChanges = Atomic<Int>(0)
     /// True once an item had an access control list.
     let listsExist = Atomic(false)
+    /// True once a place was excluded.
+    let excludesAny = Atomic(false)
+    /// When places were looked at that nothing has any more.
+    let lastSweep = EngineMutex<MonotonicTime>(.excludedSweep, .distantPast)
 
     init(_ context: EngineContext, _ contents: Contents) {
         self.context = context
@@ -37,7 +41,10 @@ final class Namespace: EnginePart {
 
     /// Goes on where an earlier daemon of the same mount was killed.
     func takeOver() throws(Errno) {
-        try catalog.read { database throws(Errno) in try removedDirectories.takeOver(database) }
+        try catalog.read { database throws(Errno) in
+            try removedDirectories.takeOver(database)
+            excludesAny.store(try database.hasExcludedPlaces(), ordering: .releasing)
+        }
         try loadAccessLists()
     }
 
@@ -63,5 +70,6 @@ final class Namespace: EnginePart {
         lookups.expire(before: now)
         tombstones.expire(before: now)
         lookForKept(now)
+        forgetVacated(now)
     }
 }

@@ -87,6 +87,11 @@ struct QueryFilter {
                     AND EXISTS (SELECT 1 FROM journal j WHERE j.entry = e.id AND j.held = 2))
                 """
             )
+        case .isExcludedFromSync:
+            return truth(
+                relation,
+                "EXISTS (SELECT 1 FROM excluded_places x WHERE x.parent = e.parent AND x.name = e.name)"
+            )
         case .isShared: return truth(relation, isTold("user.cove.sharing"))
         // Of most items nothing is told.
         case .ownerName, .mostRecentEditor:

@@ -86,6 +86,11 @@ final class QueryItem {
         case .urlInLocalContainer: return reference.map { .string("file://" + Self.escaped(full($0.path))) }
         case .documentID: return .string("\(entry.document)")
         case .itemID: return .number(Double(entry.item.rawValue))
+        case .isExcludedFromSync:
+            let isExcluded = try? engine.catalog.read { database throws(Errno) in
+                try engine.namespace.isExcluded(entry.place, database)
+            }
+            return .truth(isExcluded ?? false)
         case .isShared: return .truth(sharing != nil)
         case .currentUserRole: return .string((sharing?.role ?? .owner).rawValue)
         case .currentUserPermissions:

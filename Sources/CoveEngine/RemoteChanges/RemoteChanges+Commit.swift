@@ -23,6 +23,7 @@ extension RemoteChanges {
             try self.checkDocument(of: transition, database)
             try self.checkTime(of: transition, database)
             try self.checkNews(transition, database)
+            try self.checkCloud(transition, database)
             self.log.debug("taking in \(transition.kind)")
             switch transition.kind {
             case .insert(let parent, let name):
@@ -108,6 +109,17 @@ extension RemoteChanges {
             if entry?.remoteVersion == remote.contentVersion, entry?.remoteID == remote.id { throw .busy }
         case .remove, .move, .metadata, .restore: return
         }
+    }
+
+    /// Throws `EBUSY` when what it is about, or is to be in, has left the cloud since it was decided.
+    private func checkCloud(_ transition: Transition, _ database: Database) throws(Errno) {
+        switch transition.kind {
+        case .insert(let parent, _), .move(_, let parent, _):
+            if parent != .root, try database.entry(ofDirectory: parent)?.isUploaded == false { throw .busy }
+        case .replace, .remove, .metadata, .restore: break
+        }
+        guard let id = transition.kind.entry, let entry = try database.entry(id: id), !entry.isUploaded else { return }
+        if try namespace.isKeptOut(entry, database) { throw .busy }
     }
 
     private func commitInsert(

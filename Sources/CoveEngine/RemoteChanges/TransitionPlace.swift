@@ -31,7 +31,9 @@ struct TransitionPlace {
 extension RemoteChanges {
     /// True when what the provider has at a place and what was made there here are one directory.
     func merges(_ remote: RemoteItem?, _ occupant: EntryRow, _ database: Database) throws(Errno) -> Bool {
-        guard remote?.kind == .directory, !occupant.isUploaded else { return false }
+        guard remote?.kind == .directory, !occupant.isUploaded, try !database.isExcluded(occupant.place) else {
+            return false
+        }
         return try database.existingItem(occupant.item).kind == .directory
     }
 

@@ -84,6 +84,8 @@ extension MetadataKey where Value == Bool {
     public static var isExternalDocument: Self { .init(.isExternalDocument) }
     /// True while its bytes are sent.
     public static var isUploading: Self { .init(.isUploading) }
+    /// True for what a person keeps out of the cloud.
+    public static var isExcludedFromSync: Self { .init(.isExcludedFromSync) }
     /// True for what others have too, as far as the source tells.
     public static var isShared: Self { .init(.isShared) }
 }

@@ -3,6 +3,13 @@ public import Foundation
 internal import Glibc
 internal import Synchronization
 
+extension URLResourceKey {
+    /// True for what a person keeps out of the cloud; see `FileManager.setExcludedFromSync(_:itemAt:)`.
+    public static let ubiquitousItemIsExcludedFromSyncKey = URLResourceKey(
+        rawValue: "NSURLUbiquitousItemIsExcludedFromSyncKey"
+    )
+}
+
 /// What is known of files whose bytes need not be here: no call fetches any, and none needs a claim.
 ///
 /// What `URL.resourceValues(forKeys:)` tells is for files that are here.
@@ -52,7 +59,7 @@ public enum PromisedItem {
         .ubiquitousItemDownloadingErrorKey: .downloadingError, .ubiquitousItemUploadingErrorKey: .uploadingError,
         .ubiquitousItemDownloadRequestedKey: .downloadRequested,
         .ubiquitousItemContainerDisplayNameKey: .containerDisplayName, .documentIdentifierKey: .documentID,
-        .typeIdentifierKey: .contentType,
+        .typeIdentifierKey: .contentType, .ubiquitousItemIsExcludedFromSyncKey: .isExcludedFromSync,
     ]
 
     /// What only the bytes would tell, or nobody keeps.

@@ -62,6 +62,19 @@ extension FileManager {
         }
     }
 
+    /// Keeps an item, with all that is in it, on this device alone, or sends it again.
+    ///
+    /// It is fetched first; what the cloud has of it is deleted there. Whatever gets its name stays here too.
+    /// ``PromisedItem`` tells whether it is so, by `ubiquitousItemIsExcludedFromSyncKey`. Throws
+    /// ``CoveError/Code/invalidArgument`` outside of Cove's mounts.
+    public func setExcludedFromSync(_ flag: Bool, itemAt url: URL) async throws(CoveError) {
+        try await FileThreads.run { () throws(CoveError) in try Self.setExcluded(flag, url) }
+    }
+
+    /// The same; blocks.
+    @available(*, noasync)
+    public func setExcludedFromSync(_ flag: Bool, itemAt url: URL) throws(CoveError) { try Self.setExcluded(flag, url) }
+
     /// Has the bytes of an item, or of all in a directory, fetched, and returns at once.
     ///
     /// Throws ``CoveError/Code/invalidArgument`` outside of Cove's mounts.
@@ -116,6 +129,11 @@ extension FileManager {
     private static func startDownloading(_ url: URL) throws(CoveError) {
         let (service, request) = try service(for: url)
         let _: ItemInterface.DownloadReply = try service.call("Download", request, for: url)
+    }
+
+    private static func setExcluded(_ flag: Bool, _ url: URL) throws(CoveError) {
+        let (service, request) = try service(for: url)
+        let _: VarlinkNothing = try service.call(flag ? "Exclude" : "Include", request, for: url)
     }
 
     private static func evict(_ url: URL) throws(CoveError) {

@@ -4,7 +4,7 @@ enum CommandTable {
     static let all: [Command] = [
         mount, unmount, upgrade, login, status, list, info, query, thumbnail, publish, ubiquitousOn, ubiquitousOff,
         adopt,
-        accountExport, accountMigrate, accountErase, download, evict, pin, unpin, policy, sync,
+        accountExport, accountMigrate, accountErase, download, evict, pin, unpin, exclude, include, policy, sync,
         appRegister, appList, appRemove, containerCreate, containerList, containerURL, containerPublish, containerHide,
         run, pick, referenceList, referenceRemove, grantList, grantRevoke, bookmarkCreate, bookmarkResolve,
         pause,

@@ -71,13 +71,55 @@ extension CommandTable {
         summary: "keep items on this disk, directories with all below them",
         operands: paths,
         details: "Also what comes into a directory later, and what other devices make of it."
-    ) { arguments throws(Failure) in try setPinned("Pin", arguments) }
+    ) { arguments throws(Failure) in try call("Pin", arguments) }
 
     static let unpin = Command(
         name: "unpin",
         summary: "let items be evicted again",
         operands: paths
-    ) { arguments throws(Failure) in try setPinned("Unpin", arguments) }
+    ) { arguments throws(Failure) in try call("Unpin", arguments) }
+
+    static let exclude = Command(
+        name: "exclude",
+        summary: "keep items out of the cloud, on this device alone",
+        operands: .init(names: ["PATH"], repeats: true),
+        options: [Option(long: "list", summary: "list what is excluded, of the account that PATH is in")],
+        details: """
+            A folder stays here with all that comes into it. What is not on this disk is fetched first; what the cloud has goes to the
+            trash there, and from all other devices. It is the name that is excluded: whatever gets it stays here too, however
+            programs save, and after a rename both names do.
+            """
+    ) { arguments throws(Failure) in
+        if arguments.has("list") { return try listExcluded(arguments) }
+        guard !arguments.operands.isEmpty else {
+            throw .usage(nil, "nothing is named", "name what is to stay here, or write --list")
+        }
+        return try call("Exclude", arguments)
+    }
+
+    static let include = Command(
+        name: "include",
+        summary: "send excluded items to the cloud again",
+        operands: paths,
+        details: "Also a name that nothing has any more, as `cove exclude --list` tells it: what gets it then is sent."
+    ) { arguments throws(Failure) in
+        try ItemBatch(arguments, mustExist: false).run { connection, location throws(Failure) in
+            let path = PathParameter(location.path)
+            let _: VarlinkNothing = try connection.call(
+                "\(ItemInterface.name).Include",
+                ItemInterface.Request(path: path),
+                subject: location.shown,
+                timeout: nil
+            )
+            let isThere = (try? connection.info(location)) != nil
+            return ExcludedItem(
+                path: location.path.description,
+                pathBase64: path.pathBase64,
+                isAsked: false,
+                isThere: isThere
+            )
+        }
+    }
 
     static let policy = Command(
         name: "policy",
@@ -126,7 +168,28 @@ extension CommandTable {
         }
     }
 
-    private static func setPinned(_ method: String, _ arguments: Arguments) throws(Failure) -> Int32 {
+    private static func listExcluded(_ arguments: Arguments) throws(Failure) -> Int32 {
+        let (connection, location) = try AccountConnection.openPath(arguments)
+        var items: [ExcludedItem] = []
+        let last: AccountInterface.ExcludedReply = try connection.stream("\(AccountInterface.name).ExcludedList") {
+            (reply: AccountInterface.ExcludedReply) in items += reply.items
+        }
+        items = (items + last.items).filter { location?.holds($0.path) ?? true }
+        if arguments.has("json") {
+            try JSONOutput.write(items)
+        } else {
+            let terminal = Terminal.standardOutput
+            for item in items {
+                let notes = [item.isAsked ? nil : "by a rename", item.isThere ? nil : "nothing has the name"]
+                let note = notes.compactMap { $0 }.joined(separator: ", ")
+                terminal.write(terminal.safe(item.path) + (note.isEmpty ? "" : "  (\(note))") + "\n")
+            }
+        }
+        return 0
+    }
+
+    /// Calls a method that takes a path alone, for each item.
+    private static func call(_ method: String, _ arguments: Arguments) throws(Failure) -> Int32 {
         try ItemBatch(arguments).run { connection, location throws(Failure) in
             let _: VarlinkNothing = try connection.call(
                 "\(ItemInterface.name).\(method)",
@@ -161,8 +224,11 @@ extension AccountConnection {
 struct ItemBatch {
     private let operands: [[UInt8]]
     private let wantsJSON: Bool
+    private let mustExist: Bool
 
-    init(_ arguments: Arguments) {
+    /// `mustExist`: false where names are taken too that nothing has.
+    init(_ arguments: Arguments, mustExist: Bool = true) {
+        self.mustExist = mustExist
         operands = arguments.operands
         wantsJSON = arguments.has("json")
     }
@@ -178,7 +244,9 @@ struct ItemBatch {
         var connections: [DaemonAddress: AccountConnection] = [:]
         for operand in operands {
             do throws(Failure) {
-                let location = try Failure.locating(operand)
+                let location = try Failure.locating(operand) { path throws(ItemLocation.Failure) in
+                    mustExist ? try ItemLocation.existing(path) : try ItemLocation.find(path)
+                }
                 let connection: AccountConnection
                 if let open = connections[location.daemon] {
                     connection = open

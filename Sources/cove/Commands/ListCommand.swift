@@ -7,7 +7,7 @@ extension CommandTable {
         operands: .init(names: ["PATH"], repeats: true),
         options: [Option(short: "l", summary: "show mode, size and date too")],
         details: "States: dataless (no bytes here), partial, materialized (all bytes here), local (never sent); with\n"
-            + "dirty, uploading, downloading, pinned, conflict or error where it applies."
+            + "dirty, uploading, downloading, excluded, pinned, conflict or error where it applies."
     ) { arguments throws(Failure) in
         let operands = arguments.operands.isEmpty ? [[0x2E]] : arguments.operands
         var all: [ItemStatus] = []

@@ -48,6 +48,9 @@ extension CommandTable {
             let cost = status.requestCostLastHour.map { ", $\(Units.dollars($0)) at Amazon's list price" } ?? ""
             row("requests", "\(requests) in the last hour\(cost)")
         }
+        if let excluded = status.excluded, excluded > 0 {
+            row("excluded", "\(excluded), which stay on this device; see `cove exclude --list`")
+        }
         for transfer in status.transfers {
             let share = transfer.totalBytes > 0 ? Double(transfer.doneBytes) / Double(transfer.totalBytes) : 0
             let percent = Int(saturating: share * 100)

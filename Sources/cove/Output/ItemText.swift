@@ -60,6 +60,7 @@ enum ItemText {
             words.append("dirty")
         }
         if item.isDownloading { words.append("downloading \(Int(saturating: item.percent))%") }
+        if item.isExcluded == true { words.append("excluded") }
         if item.isPinned { words.append("pinned") }
         if item.hasConflict { words.append("conflict") }
         if item.error != nil { words.append("error") }

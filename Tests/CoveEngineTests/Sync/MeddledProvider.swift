@@ -11,13 +11,14 @@ final class MeddledProvider: Provider {
     private let cutFetch: @Sendable (Range<Int64>) -> Range<Int64>
     private let show: @Sendable (RemotePath) -> [Listing]?
     private let alter: @Sendable (inout ProviderCapabilities) -> Void
+    private let watch: @Sendable (any ContentSource) -> any ContentSource
     private let isSilent: Bool
 
     /// Wraps a provider.
     ///
     /// `meddle` is called with what is deleted, with the new place of what was moved, or with what was looked for and is not there; `refuse` with what is to be made, and
     /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
-    /// `isSilent`: it tells of no changes by itself.
+    /// `watch` may read what is sent before the source does. `isSilent`: it tells of no changes by itself.
     init(
         _ base: any Provider,
         _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
@@ -26,8 +27,10 @@ final class MeddledProvider: Provider {
         cutFetch: @escaping @Sendable (Range<Int64>) -> Range<Int64> = { $0 },
         show: @escaping @Sendable (RemotePath) -> [Listing]? = { _ in nil },
         alter: @escaping @Sendable (inout ProviderCapabilities) -> Void = { _ in },
+        watch: @escaping @Sendable (any ContentSource) -> any ContentSource = { $0 },
         isSilent: Bool = false
     ) {
+        self.watch = watch
         self.alter = alter
         self.isSilent = isSilent
         self.base = base
@@ -124,7 +127,7 @@ final class MeddledProvider: Provider {
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
         if let error = refuse(directory.path.appending(name)) { throw error }
-        return try await base.create(template, name: name, in: directory, content: content)
+        return try await base.create(template, name: name, in: directory, content: content.map(watch))
     }
 
     func modify(
@@ -133,7 +136,7 @@ final class MeddledProvider: Provider {
         metadata: ItemMetadata,
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
-        try await base.modify(item, base: version, metadata: metadata, content: content)
+        try await base.modify(item, base: version, metadata: metadata, content: content.map(watch))
     }
 
     func move(

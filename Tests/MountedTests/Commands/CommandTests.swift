@@ -23,7 +23,7 @@ extension Mounted {
                 let account = try MountedAccount()
                 let overview = try account.cove("--help")
                 let names = overview.matches(of: /\n  (\w+(?: \w+)?)  +\w/).map { String($0.output.1) }
-                #expect(names.count == 67 && names.contains("trash empty"))
+                #expect(names.count == 69 && names.contains("trash empty"))
                 #expect(try account.cove("help") == overview)
                 let manual = try account.cove("man")
                 #expect(manual.hasPrefix(".TH COVE 1 "))

@@ -149,6 +149,35 @@ extension Mounted {
             }
         }
 
+        @Test func `a program keeps an item on its device, and sends it again`() async throws {
+            try await mounted(options: "settle=50ms", prepare: { try $0.write("far", "far") }) { account in
+                func url(_ path: String) -> URL { URL(fileURLWithPath: account.path(path)) }
+                func isExcluded(_ path: String) async throws -> Bool {
+                    let keys: Set<URLResourceKey> = [.ubiquitousItemIsExcludedFromSyncKey]
+                    let values = try await PromisedItem.resourceValues(ofItemAt: url(path), forKeys: keys)
+                    return values[.ubiquitousItemIsExcludedFromSyncKey] == .bool(true)
+                }
+                try account.shell("mkdir build; echo made > build/o; ls > $tmp/out; $COVE sync --wait")
+                for path in ["far", "build"] {
+                    #expect(try await !isExcluded(path))
+                    try await FileManager.default.setExcludedFromSync(true, itemAt: url(path))
+                    #expect(try await isExcluded(path) && !FileManager.default.isUbiquitousItem(at: url(path)))
+                }
+                try account.settle()
+                #expect(try account.source.names() == [] && account.shell("cat far build/o") == "farmade\n")
+                try await FileManager.default.setExcludedFromSync(false, itemAt: url("build"))
+                try account.settle()
+                #expect(try account.source.names() == ["build"])
+                #expect(FileManager.default.isUbiquitousItem(at: url("build/o")))
+                await #expect(throws: CoveError.self) {
+                    try await FileManager.default.setExcludedFromSync(true, itemAt: URL(fileURLWithPath: "/tmp"))
+                }
+                await #expect(throws: CoveError.self) {
+                    try await FileManager.default.setExcludedFromSync(true, itemAt: url("none"))
+                }
+            }
+        }
+
         @Test func `68. a program has a link made`() async throws {
             try await blocking {
                 let cloud = try ScriptedCloud()

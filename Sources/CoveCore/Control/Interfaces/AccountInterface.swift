@@ -33,7 +33,7 @@ public enum AccountInterface {
 
         # state: idle, syncing, paused, paused-not-migrated, offline or waiting-for-approval. Of many errors the first are
         # told, and how many there are. generation: drive for a device that uses the account's apps, else legacy.
-        # requestsLastHour: what the source was asked for, or since the daemon's start; requestCostLastHour: the same of a bucket at
+        # excluded: how many names a person keeps out of the cloud. requestsLastHour: what the source was asked for, or since the daemon's start; requestCostLastHour: the same of a bucket at
         # Amazon's list price, in dollars.
         type AccountStatus (
           account: string,
@@ -54,7 +54,8 @@ public enum AccountInterface {
           heldUp: ?[]Standstill,
           generation: ?string,
           requestsLastHour: ?int,
-          requestCostLastHour: ?float
+          requestCostLastHour: ?float,
+          excluded: ?int
         )
 
         type Counters (
@@ -106,6 +107,15 @@ public enum AccountInterface {
           location: string
         )
 
+        # A name that stays on this device whatever has it: isAsked where a person said so, else because something excluded was
+        # moved there. isThere while something has it.
+        type ExcludedItem (
+          path: string,
+          path_base64: ?string,
+          isAsked: bool,
+          isThere: bool
+        )
+
         # level: ok, warning or problem
         type Finding (
           check: string,
@@ -140,6 +150,9 @@ public enum AccountInterface {
 
         # Documents with two contents. Long lists need more.
         method Conflicts() -> (conflicts: []Conflict)
+
+        # What is excluded, by io.cove.Item.Exclude. Long lists need more.
+        method ExcludedList() -> (items: []ExcludedItem)
 
         # Deleted documents that can be restored. Long lists need more.
         method TrashList() -> (entries: []TrashEntry)

@@ -80,6 +80,14 @@ extension AccountInterface {
         public init(conflicts: [ConflictStatus]) { self.conflicts = conflicts }
     }
 
+    /// What `ExcludedList` replies.
+    public struct ExcludedReply: Codable, Sendable {
+        /// What is excluded, or the next of it.
+        public var items: [ExcludedItem]
+        /// Makes a reply.
+        public init(items: [ExcludedItem]) { self.items = items }
+    }
+
     /// What `TrashList` replies.
     public struct TrashReply: Codable, Sendable {
         /// The deleted documents, or the next of them.

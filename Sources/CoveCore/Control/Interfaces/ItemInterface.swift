@@ -22,6 +22,7 @@ public enum ItemInterface {
           isUploading: bool,
           isDownloading: bool,
           isPinned: bool,
+          isExcluded: ?bool,
           policy: ?string,
           hasConflict: bool,
           size: int,
@@ -84,6 +85,13 @@ public enum ItemInterface {
 
         # Ends Pin.
         method Unpin(path: ?string, path_base64: ?string) -> ()
+
+        # Keeps an item, with all that is in a directory, out of the cloud: it stays on this device, and so does whatever gets its
+        # name. It is fetched first; what the cloud has of it is deleted there. Fails with EAGAIN where its bytes don't stay here.
+        method Exclude(path: ?string, path_base64: ?string) -> ()
+
+        # Ends Exclude: it is sent.
+        method Include(path: ?string, path_base64: ?string) -> ()
 
         # Says when an item's bytes come here and may leave: inherited, lazily, lazily-and-evict or eagerly.
         method SetPolicy(path: ?string, path_base64: ?string, policy: string) -> ()

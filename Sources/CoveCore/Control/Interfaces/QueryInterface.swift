@@ -37,6 +37,7 @@ public enum QueryInterface {
           IsExternalDocument: ?bool,
           URLInLocalContainer: ?string,
           ItemID: ?int,
+          IsExcludedFromSync: ?bool,
           IsShared: ?bool,
           CurrentUserRole: ?string,
           CurrentUserPermissions: ?string,

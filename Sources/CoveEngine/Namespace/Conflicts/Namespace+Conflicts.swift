@@ -73,8 +73,15 @@ extension Namespace {
             moved.remoteName = moved.remoteName ?? moved.name
         }
         moved.name = name
+        if !moved.isUploaded, let excluded = try database.excludedPlace(occupant.place) {
+            // The name is the cloud's from now on.
+            try database.include(occupant.place)
+            try database.exclude(moved.place, isAsked: excluded.isAsked)
+            let path = try database.path(of: moved)
+            log.notice("\(path): it is excluded, and has this name since the source has something of its former one")
+        }
         try database.update(moved)
-        try database.enqueue(moved.id, at: journalTime())
+        if !moved.flags.contains(.localOnly) { try database.enqueue(moved.id, at: journalTime()) }
         try database.recordConflict(copy: moved.document, of: document, host: configuration.hostName, at: journalTime())
         try database.note(.moved, entry: moved.id, item: moved.item, parent: moved.parent, from: occupant.place)
     }
@@ -101,6 +108,7 @@ extension Namespace {
         let document = try database.entry(place.parent, place.name)
         let name = try conflictName(place.parent, place.name, host: host, at: now, database)
         let copy = EntryRow(parent: place.parent, name: name, item: id)
+        if try database.isExcluded(home) { try database.exclude(copy.place, isAsked: false) }
         let entry = try database.insert(copy)
         try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(id))
         if let document {

@@ -194,6 +194,7 @@ extension Namespace {
             guard row.linkCount > 0 else { throw .noSuchEntry }
             guard row.linkCount < 65000 else { throw .tooManyLinks }
             guard try database.entry(parent, name) == nil else { throw .exists }
+            try self.admitLink(of: row, at: Place(parent, name), database)
             try database.addLinks(1, to: id)
             try database.touch(id, modified: false, at: now)
             row.linkCount += 1
@@ -213,7 +214,8 @@ extension Namespace {
         _ now: Timestamp,
         _ database: Database
     ) throws(Errno) {
-        var entry = EntryRow(parent: parent, name: name, item: row.id, flags: localFlags(row.kind, name))
+        var entry = EntryRow(parent: parent, name: name, item: row.id, flags: [])
+        entry.flags = try localFlags(row.kind, entry.place, database)
         entry.id = try database.insert(entry)
         try database.touch(parent, modified: true, at: now)
         if !entry.flags.contains(.localOnly) { try database.enqueue(entry.id, at: journalTime()) }
@@ -221,9 +223,10 @@ extension Namespace {
         if ConflictName(name) != nil { try noteConflicts(of: entry, database) }
     }
 
-    /// The flags of a never uploaded entry: scratch names and kinds no provider holds stay here.
-    func localFlags(_ kind: ItemKind, _ name: [UInt8]) -> EntryRow.Flags {
-        kind.isSynced && !localNames.matches(name, kind) ? [] : .localOnly
+    /// The flags of a never uploaded entry: scratch names, excluded places and kinds no provider holds stay here.
+    func localFlags(_ kind: ItemKind, _ place: Place, _ database: Database) throws(Errno) -> EntryRow.Flags {
+        guard kind.isSynced, !localNames.matches(place.name, kind) else { return .localOnly }
+        return try isExcluded(place, database) ? .localOnly : []
     }
 
     /// Refuses names no directory may hold.

@@ -18,6 +18,7 @@ extension Namespace {
         guard !entry.isUploaded,
             let departed = tombstones.take(entry.place, now: clock.monotonic(), database)
         else { return }
+        if try isKeptOut(entry, database) { return try adopt(entry, fromKept: departed, row, database) }
         switch departed {
         case .moved(let movedID): try adopt(entry, fromMoved: movedID, row, database)
         case .deleted(let trashID, let policy): try adopt(entry, fromTrash: trashID, policy, row, database)
@@ -50,7 +51,7 @@ extension Namespace {
         // Who pinned the document meant the one that has its name.
         heir.flags.policy = moved.flags.policy
         moved.flags.policy = .inherited
-        moved.flags.formUnion(localFlags(movedRow.kind, moved.name))
+        moved.flags.formUnion(try localFlags(movedRow.kind, moved.place, database))
         try contents.keepVersion(movedRow, of: departed, database)
         try database.update(moved)
         if moved.flags.contains(.localOnly) {
@@ -60,6 +61,25 @@ extension Namespace {
         }
         try database.update(heir)
         try database.enqueue(heir.id, at: journalTime())
+    }
+
+    /// The backup of an excluded document is beside it: what is saved under its name is that document.
+    private func adopt(
+        _ entry: EntryRow,
+        fromKept departed: Tombstones.Departed,
+        _ row: ItemRow,
+        _ database: Database
+    ) throws(Errno) {
+        guard case .moved(let id) = departed, var moved = try database.entry(id: id), !moved.isUploaded,
+            moved.parent == entry.parent, moved.name.starts(with: entry.name), moved.flags.contains(.localOnly),
+            try database.existingItem(moved.item).kind == row.kind
+        else { return }
+        var heir = entry
+        (heir.document, moved.document) = (moved.document, .random())
+        (heir.flags.policy, moved.flags.policy) = (moved.flags.policy, .inherited)
+        try takeUpUnanswered(entry.document, database)
+        try database.update(moved)
+        try database.update(heir)
     }
 
     private func adopt(

@@ -26,13 +26,19 @@ extension Namespace {
         // An exchange goes with no other flag.
         guard flags & ~(noReplace | whiteout) == 0 || flags == exchange else { throw .invalidArgument }
         let now = clock.now()
+        let place = Place(newParent, newName)
+        try syncBeforeLeaving(Place(parent, name), to: place)
         let removal = try catalog.write(for: caller) { database throws(Errno) -> Removal? in
-            guard let source = try database.entry(parent, name) else { throw .noSuchEntry }
+            guard let known = try database.entry(parent, name) else { throw .noSuchEntry }
             _ = try self.liveDirectory(newParent, database)
+            let isExchange = flags & exchange != 0
+            let isSave = try self.admitMove(of: known, to: place, isExchange: isExchange, database)
+            // They may have left the cloud for that.
+            guard let source = try database.entry(parent, name) else { throw .noSuchEntry }
             let target = try database.entry(newParent, newName)
-            if flags & exchange != 0 {
+            if isExchange {
                 guard let target else { throw .noSuchEntry }
-                try self.exchange(source, target, at: now, database)
+                try self.exchange(source, target, isSave: isSave, at: now, database)
                 return nil
             }
             var removal: Removal?
@@ -68,7 +74,10 @@ extension Namespace {
             database.whenCommitted { [self] in fetchKept() }
         }
         try touchAfterMove(row, from: source.parent, to: parent, at: now, database)
-        if source.isUploaded, row.kind != .directory {
+        try settleHeld(row, moved, from: source, database)
+        var hasHeir = source.isUploaded
+        if !hasHeir { hasHeir = try isExcluded(source.place, database) }
+        if hasHeir, row.kind != .directory {
             let expires = clock.monotonic() + configuration.tombstoneTime
             tombstones.leave(source.place, .init(departed: .moved(entry: source.id), expires: expires), database)
         }
@@ -91,7 +100,7 @@ extension Namespace {
             entry.remoteName = isBack ? nil : remoteName
         } else {
             entry.flags.remove(.localOnly)
-            entry.flags.formUnion(localFlags(row.kind, name))
+            entry.flags.formUnion(try localFlags(row.kind, Place(parent, name), database))
         }
         let former = entry.place
         entry.parent = parent
@@ -105,6 +114,19 @@ extension Namespace {
         try database.note(.moved, entry: entry.id, item: entry.item, parent: parent, from: former, isRename: true)
         try noteConflictEnd(of: entry.document, called: former.name, now: name, database)
         if ConflictName(name) != nil { try noteConflicts(of: entry, database) }
+    }
+
+    /// What is in a directory that comes to where everything stays here, or from there, is told of at once.
+    private func settleHeld(
+        _ row: ItemRow,
+        _ moved: EntryRow,
+        from former: EntryRow,
+        _ database: Database
+    ) throws(Errno) {
+        guard row.kind == .directory, !moved.isUploaded else { return }
+        guard former.parent != moved.parent || former.flags.contains(.localOnly) != moved.flags.contains(.localOnly)
+        else { return }
+        try database.settleHeld(below: row.id)
     }
 
     private func touchAfterMove(
@@ -163,12 +185,17 @@ extension Namespace {
         document.flags.insert(.metadataChanged)
         if !document.isUploaded {
             document.flags.remove(.localOnly)
-            document.flags.formUnion(localFlags(row.kind, target.name))
+            document.flags.formUnion(try localFlags(row.kind, target.place, database))
         }
         try database.deleteEntry(source.id)
         try takeUpUnanswered(source.document, database)
         try database.update(document)
-        if !document.flags.contains(.localOnly) { try database.enqueue(document.id, at: journalTime()) }
+        if document.flags.contains(.localOnly) {
+            try database.dequeue(document.id)
+            try takeUpUnanswered(document.document, database)
+        } else {
+            try database.enqueue(document.id, at: journalTime())
+        }
         try touchAfterMove(row, from: source.parent, to: target.parent, at: now, database)
         try database.note(.removed, entry: source.id, item: row.id, parent: source.parent, from: source.place)
         try database.note(.content, entry: document.id, item: row.id, parent: document.parent)
@@ -183,10 +210,12 @@ extension Namespace {
         return removal
     }
 
-    /// Swaps two names: two uploaded documents swap places, a never uploaded item gives its bytes to the document.
+    /// Swaps two names: two uploaded documents swap places, a never uploaded item gives its bytes to the document, and so does
+    /// one, with `isSave`, to an excluded one.
     private func exchange(
         _ first: EntryRow,
         _ second: EntryRow,
+        isSave: Bool,
         at now: Timestamp,
         _ database: Database
     ) throws(Errno) {
@@ -200,22 +229,32 @@ extension Namespace {
         }
         // Bytes that are only at the provider can't change documents.
         let isSave =
-            firstRow.kind == .file && secondRow.kind == .file && first.isUploaded != second.isUploaded
-            && (first.isUploaded ? firstRow : secondRow).residency == .whole
+            firstRow.kind == .file && secondRow.kind == .file
+            && (isSave
+                || first.isUploaded != second.isUploaded
+                    && (first.isUploaded ? firstRow : secondRow).residency == .whole)
         var one = first
         var other = second
         if isSave {
             if first.isUploaded {
                 try contents.keepVersion(firstRow, of: first, database)
-            } else {
+            } else if second.isUploaded {
                 try contents.keepVersion(secondRow, of: second, database)
             }
             swap(&one.item, &other.item)
             for entry in [one, other] {
                 var changed = entry
                 changed.flags.insert(.metadataChanged)
+                if isSave, !entry.isUploaded {
+                    changed.flags.formUnion(try localFlags(.file, entry.place, database))
+                }
                 try database.update(changed)
-                if !changed.flags.contains(.localOnly) { try database.enqueue(entry.id, at: journalTime()) }
+                if !changed.flags.contains(.localOnly) {
+                    try database.enqueue(entry.id, at: journalTime())
+                } else if !entry.flags.contains(.localOnly) {
+                    try database.dequeue(entry.id)
+                    try takeUpUnanswered(entry.document, database)
+                }
                 try database.note(.content, entry: entry.id, item: entry.item, parent: entry.parent)
             }
         } else {
@@ -227,6 +266,8 @@ extension Namespace {
             try database.update(other)
             try relocate(&one, to: second.parent, second.name, firstRow, database)
             try database.update(one)
+            try settleHeld(firstRow, one, from: first, database)
+            try settleHeld(secondRow, other, from: second, database)
         }
         for row in [firstRow, secondRow] { try database.touch(row.id, modified: false, at: now) }
         for parent in Set([first.parent, second.parent]) { try database.touch(parent, modified: true, at: now) }

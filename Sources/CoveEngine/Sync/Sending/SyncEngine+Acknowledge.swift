@@ -24,9 +24,13 @@ extension SyncEngine {
                 try host.contents.rebase(plan.row.id, from: base, to: remote.contentVersion)
             }
             return try host.catalog.write { database throws(Errno) in
+                // Where it has arrived: its folder may have left the cloud since, and another item stands for that.
+                let place = try database.underway(plan.entry.document)?.place
                 try database.endUnderway(plan.entry.document)
-                guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database) else {
-                    try self.acknowledgeDeparted(plan, remote, database)
+                guard var entry = try self.entry(of: plan.entry.document, first: plan.entry.id, database),
+                    try !self.hasLeft(entry, sent: plan.entry, database)
+                else {
+                    try self.acknowledgeDeparted(plan, remote, at: place ?? plan.entry.place, database)
                     return (false, true, nil)
                 }
                 let isNewDirectory = plan.current == nil && plan.row.kind == .directory
@@ -37,9 +41,13 @@ extension SyncEngine {
                     generation: generation ?? plan.entry.remoteGeneration ?? plan.row.generation
                 )
                 try host.namespace.storeTold(remote, of: entry.item, hasNewContent: generation != nil, database)
-                let isMovedSince = entry.parent != plan.entry.parent || entry.name != plan.entry.name
-                entry.remoteParent = isMovedSince ? plan.entry.parent : nil
-                entry.remoteName = isMovedSince ? plan.entry.name : nil
+                // What was there before is where it is known to be, whatever has come to stand for its folder since.
+                if plan.current == nil {
+                    let there = plan.entry.isUploaded ? plan.entry.place : place ?? plan.entry.place
+                    entry.remoteParent = entry.place == there ? nil : there.parent
+                    entry.remoteName = entry.place == there ? nil : there.name
+                }
+                let isMovedSince = entry.isMoved
                 if entry.flags.contains(.localOnly) {
                     // What is at the provider is sent on, whatever its name has become since.
                     entry.flags.remove(.localOnly)
@@ -91,10 +99,21 @@ extension SyncEngine {
         return sent.first { kept[$0.key] != $0.value }?.key
     }
 
-    /// The entry was removed while it was being sent: what arrived is deleted again, in its turn.
+    /// True for an entry that has left the cloud, and stays, since something of it was sent.
+    private nonisolated func hasLeft(
+        _ entry: EntryRow,
+        sent: EntryRow,
+        _ database: Database
+    ) throws(Errno) -> Bool {
+        if entry.isUploaded || sent.isUploaded { return !entry.isUploaded }
+        return try host.namespace.isKeptOut(entry, database)
+    }
+
+    /// The entry was removed, or left the cloud, while it was being sent: what arrived is deleted again, in its turn.
     private nonisolated func acknowledgeDeparted(
         _ plan: PushPlan,
         _ remote: RemoteItem,
+        at place: Place,
         _ database: Database
     ) throws(Errno) {
         if let id = plan.entry.remoteID {
@@ -106,7 +125,6 @@ extension SyncEngine {
             )
             return
         }
-        let place = Place(plan.entry.parent, plan.entry.name)
         try trash(plan.entry.document, place, kind: plan.row.kind, remote, database)
     }
 
@@ -147,9 +165,10 @@ extension SyncEngine {
         let host = host
         let new = try await host.onContentQueue { () throws(Errno) in
             try host.catalog.write { database throws(Errno) -> RemotePath? in
+                let parent = try database.underway(sent.document)?.place.parent ?? parent
                 try database.endUnderway(sent.document)
-                guard var entry = try self.entry(of: sent.document, first: sent.id, database) else {
-                    // Deleted while it moved: the deletion must find it at its new place.
+                guard var entry = try self.entry(of: sent.document, first: sent.id, database), entry.isUploaded else {
+                    // Deleted, or out of the cloud, while it moved: the deletion must find it at its new place.
                     if let id = sent.remoteID {
                         try database.run(
                             """

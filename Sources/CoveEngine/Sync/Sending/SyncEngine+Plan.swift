@@ -123,7 +123,7 @@ extension SyncEngine {
     }
 
     /// Moves or deletes what stands where something else is to go.
-    func clear(_ obstacle: Obstacle) async throws(ProviderError) -> PushResult {
+    func clear(_ obstacle: Obstacle, for own: DocumentID? = nil) async throws(ProviderError) -> PushResult {
         let host = host
         let found = try await host.onContentQueue { () throws(Errno) in
             try host.catalog.read { database throws(Errno) -> DocumentID? in
@@ -134,8 +134,9 @@ extension SyncEngine {
             }
         }
         guard let document = found else { return .later(.zero) }
-        guard beginPush(document) else { return .blocked }
-        defer { endPush(document) }
+        // What has left the cloud and returns may stand in its own way.
+        guard document == own || beginPush(document) else { return .blocked }
+        defer { if document != own { endPush(document) } }
         switch obstacle {
         case .entry(let id):
             do throws(ProviderError) {

@@ -61,7 +61,7 @@ extension SyncEngine {
                 try await takeUp(unanswered, for: plan.entry.document)
                 return .later(.zero)
             }
-            if let obstacle = plan.obstacle { return try await clear(obstacle) }
+            if let obstacle = plan.obstacle { return try await clear(obstacle, for: plan.entry.document) }
             return try await send(plan)
         } catch .failed(_, .wouldBlock) {
             return .blocked
@@ -135,7 +135,12 @@ extension SyncEngine {
 
     /// Records what is about to be sent; durably, for the power may fail before its answer is.
     private nonisolated func record(underway row: UnderwayRow) throws(Errno) {
-        try host.catalog.write(durable: true) { database throws(Errno) in try database.beginUnderway(row) }
+        try host.catalog.write(durable: true) { database throws(Errno) in
+            // It may have left the cloud since it was planned.
+            let entry = try database.entry(document: row.document)
+            if let entry, try self.host.namespace.isKeptOut(entry, database) { throw .wouldBlock }
+            try database.beginUnderway(row)
+        }
     }
 
     private func beginUnderway(_ row: UnderwayRow) async throws(ProviderError) {

@@ -63,6 +63,16 @@ extension SyncEngine {
             try await endDeletion(id, place: nil)
             return true
         }
+        try await host.onContentQueue { () throws(Errno) in
+            // What has left the cloud, and stays, has the only bytes from here on; and that it stays is durable.
+            let kept = try host.catalog.read { database throws(Errno) in
+                try database.entry(document: row.document)?.item
+            }
+            if let kept {
+                try host.contents.live.use(kept) { live throws(Errno) in try host.contents.syncContent(live) }
+            }
+            try host.catalog.syncLog()
+        }
         host.log.debug("deleting \(row.document) \(reference.path)")
         host.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {

@@ -219,7 +219,7 @@ extension SyncEngine {
         isSent hasArrived: Bool,
         _ database: Database
     ) throws(Errno) {
-        if let entry = try database.entry(document: row.document) {
+        if let entry = try database.entry(document: row.document), try !host.namespace.isKeptOut(entry, database) {
             return try record(row, of: entry, arrivedAs: remote, isSent: hasArrived, database)
         }
         if let trashed = try database.pendingTrash(document: row.document) {

@@ -55,6 +55,16 @@ enum AccountService {
                     }
                     return Account.ConflictsReply(conflicts: last)
                 },
+                "ExcludedList": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
+                    let last = try await sendBatches(
+                        engine.excludedItems(),
+                        invocation,
+                        texts: { [$0.path, $0.pathBase64 ?? ""] }
+                    ) {
+                        Account.ExcludedReply(items: $0)
+                    }
+                    return Account.ExcludedReply(items: last)
+                },
                 "TrashList": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
                     let last = try await sendBatches(engine.trash(), invocation, texts: { [$0.path] }) {
                         Account.TrashReply(entries: $0)
@@ -64,6 +74,9 @@ enum AccountService {
                 "TrashRestore": VarlinkMethod { (request: Account.RestoreRequest, _) async throws(VarlinkError) in
                     do throws(Errno) {
                         return PathParameter(try await engine.restore(request.documentID))
+                    } catch .crossDevice {
+                        let words = "its folder stays on this device, and its bytes are not here; include that first"
+                        throw .failed(words, errno: .crossDevice, interface: Account.name)
                     } catch {
                         throw error.failure(interface: Account.name)
                     }

@@ -48,6 +48,12 @@ enum ItemService {
                     let path = try request.itemPath()
                     return try await change { () throws(Errno) in try engine.setPinned(path, false) }
                 },
+                "Exclude": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    try await setExcluded(engine, try request.itemPath(), true)
+                },
+                "Include": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
+                    try await setExcluded(engine, try request.itemPath(), false)
+                },
                 "SetPolicy": VarlinkMethod { (request: Item.Request, _) async throws(VarlinkError) in
                     let path = try request.itemPath()
                     guard let policy = request.policy.flatMap({ ContentPolicy(rawValue: $0) }) else {
@@ -101,6 +107,29 @@ enum ItemService {
             ].merging(versionMethods(engine)) { own, _ in own }
                 .merging(thumbnailMethods(engine)) { own, _ in own }
         )
+    }
+
+    private static func setExcluded(
+        _ engine: Engine,
+        _ path: RemotePath,
+        _ isExcluded: Bool
+    ) async throws(VarlinkError) -> VarlinkNothing {
+        do throws(Errno) {
+            try await engine.setExcluded(path, isExcluded)
+            return VarlinkNothing()
+        } catch {
+            let words =
+                switch error {
+                case .busy: "a container can't be excluded; exclude what is in it"
+                case .invalidArgument: "the mount point can't be excluded; exclude what is in it"
+                case .wouldBlock: "its bytes don't stay on this disk, and would be the only ones; pin it, and try again"
+                case .noData: "its folder or its name keeps it here; include that folder, or rename it"
+                case .hostUnreachable where isExcluded:
+                    "its bytes are not all here, and the source can't be reached; try again when it can"
+                default: error.explanation
+                }
+            throw .failed(words, errno: error, interface: ItemInterface.name)
+        }
     }
 
     private static func status(_ engine: Engine, _ paths: [String]) -> ItemInterface.StatusReply {
