@@ -100,7 +100,9 @@ public final class Engine: EnginePart {
             try namespace.takeOver()
             try context.keepSetAside()
             try namespace.heedLocalNames()
-            try namespace.takeBackStranded()
+            do throws(Errno) { try namespace.takeBackStranded() } catch {
+                log.error("what earlier versions left in the cloud can't be looked for: \(error)")
+            }
             let isFirst = try Self.isFirstStart(catalog)
             try context.generation.recall(catalog, configuration.generation, isFirst: isFirst)
             // Last, so that a start that was cut off before is the first one again.

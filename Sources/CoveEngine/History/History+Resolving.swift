@@ -72,7 +72,10 @@ extension History {
             var names: [(ItemID, [UInt8])] = []
             for conflict in chosen {
                 guard let name = try self.settledName(of: conflict.copy, database) else { continue }
-                try self.namespace.move(conflict.copy, to: conflict.copy.parent, name, at: clock.now(), database)
+                let place = Place(conflict.copy.parent, name)
+                // What stays on this device does so by its new name too.
+                _ = try self.namespace.admitMove(of: conflict.copy, to: place, isExchange: false, database)
+                try self.namespace.move(conflict.copy, to: place.parent, name, at: clock.now(), database)
                 names += [(conflict.copy.parent, conflict.copy.name), (conflict.copy.parent, name)]
             }
             return names

@@ -36,6 +36,10 @@ extension Namespace {
             return true
         }
         if !becomesExcluded { try database.exclude(place, isAsked: false) }
+        // What is being sent of it ends; what has arrived goes again.
+        database.whenCommitted { [self] in
+            contentQueue.async { [self] in contents.live.find(row.id)?.state.withLock { $0.snapshot?.abort() } }
+        }
         try excludeNames(of: row.id, besides: source.id, database)
         if try hasRemote(source, database) {
             guard row.kind == .file, row.residency == .whole else { throw .crossDevice }

@@ -110,7 +110,11 @@ extension Namespace {
     /// That name takes the document over, as if it had been moved. Returns the entry as it is now.
     func passOn(_ entry: EntryRow, _ row: ItemRow, _ database: Database) throws(Errno) -> EntryRow {
         guard row.kind == .file, row.residency != .whole, row.linkCount > 1, entry.isUploaded else { return entry }
-        let other = try database.entries(of: row.id).first { $0.id != entry.id && !$0.isUploaded }
+        var other: EntryRow?
+        for name in try database.entries(of: row.id) where name.id != entry.id && !name.isUploaded && other == nil {
+            // A name that stays on this device with its folder can't have the document.
+            if try !keepsOut(name.parent, database) { other = name }
+        }
         guard var heir = other else { return entry }
         try take(&heir, document: entry.document, id: entry.remoteID, version: entry.remoteVersion, database)
         heir.flags.policy = entry.flags.policy

@@ -4,7 +4,7 @@ internal import Synchronization
 /// What a person keeps out of the cloud: it is known by its place, so that whatever gets the name stays here too.
 extension Namespace {
     /// How long a place that nobody asked for is kept once nothing has its name: a save may take that long.
-    static let vacatedTime = TimeSpan.seconds(3600)
+    static let vacatedTime = TimeSpan.seconds(120)
     private static let sweepInterval = TimeSpan.seconds(60)
 
     // MARK: What stays here
