@@ -349,7 +349,7 @@ import Testing
         }
     }
 
-    @Test func `a name that nobody asked for is forgotten an hour after it was left`() async throws {
+    @Test func `a name that nobody asked for is forgotten two minutes after it was left`() async throws {
         try await excludingAccount { account, source, _ in
             try account.tree.write("f", text("secret"))
             try await account.engine.setExcluded(path("f"), true)
@@ -363,9 +363,9 @@ import Testing
                 }
             }
             try sweep(now)
-            try sweep(now + .seconds(3590))
+            try sweep(now + .seconds(119))
             #expect(account.engine.excludedItems().count == 3)
-            try sweep(now + .seconds(3601))
+            try sweep(now + .seconds(121))
             #expect(account.engine.excludedItems().map(\.path) == ["f", "h"])
             #expect(account.engine.excludedItems().map(\.isThere) == [false, true])
             try account.tree.write("g", text("open"))
