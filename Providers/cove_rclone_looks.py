@@ -15,23 +15,21 @@ class Looks:
     # Of a larger folder, too, and for so long nobody asks again how large it is.
     LARGEST = 2000
     MEMORY = 600
-    # A listing is followed by a rest as long as it took, at most so long: what comes meanwhile shares the next one.
-    LONGEST_REST = 0.5
 
     def __init__(self, stat, listing):
         self.stat, self.listing = stat, listing
         self.changed = threading.Condition()
-        self.busy, self.waiting, self.large, self.rests = set(), {}, {}, {}
+        self.busy, self.waiting, self.large = set(), {}, {}
 
     def look(self, path):
         """What is at a path now; nothing where there is none."""
         folder = path.rpartition("/")[0]
         with self.changed:
-            if folder in self.busy or folder in self.waiting or self.rest(folder) > 0:
+            if folder in self.busy:
                 look = self.waiting.setdefault(folder, {"paths": set(), "found": None, "is_taken": False})
                 look["paths"].add(path)
-                while not look["is_taken"] and (folder in self.busy or self.rest(folder) > 0):
-                    self.changed.wait(None if folder in self.busy else self.rest(folder))
+                while folder in self.busy and not look["is_taken"]:
+                    self.changed.wait()
                 is_first = not look["is_taken"]
                 if is_first:
                     look["is_taken"] = True
@@ -52,15 +50,6 @@ class Looks:
             raise found
         return found
 
-    def rest(self, folder):
-        """For how many seconds a folder is not looked at again; called while nothing changes."""
-        if folder not in self.rests:
-            return 0
-        left = self.rests[folder] - time.monotonic()
-        if left <= 0:
-            del self.rests[folder]
-        return max(left, 0)
-
     def listed(self, folder, paths):
         """What a listing says of paths; of a name that several items have it says nothing."""
         items = self.listing(folder)
@@ -75,7 +64,7 @@ class Looks:
 
     def carry_out(self, folder, look):
         """One look for all who wait; where it finds out nothing of a path, that one is looked at by itself."""
-        found, taken = {}, 0
+        found = {}
         try:
             if len(look["paths"]) == 1:
                 path = min(look["paths"])
@@ -84,17 +73,11 @@ class Looks:
                 except Failed as error:
                     found = {path: error}
             elif len(look["paths"]) >= self.FEWEST and time.monotonic() >= self.large.get(folder, 0):
-                begun = time.monotonic()
                 found = self.listed(folder, look["paths"])
-                taken = time.monotonic() - begun
         except Failed:
             pass
         finally:
             with self.changed:
                 look["found"] = found
                 self.busy.discard(folder)
-                if taken > 0:
-                    if len(self.rests) > 1000:
-                        self.rests.clear()
-                    self.rests[folder] = time.monotonic() + min(taken, self.LONGEST_REST)
                 self.changed.notify_all()
