@@ -7,7 +7,8 @@ enum MountHelper {
     ///
     /// Standard error is the process's: what other threads write there meanwhile is taken for the helper's.
     static func listening(to work: () -> Bool) -> (isDone: Bool, said: String?) {
-        guard let pipe = try? System.pipe() else { return (work(), nil) }
+        // Root mounts by mount(2), and needs no helper.
+        guard geteuid() != 0, let pipe = try? System.pipe() else { return (work(), nil) }
         defer { System.close(pipe.read) }
         let saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
         dup2(pipe.write, STDERR_FILENO)

@@ -1,6 +1,7 @@
 import CoveCore
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CoveEngine
@@ -201,11 +202,18 @@ import Testing
     }
 
     @Test func `what an earlier version stranded leaves the cloud at a start, or is named`() async throws {
-        try await excludingAccount(configure: { $0.ignoredNames = ["stays"] }) { account, source, _ in
+        let isReadOnly = Flag()
+        try await excludingAccount(
+            configure: {
+                $0.ignoredNames = ["stays"]
+                $0.isReadOnly = isReadOnly.value.load(ordering: .relaxed)
+            }
+        ) { account, source, _ in
             for name in ["a", "b"] { try account.tree.write(name, text(name)) }
             try account.tree.makeDirectory("stays")
             try await account.settle()
             #expect(await account.evict("b"))
+            isReadOnly.value.store(true, ordering: .relaxed)
             try await account.restart { state in
                 let move = """
                     UPDATE entries SET remote_parent = 1, remote_name = name,
@@ -215,6 +223,14 @@ import Testing
                     DELETE FROM meta WHERE key = 'stranded'
                     """
                 try Command.run("sqlite3", ["\(state)/catalog.db", move])
+            }
+            // A start that may change nothing leaves it for one that may.
+            isReadOnly.value.store(false, ordering: .relaxed)
+            try await account.restart { state in
+                let planned =
+                    "SELECT count(*) FROM trash WHERE pending; SELECT count(*) FROM entries WHERE remote_id IS NOT NULL"
+                let found = try Command.run("sqlite3", ["\(state)/catalog.db", planned]).output
+                #expect(found == "0\n2\n")
             }
             await account.engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
             try waitUntil("it is gone there") { try source.snapshot() == ["b": text("b")] }
@@ -373,4 +389,9 @@ import Testing
             #expect(try source.snapshot() == ["g": text("open")])
         }
     }
+}
+
+/// Something that a test turns on and off between two starts.
+private final class Flag: Sendable {
+    let value = Atomic(false)
 }

@@ -108,6 +108,8 @@ extension MountedInCompany {
                 try account.start()
                 let statistics = try account.statistics()
                 let processes = [pid_t(statistics.keeperPID), pid_t(statistics.daemonPID)]
+                // Stopped processes would be left behind where something of this fails.
+                defer { for process in processes { kill(process, SIGKILL) } }
                 for process in processes { kill(process, SIGSTOP) }
                 let refused = try bash("exec $COVE unmount $mnt", account)
                 #expect(refused.status == 1 && refused.error.contains("has not answered for 30 s; use --lazy"))
@@ -115,7 +117,6 @@ extension MountedInCompany {
                 #expect(try account.shell("cat x") == "hi\n")
                 for process in processes { kill(process, SIGSTOP) }
                 #expect(try bash("$COVE unmount --lazy $mnt; ! mountpoint -q $mnt", account).status == 0)
-                for process in processes { kill(process, SIGKILL) }
             }
         }
     }

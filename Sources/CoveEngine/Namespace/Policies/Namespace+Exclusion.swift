@@ -231,6 +231,8 @@ extension Namespace {
     /// At a start: earlier versions left documents in the cloud that were moved to where everything stays here.
     func takeBackStranded() throws(Errno) {
         let key = "stranded"
+        // What is mounted read-only changes nothing at the source; a later start looks for it.
+        guard !configuration.isReadOnly else { return }
         guard try catalog.read({ database throws(Errno) in try database.meta(key) }) == nil else { return }
         try catalog.write { database throws(Errno) in
             for entry in try self.stranded(database) {
