@@ -17,22 +17,18 @@ final class StormQuery: @unchecked Sendable {
 
     deinit { command.signal(SIGKILL) }
 
-    /// What it has told is there.
+    /// What it has told is there, by the results' ids: a path may be another item's by the time one is told to have left it.
     private func paths() throws -> Set<String> {
-        var paths: Set<String> = []
+        var paths: [Int64: String] = [:]
         // The last line may not be there as a whole.
         for line in command.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
             let event = try JSONValue(parsing: Array(line.utf8))
-            guard case .string(let kind) = event["event"], case .string(let path) = event["path"] else { continue }
-            switch kind {
-            case "added": paths.insert(path)
-            case "removed": paths.remove(path)
-            default:
-                if case .string(let former) = event["from"] { paths.remove(former) }
-                paths.insert(path)
-            }
+            guard case .string(let kind) = event["event"], case .string(let path) = event["path"],
+                case .integer(let id) = event["id"]
+            else { continue }
+            paths[id] = kind == "removed" ? nil : path
         }
-        return paths
+        return Set(paths.values)
     }
 
     /// What it tells that is not so, where nothing changes any more; nil once it tells what is there.
