@@ -160,4 +160,37 @@ import Testing
             try expectNothingLeft(account)
         }
     }
+
+    @Test func `what was excluded stays here where a repair can't read what is`() async throws {
+        try await blocking {
+            final class Rules { var globs = ["*.o"] }
+            let rules = Rules()
+            let account = try EngineAccount { $0.ignoredNames = rules.globs }
+            for name in ["private", "a.o", "sent"] { try account.tree.write(name, text(name)) }
+            try await account.engine.setExcluded(RemotePath(unchecked: text("private")), true)
+            try await account.settle()
+            await account.stop()
+            let catalog = "\(account.state)/catalog.db"
+            let query = "SELECT rootpage FROM sqlite_schema WHERE name = 'excluded_places'"
+            let answer = try Command.run("sqlite3", [catalog, query]).output
+            let page = try #require(Int64(answer.prefix { $0.isNumber }))
+            let file = try System.open(catalog, O_RDWR)
+            try [UInt8](repeating: 0xA5, count: 4096).withUnsafeBytes { bytes in
+                Result<Void, Errno> { () throws(Errno) in try System.pwriteAll(file, bytes, (page - 1) * 4096) }
+            }.get()
+            System.close(file)
+            #expect(try account.repair().findings.contains { $0.check == "exclusions" && $0.count == 2 })
+            rules.globs = []
+            try account.reopen()
+            try await account.settle()
+            #expect(try SourceFolder(account.source).snapshot() == ["sent": text("sent")])
+            try account.tree.write("new", text("saved"))
+            try account.tree.rename("new", "private")
+            try await account.settle()
+            #expect(try SourceFolder(account.source).snapshot() == ["sent": text("sent")])
+            #expect(try account.tree.read("private") == text("saved"))
+            #expect(Set(account.engine.excludedItems().map(\.path)) == ["private", "a.o"])
+            await account.stop()
+        }
+    }
 }

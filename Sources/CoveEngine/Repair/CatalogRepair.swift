@@ -69,7 +69,7 @@ public struct CatalogRepair {
         }
         let fresh = directory + "/catalog.new"
         for suffix in ["", "-wal", "-shm"] { try? System.unlink(fresh + suffix) }
-        let counts = try CatalogSalvage(from: path, to: fresh, log: log).run(content: store)
+        let outcome = try CatalogSalvage(from: path, to: fresh, log: log).run(content: store)
         let folder = "\(directory)/corrupt-\(time(nil))"
         try System.makeDirectories(folder)
         for suffix in ["", "-wal", "-shm"] {
@@ -82,13 +82,21 @@ public struct CatalogRepair {
         try System.rename(fresh, path)
         try System.syncDirectory(directory)
         report.keptAside = folder
-        let total = counts.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", ")
+        let total = outcome.counts.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", ")
         report.findings.append(
             RepairFinding(
                 check: "catalog",
                 count: 1,
                 message:
                     "it was damaged (\(damage)); what could be read (\(total)) is in a new one, the old one is kept"
+            )
+        )
+        guard let guessed = outcome.guessedExclusions, guessed > 0 else { return }
+        report.findings.append(
+            RepairFinding(
+                check: "exclusions",
+                count: guessed,
+                message: "what is excluded could not be read, so all that stayed here is now; see `cove exclude --list`"
             )
         )
     }

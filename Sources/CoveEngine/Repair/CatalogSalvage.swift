@@ -15,13 +15,22 @@ struct CatalogSalvage {
         self.log = log
     }
 
-    /// Makes the new catalog; how many rows of each table it has.
-    func run(content store: ContentStore) throws(Errno) -> [String: Int] {
+    /// What a new catalog has.
+    struct Outcome {
+        /// How many rows were copied of each table.
+        var counts: [String: Int] = [:]
+        /// How many names are excluded only because what has them stayed here; nil where all exclusions could be read.
+        var guessedExclusions: Int?
+    }
+
+    /// Makes the new catalog.
+    func run(content store: ContentStore) throws(Errno) -> Outcome {
         // Nothing that fails here says anything of the catalog that is used.
         let quiet = StateDisk(directory: "/dev/null", log: Log(path: nil, echoToStandardError: false))
         let target = try Database(path: new, disk: quiet, log: log)
         _ = try Schema.migrate(target)
-        var counts: [String: Int] = [:]
+        var outcome = Outcome()
+        var hasExclusions = true
         if let source = try? Database(path: old, disk: quiet, log: Log(path: nil, echoToStandardError: false)) {
             try target.execute("BEGIN")
             let tables = try target.rows(
@@ -29,14 +38,27 @@ struct CatalogSalvage {
             ) { ($0.text(0), $0.int(1) != 0) }
             for (table, isPlain) in tables where table != "changes" {
                 var copy = TableCopy(table: table, source: source, target: target, patience: CatalogSalvage.patience)
-                try copy.run(byRowid: !isPlain)
-                counts[table] = copy.count
+                let isComplete = try copy.run(byRowid: !isPlain)
+                outcome.counts[table] = copy.count
+                if table == "excluded_places" { hasExclusions = isComplete }
             }
+            if !hasExclusions { outcome.guessedExclusions = try excludeLocal(target) }
             try target.execute("COMMIT")
         }
         try raiseIDs(target, store)
         _ = target.checkpointAll()
-        return counts
+        return outcome
+    }
+
+    /// What stayed here may have been excluded: it is from now on, for what was sent by mistake can't be taken back.
+    private func excludeLocal(_ target: Database) throws(Errno) -> Int {
+        try target.change(
+            """
+            INSERT OR IGNORE INTO excluded_places
+            SELECT parent, name, 1, NULL FROM entries WHERE flags & 1 AND remote_id IS NULL
+            """,
+            []
+        )
     }
 
     /// An id that a lost row had is not given again: its content file may be there.
@@ -69,7 +91,8 @@ private struct TableCopy {
         self.patience = patience
     }
 
-    mutating func run(byRowid: Bool) throws(Errno) {
+    /// Copies all rows that can be read; true for a table without row numbers that could be read as a whole.
+    mutating func run(byRowid: Bool) throws(Errno) -> Bool {
         guard byRowid else {
             // Its key has no numbers to try: from either end to the first page that can't be read.
             let key = try target.rows("SELECT name FROM pragma_table_info('\(table)') WHERE pk > 0 ORDER BY pk") {
@@ -79,11 +102,12 @@ private struct TableCopy {
             if !isComplete {
                 _ = try copy("ORDER BY \(key.map { $0 + " DESC" }.joined(separator: ", "))", [])
             }
-            return
+            return isComplete
         }
         let sequence = try? source.rows("SELECT max(seq) FROM sqlite_sequence") { $0.int(0) }.first
         // What it says may be damaged too.
         try copy(between: 0, and: min(max(1, sequence ?? 1 << 32), 1 << 40) + 1)
+        return false
     }
 
     /// Copies the rows with ids between two, ever smaller parts where some can't be read.

@@ -7,8 +7,9 @@ final class FrameChannel: Sendable {
     private struct State {
         var waiting: [(head: [UInt8], body: ArraySlice<UInt8>)] = []
         var reason: String?
-        /// How many of the two threads are at work.
+        /// How many threads are at work: the two, and those that send by themselves.
         var threads = 0
+        var onEnd: (@Sendable (String) -> Void)?
         var hasClosed = false
     }
 
@@ -21,6 +22,8 @@ final class FrameChannel: Sendable {
     /// Readable once the channel has ended.
     private let hasEnded: Int32
     private let state = Mutex(State())
+    /// Held by the thread that writes a frame, which may wait for the other side meanwhile.
+    private let turn = Turn()
 
     /// Takes the descriptors, which it closes at its end.
     init(input: Int32, output: Int32, words: Int32 = -1) throws(Errno) {
@@ -46,11 +49,14 @@ final class FrameChannel: Sendable {
         onWords: @escaping @Sendable (UnsafeRawBufferPointer) -> Void = { _ in },
         onEnd: @escaping @Sendable (String) -> Void
     ) throws(Errno) {
-        state.withLock { $0.threads = 2 }
+        state.withLock { state in
+            state.threads = 2
+            state.onEnd = onEnd
+        }
         do throws(Errno) {
             try BlockingThread.start {
                 self.read(onFrame, onWords)
-                self.leave(onEnd)
+                self.leave()
             }
         } catch {
             state.withLock { $0.threads = 0 }
@@ -59,11 +65,11 @@ final class FrameChannel: Sendable {
         do throws(Errno) {
             try BlockingThread.start {
                 self.write()
-                self.leave(onEnd)
+                self.leave()
             }
         } catch {
             end("no thread can be had: \(error)")
-            leave(onEnd)
+            leave()
         }
     }
 
@@ -74,6 +80,25 @@ final class FrameChannel: Sendable {
             guard state.reason == nil, !state.hasClosed else { return }
             state.waiting.append((head, frame.body))
             Self.raise(hasWork)
+        }
+    }
+
+    /// Sends a frame from the calling thread, past those that wait, without a copy of its body; false once the channel has ended.
+    ///
+    /// The thread waits until the other side takes it. The process has to ignore SIGPIPE.
+    func sendNow(_ header: JSONValue, _ body: UnsafeRawBufferPointer) -> Bool {
+        let mayGo = state.withLock { state in
+            guard state.reason == nil, state.threads > 0 else { return false }
+            state.threads += 1
+            return true
+        }
+        guard mayGo else { return false }
+        defer { leave() }
+        do throws(Errno) {
+            return try send(ProviderFrame.head(header.bytes, body.count), body)
+        } catch {
+            end(Self.words(error))
+            return false
         }
     }
 
@@ -91,15 +116,17 @@ final class FrameChannel: Sendable {
         _ = Glibc.write(event, &one, 8)
     }
 
-    /// The last of the two threads tells of the end.
-    private func leave(_ onEnd: (String) -> Void) {
-        let reason: String? = state.withLock { state in
+    /// The last of the threads tells of the end.
+    private func leave() {
+        let end: (reason: String, tell: (String) -> Void)? = state.withLock { state in
             state.threads -= 1
-            return state.threads == 0 ? state.reason ?? "it has ended" : nil
+            guard state.threads == 0, let onEnd = state.onEnd else { return nil }
+            state.onEnd = nil
+            return (state.reason ?? "it has ended", onEnd)
         }
-        guard let reason else { return }
+        guard let end else { return }
         close()
-        onEnd(reason)
+        end.tell(end.reason)
     }
 
     private func close() {
@@ -167,35 +194,42 @@ final class FrameChannel: Sendable {
                     continue
                 }
                 for (head, body) in waiting {
-                    guard try send(head, body) else { return }
+                    let isSent = body.withUnsafeBytes { body in
+                        Result { () throws(Errno) in try send(head, body) }
+                    }
+                    guard try isSent.get() else { return }
                 }
             }
         } catch {
-            // Who has ended says why on the other descriptor.
-            end("it takes nothing any more: \(error)")
+            end(Self.words(error))
         }
     }
 
+    /// Who has ended says why on the other descriptor.
+    private static func words(_ error: any Error) -> String { "it takes nothing any more: \(error)" }
+
     /// Writes all bytes; false when the channel has ended meanwhile.
-    private func send(_ head: [UInt8], _ body: ArraySlice<UInt8>) throws(Errno) -> Bool {
+    private func send(_ head: [UInt8], _ body: UnsafeRawBufferPointer) throws(Errno) -> Bool {
+        try turn.holding { () throws(Errno) in try write(head, body) }
+    }
+
+    private func write(_ head: [UInt8], _ body: UnsafeRawBufferPointer) throws(Errno) -> Bool {
         let whole = head.count + body.count
         var sent = 0
         while sent < whole {
             let start = sent
             let count = try Self.attempt {
                 head.withUnsafeBytes { head in
-                    body.withUnsafeBytes { body in
-                        // Where nothing is left of the head its place is behind the last byte.
-                        var parts = [head, body].map {
-                            iovec(iov_base: UnsafeMutableRawBufferPointer(mutating: $0).baseAddress, iov_len: $0.count)
-                        }
-                        let ofHead = min(start, head.count)
-                        parts[0].iov_base = parts[0].iov_base.map { $0 + ofHead }
-                        parts[0].iov_len -= ofHead
-                        parts[1].iov_base = parts[1].iov_base.map { $0 + (start - ofHead) }
-                        parts[1].iov_len -= start - ofHead
-                        return writev(output, &parts, 2)
+                    // Where nothing is left of the head its place is behind the last byte.
+                    var parts = [head, body].map {
+                        iovec(iov_base: UnsafeMutableRawBufferPointer(mutating: $0).baseAddress, iov_len: $0.count)
                     }
+                    let ofHead = min(start, head.count)
+                    parts[0].iov_base = parts[0].iov_base.map { $0 + ofHead }
+                    parts[0].iov_len -= ofHead
+                    parts[1].iov_base = parts[1].iov_base.map { $0 + (start - ofHead) }
+                    parts[1].iov_len -= start - ofHead
+                    return writev(output, &parts, 2)
                 }
             }
             if let count { sent += count } else if try isOver(waitingFor: output, Int16(POLLOUT)) { return false }
@@ -219,5 +253,20 @@ final class FrameChannel: Sendable {
         ]
         try System.retry { poll(&entries, 2, -1) }
         return entries[0].revents != 0
+    }
+}
+
+/// Lets one thread after the other write, each for as long as the other side needs.
+private final class Turn: @unchecked Sendable {
+    private var mutex = pthread_mutex_t()
+
+    init() { pthread_mutex_init(&mutex, nil) }
+
+    deinit { pthread_mutex_destroy(&mutex) }
+
+    func holding<R>(_ body: () throws(Errno) -> R) throws(Errno) -> R {
+        pthread_mutex_lock(&mutex)
+        defer { pthread_mutex_unlock(&mutex) }
+        return try body()
     }
 }

@@ -14,11 +14,13 @@ struct ProviderFrame: Sendable, Equatable {
     var body: ArraySlice<UInt8> = []
 
     /// What is sent before the body: both lengths and the header.
-    var head: [UInt8] {
-        let text = header.bytes
+    var head: [UInt8] { Self.head(header.bytes, body.count) }
+
+    /// The same of a body that is elsewhere.
+    static func head(_ text: [UInt8], _ body: Int) -> [UInt8] {
         var head: [UInt8] = []
         head.reserveCapacity(8 + text.count)
-        for length in [text.count, body.count] {
+        for length in [text.count, body] {
             for shift in [24, 16, 8, 0] { head.append(UInt8(truncatingIfNeeded: length >> shift)) }
         }
         return head + text

@@ -42,7 +42,10 @@ public final class ProviderServer: Sendable {
     }
 
     /// Answers calls until the other side has ended; why it did.
+    ///
+    /// The process ignores SIGPIPE from then on: that the other side has gone is found out by what write(2) returns.
     public func run() async -> String {
+        signal(SIGPIPE, SIG_IGN)
         let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "cove.server.alive"))
         // Each provider ends by itself what makes no progress: as long as it does not, there is some.
         timer.schedule(deadline: .now() + 10, repeating: 10)
@@ -71,8 +74,8 @@ public final class ProviderServer: Sendable {
         }
     }
 
-    func send(_ header: [String: JSONValue], _ body: [UInt8] = []) {
-        channel.send(ProviderFrame(header: .object(header), body: body[...]))
+    func send(_ header: [String: JSONValue]) {
+        channel.send(ProviderFrame(header: .object(header)))
     }
 
     private func receive(_ frame: ProviderFrame) throws(FrameError) {

@@ -134,10 +134,11 @@ final class ServedSink: ContentSink {
             guard let count = call.gate.take(min(ProviderFrame.longestBody, bytes.count - sent)) else {
                 throw .cancelled
             }
-            server.send(
-                ["id": .integer(Int64(number)), "offset": .integer(offset + Int64(sent))],
-                Array(bytes[sent..<(sent + count)])
-            )
+            let header: [String: JSONValue] = [
+                "id": .integer(Int64(number)), "offset": .integer(offset + Int64(sent)),
+            ]
+            let part = UnsafeRawBufferPointer(rebasing: bytes[sent..<(sent + count)])
+            guard server.channel.sendNow(.object(header), part) else { throw .cancelled }
             sent += count
         }
     }
