@@ -29,6 +29,12 @@ start_peer() {
             --dir-cache-time 24h --attr-timeout 24h >"$work/$peer/log" 2>&1 &
         peer_process[$peer]=$!
         ;;
+    juicefs)
+        "$juicefs" format --storage file --bucket "$source/" "sqlite3://$work/juicefs/names.db" bench >"$work/juicefs/log" 2>&1
+        "$juicefs" mount --no-usage-report --no-bgjob --cache-dir "$work/juicefs/cache" "sqlite3://$work/juicefs/names.db" "$mount" \
+            >>"$work/juicefs/log" 2>&1 &
+        peer_process[$peer]=$!
+        ;;
     s3fs)
         (umask 077 && echo "ada:$COVE_PASSWORD" >"$work/$peer/login")
         s3fs bench "$mount" -f -o "url=$endpoint,use_path_request_style,endpoint=us-east-1,passwd_file=$work/$peer/login" \
