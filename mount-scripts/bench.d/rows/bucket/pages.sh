@@ -14,6 +14,8 @@ run() {
         echo "$pages"
         return
     fi
+    # Who looks a name up in a folder that is not listed asks for that one.
+    ls "${root[cove]}" >/dev/null
     known=$(counted 1)
     find "${root[cove]}/many" >/dev/null
     echo $(($(counted 1) - known))
