@@ -71,6 +71,17 @@ extension Database {
         ) { $0.int(0) != 0 } ?? true
     }
 
+    /// True where a directory has any name from the first of some ascending ones to the last.
+    func hasEntries(_ parent: ItemID, among items: [RemoteItem]) throws(Errno) -> Bool {
+        guard let first = items.first, let last = items.last else { return false }
+        return try self.first(
+            "SELECT 1 FROM entries WHERE parent = ? AND name >= ? AND name <= ? LIMIT 1",
+            .item(parent),
+            .blob(first.name),
+            .blob(last.name)
+        ) { _ in true } ?? false
+    }
+
     /// Visits the entries of a directory in the order of their cookies.
     func eachEntry(of parent: ItemID, after cookie: Int64, _ body: (EntryRow) -> Bool) throws(Errno) {
         try each(

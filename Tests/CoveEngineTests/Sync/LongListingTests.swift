@@ -9,7 +9,7 @@ import Testing
 
 /// Folders whose listing takes long, and many requests.
 @Suite struct LongListingTests {
-    /// A folder `d` of so many pages with one name each, behind a slow line; counts how often each page is asked for.
+    /// A folder `d` of pages with so many names each, behind a slow line; counts how often each page is asked for.
     private final class Pages {
         let engine: Engine
         let tree: EngineTree
@@ -18,22 +18,18 @@ import Testing
 
         private final class Counts: Sendable { let counts = Mutex<[RemotePath: Int]>([:]) }
 
-        init(_ count: Int, latency: TimeSpan, _ change: (inout EngineConfiguration) -> Void) throws {
+        init(
+            _ count: Int,
+            names: Int = 1,
+            latency: TimeSpan = .zero,
+            _ change: (inout EngineConfiguration) -> Void = { _ in }
+        ) throws {
             folders = [try TemporaryDirectory("long"), try TemporaryDirectory("long-state")]
             let source = folders[0].path
             try SourceFolder(source).makeDirectory("d")
-            let pages = (0..<count).map { number in
-                let name = Array("file-\(number)".utf8)
-                let item = RemoteItem(
-                    id: RemoteID("d/file-\(number)"),
-                    name: name,
-                    kind: .file,
-                    size: 1,
-                    contentVersion: ContentVersion("v"),
-                    metadataVersion: MetadataVersion("m"),
-                    metadata: ItemMetadata()
-                )
-                return Listing(items: [item], next: nil)
+            let pages = (0..<count).map { page in
+                let items = (0..<names).map { LongListingTests.item("file-\(page)-\($0)") }
+                return Listing(items: items, next: nil)
             }
             let asked = Counts()
             let base = MeddledProvider(
@@ -57,6 +53,28 @@ import Testing
 
         func asked(for path: String) -> Int {
             asked.counts.withLock { $0[RemotePath(unchecked: Array(path.utf8))] ?? 0 }
+        }
+    }
+
+    private static func item(_ name: String) -> RemoteItem {
+        RemoteItem(
+            id: RemoteID("d/\(name)"),
+            name: Array(name.utf8),
+            kind: .file,
+            size: 1,
+            contentVersion: ContentVersion("v"),
+            metadataVersion: MetadataVersion("m"),
+            metadata: ItemMetadata()
+        )
+    }
+
+    @Test(arguments: 0..<4) func `a name that was looked up before is not listed twice`(known: Int) async throws {
+        try await blocking {
+            let pages = try Pages(3, names: 4)
+            let id = try pages.tree.resolve("d/file-1-\(known)")
+            #expect(try pages.tree.list("d").count == 12)
+            #expect(try pages.tree.resolve("d/file-1-\(known)") == id)
+            await pages.engine.stop()
         }
     }
 
@@ -97,16 +115,7 @@ import Testing
 
     @Test(arguments: [(0, 1), (1, 1), (1000, 1), (1001, 2), (2000, 2), (2001, 3)])
     func `a page counts for as many requests as it would be elsewhere`(items: Int, cost: Int) {
-        let item = RemoteItem(
-            id: RemoteID("a"),
-            name: Array("a".utf8),
-            kind: .file,
-            size: 0,
-            contentVersion: ContentVersion("v"),
-            metadataVersion: MetadataVersion("m"),
-            metadata: ItemMetadata()
-        )
-        let listing = Listing(items: Array(repeating: item, count: items), next: nil)
+        let listing = Listing(items: Array(repeating: Self.item("a"), count: items), next: nil)
         #expect(RequestBudget.cost(of: listing) == cost)
     }
 

@@ -239,6 +239,8 @@ extension Namespace {
             var later: [RemoteChange] = []
             // Each name is looked for only where there can be something of it.
             let isPlain = try !database.hasElsewhere(id)
+            var isFree = isPlain && Self.isAscending(items)
+            if isFree { isFree = try !database.hasEntries(id, among: items) }
             let documents = UInt64.random(in: 0 ... .max)
             for remote in items {
                 if FileName(unchecked: remote.name).isReserved {
@@ -249,7 +251,7 @@ extension Namespace {
                     try self.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
                     continue
                 }
-                let here = try database.entry(id, remote.name)
+                let here = isFree ? nil : try database.entry(id, remote.name)
                 var entry = here
                 if !isPlain {
                     entry = try database.entry(remoteParent: id, remoteName: remote.name)
@@ -274,6 +276,13 @@ extension Namespace {
                 }
             }
             return (seen, later)
+        }
+    }
+
+    /// True where each name comes after the one before, as most servers have it: none is there twice.
+    private static func isAscending(_ items: [RemoteItem]) -> Bool {
+        zip(items, items.dropFirst()).allSatisfy { one, next in
+            one.name.withUnsafeBytes { one in next.name.withUnsafeBytes { one.lexicographicallyPrecedes($0) } }
         }
     }
 
