@@ -20,6 +20,14 @@ import Testing
         try await expectNoProblems(points, rig)
     }
 
+    /// The driver ends with a failure, which is thrown here, as soon as a new file goes through the engine.
+    @Test func `what was acknowledged survives a kill at any call, with passthrough`() async throws {
+        let rig = try await blocking { try Rig(isPassing: true) }
+        let points = try await blocking { try ["saves", "deletions"].flatMap { try everyPoint(of: $0, rig) } }
+        let count = CrashTests.setting("COVE_CRASH_POINTS")
+        try await expectNoProblems(sample(points, count ?? "16"), rig)
+    }
+
     @Test func `a start that is killed leaves all to the next`() async throws {
         let rig = try await blocking { try Rig() }
         var random = SeededGenerator(seed: seed &+ 1)

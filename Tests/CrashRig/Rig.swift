@@ -25,9 +25,12 @@ final class Rig: Sendable {
     private let driver: String
     private let library: String
     private let place: TemporaryDirectory
+    /// What is written goes past the engine, as with `-o passthrough`; the driver fails where it does not.
+    private let isPassing: Bool
 
     /// Compiles the library; the driver lies beside the tests.
-    init() throws {
+    init(isPassing: Bool = false) throws {
+        self.isPassing = isPassing
         place = try TemporaryDirectory("cove-crash")
         library = place.appending("stop.so")
         driver = try Command.built("CrashDriver")
@@ -88,6 +91,7 @@ final class Rig: Sendable {
                 "LD_PRELOAD": library, "CRASH_ROOT": root, "CRASH_MATCH": stop.match, "CRASH_AT": "\(stop.number)",
                 "CRASH_MODE": stop.mode.rawValue, "CRASH_TRACE": "\(root)/trace",
             ]
+            if isPassing, verb == "run" { environment["CRASH_PASSTHROUGH"] = "1" }
         }
         return try Command.run(driver, [verb, root, chapter], environment: environment, deadline: 120, mayFail: true)
     }

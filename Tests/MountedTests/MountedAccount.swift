@@ -136,6 +136,18 @@ final class MountedAccount: Sendable {
         #expect(result.status == 0, "\(result.error)\(result.output)", sourceLocation: location)
     }
 
+    /// With `passthrough`, bytes of a file do pass by the daemon: it is not asked for what is read past the kernel's cache.
+    func expectWay(_ way: String, location: SourceLocation = #_sourceLocation) throws {
+        guard way.contains("passthrough") else { return }
+        let before = try statistics().readHits
+        try shell("head -c 1M /dev/zero > passing; dd if=passing of=$tmp/passed bs=1M iflag=direct status=none")
+        let asked = try statistics().readHits - before
+        try shell("cmp passing $tmp/passed; rm passing")
+        #expect(asked == 0, "the daemon was asked \(asked) times", sourceLocation: location)
+        let log = try shell("cat $STATE/log")
+        #expect(!log.contains("passthrough is off"), "\(log)", sourceLocation: location)
+    }
+
     func statistics() throws -> Statistics {
         let text = try Command.run(binary, ["stats", "--json", "--state", state]).output
         return try JSONDecoder().decode(Statistics.self, from: Data(text.utf8))

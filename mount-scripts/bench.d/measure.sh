@@ -9,27 +9,78 @@
 #              '+<= N': at most N more than the peer's; '<= N s': at most N seconds; empty where there is none
 #   through_goal
 #              the goal of ROW:through, which mounts Cove with -o passthrough
-#   amount     how times are shown: 'bytes N' as a rate, 'each N' per operation, 'whole' as they are; 'memory': as KiB
+#   amount     how times are shown: 'bytes N' and 'rate N' as a rate, 'each N' per operation, 'whole' as they are; of what is no
+#              time: 'memory' as KiB, 'count' as it is
 #   most_runs  fewer rounds than asked for, where one takes long
 #   own_source 1 where the runs write, so that each file system needs a source of its own
 #
 # and defines functions: fill FOLDER makes the source; prepare PEER runs once after mounting; before PEER and
 # after PEER run around each run and are not timed; run PEER prints nanoseconds.
 measure_row() {
-    local name=$1 peer round source
+    local name=$1
     local title peers goal through_goal='' amount own_source='' most_runs=$runs
+    read_row "$2"
+    [ "$runs" -lt "$most_runs" ] || local runs=$most_runs
+    take_times
+    report "$name"
+    rm -rf "$work/times"
+}
+
+# compare_row NAME FILE: this Cove and the other one by turns, each time with a source, a state and a daemon of its own, so that neither
+# has what the other has left; who begins changes with each round.
+compare_row() {
+    local name=$1 turn side sides
+    local title peers goal through_goal='' amount own_source='' most_runs=$runs
+    mkdir "$work/sides"
+    for ((turn = 1; turn <= runs; turn++)); do
+        sides=(cove other)
+        ((turn % 2)) || sides=(other cove)
+        for side in "${sides[@]}"; do
+            progress "$name: round $turn of $runs, $side"
+            # Not in a condition: there, bash would go on after a failed command.
+            (measure_side "$side" "$2")
+        done
+    done
+    # shellcheck source=/dev/null
+    . "$work/sides/row"
+    mv "$work/sides" "$work/times"
+    peers=other goal=''
+    title+="; other: $against"
+    report "$name"
+    rm -rf "$work/times"
+}
+
+# measure_side SIDE FILE: in a subshell, which ends what the row has started.
+measure_side() {
+    [ "$1" = cove ] || cove=$against
+    read_row "$2"
+    peers=''
+    runs=1
+    take_times
+    cat "$work/times/cove" >>"$work/sides/$1"
+    rm -rf "$work/times"
+    declare -p title amount >"$work/sides/row"
+}
+
+# read_row FILE: sets the row's variables and functions.
+read_row() {
     IFS=: read -ra words <<<"$name"
     prepare() { :; }
     before() { :; }
     after() { :; }
     # shellcheck source=/dev/null
-    . "$2"
+    . "$1"
     if [ "${words[1]:-}" = through ]; then
         cove_option=-opassthrough
         title+=', passthrough'
         peers=native
         goal=$through_goal
     fi
+}
+
+# Runs the row that was read, into a file of times for Cove and one for each peer.
+take_times() {
+    local peer round source
     mkdir "$work/times"
     for peer in cove $peers; do
         source=$work/source${own_source:+-$peer}
@@ -42,7 +93,6 @@ measure_row() {
     done
     sync
     # The first round warms up and does not count.
-    [ "$runs" -lt "$most_runs" ] || local runs=$most_runs
     for ((round = 0; round <= runs; round++)); do
         for peer in cove $peers; do
             [ "$round" = 0 ] || progress "$name: run $round of $runs, $peer"
@@ -54,14 +104,13 @@ measure_row() {
     done
     progress ''
     for peer in cove $peers; do stop_peer "$peer"; done
-    report "$name"
-    rm -rf --one-file-system "$work"/source* "$work/times"
+    rm -rf --one-file-system "$work"/source*
 }
 
 # On a terminal, a line that the next one replaces.
 progress() { [ ! -t 2 ] || printf '\r\033[K%s' "$1" >&2; }
 
-# Prints the row and keeps it as JSON; ratios are those of each round, then their median.
+# Prints the row and keeps it as JSON; ratios are those of each round, then their median, beside another Cove that of the medians.
 report() {
     local peer files=("$work/times/cove")
     for peer in $peers; do files+=("$work/times/$peer"); done
@@ -78,6 +127,8 @@ report() {
         }
         function shown(time) {
             if (unit[1] == "memory") return sprintf("%.1f MiB", time / 1024)
+            if (unit[1] == "count") return sprintf("%.0f", time)
+            if (unit[1] == "rate") return sprintf("%.0f/s", unit[2] / time * 1000000000)
             if (unit[1] == "bytes") return sprintf("%.0f MB/s", unit[2] / time * 1000)
             if (unit[1] == "each") time /= unit[2]
             if (time < 10000) return sprintf("%.0f ns", time)
@@ -104,6 +155,7 @@ report() {
                     list[n] = goal == "" || limit[1] ~ "<=" ? times[1, n] / times[p + 1, n] : times[p + 1, n] / times[1, n]
                 }
                 ratio = sorted_middle(list, NR)
+                if (name[p] == "other") ratio = own / peer
                 verdict = ""
                 if (p == 1 && goal == "") reached = 1
                 else if (p == 1 && limit[1] == "+<=") {

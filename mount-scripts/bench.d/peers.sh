@@ -4,7 +4,8 @@
 # What a peer shows, once it is started: ${root[PEER]}.
 declare -A root=() peer_process=()
 
-has_mount() { case "$1" in native | warm | curl | plocate) return 1 ;; esac; }
+# Some are only a number: the least there can be, or a budget.
+has_mount() { case "$1" in native | warm | curl | plocate | least | budget) return 1 ;; esac; }
 
 # start_peer PEER SOURCE: Cove and rclone keep everything else below $work.
 start_peer() {
@@ -13,11 +14,11 @@ start_peer() {
     ! has_mount "$peer" || mkdir -p "$mount"
     case "$peer" in
     native | warm) root[$peer]=$source ;;
-    curl | plocate) ;;
+    curl | plocate | least | budget) ;;
     cove) "$cove" mount "${cove_source:-dir://$source}" "$mount" --state "$work/cove/state" ${cove_option:+"$cove_option"} ;;
     builtin) "$cove" mount "$builtin_source" "$mount" --state "$work/builtin/state" ;;
     alone) "$cove" mount "dir://$source" "$mount" --state "$work/alone/state" ;;
-    small) "$cove" mount "simulated://?items=1000" "$mount" --state "$work/small/state" --read-only ;;
+    small) "$cove" mount "${small_source:-simulated://?items=1000}" "$mount" --state "$work/small/state" --read-only ;;
     passthrough)
         # Names and attributes stay cached, as with Cove.
         program=$(passthrough_ll)
@@ -49,7 +50,7 @@ start_peer() {
 stop_peer() {
     local peer=$1 mount=$work/$1/mount
     case "$peer" in
-    native | warm | curl | plocate) ;;
+    native | warm | curl | plocate | least | budget) ;;
     cove | builtin | alone | small) "$cove" unmount "$mount" ;;
     *)
         umount "$mount" 2>/dev/null || fusermount3 -u "$mount"

@@ -48,6 +48,13 @@ public struct DocumentID: Hashable, Sendable, CustomStringConvertible {
         return DocumentID(high: bits.0, low: bits.1)
     }
 
+    /// Makes a new id whose upper half is given: those with the same one are neighbours in an index.
+    public static func random(high: UInt64) -> DocumentID {
+        var low: UInt64 = 0
+        guard getentropy(&low, 8) == 0 else { return DocumentID(high: high, low: .random(in: 0 ... .max)) }
+        return DocumentID(high: high, low: low)
+    }
+
     /// The id as 32 lower-case hexadecimal digits.
     public var description: String {
         func hex(_ value: UInt64) -> String {

@@ -59,6 +59,29 @@ extension Database {
         return here
     }
 
+    /// True where something of a directory at the provider is elsewhere here: moved, deleted, or sent and not answered.
+    func hasElsewhere(_ directory: ItemID) throws(Errno) -> Bool {
+        try first(
+            """
+            SELECT EXISTS (SELECT 1 FROM entries WHERE remote_parent = ?1)
+                OR EXISTS (SELECT 1 FROM trash WHERE pending = 1 AND remote_parent = ?1)
+                OR EXISTS (SELECT 1 FROM underway WHERE parent = ?1)
+            """,
+            .item(directory)
+        ) { $0.int(0) != 0 } ?? true
+    }
+
+    /// True where a directory has any name from the first of some ascending ones to the last.
+    func hasEntries(_ parent: ItemID, among items: [RemoteItem]) throws(Errno) -> Bool {
+        guard let first = items.first, let last = items.last else { return false }
+        return try self.first(
+            "SELECT 1 FROM entries WHERE parent = ? AND name >= ? AND name <= ? LIMIT 1",
+            .item(parent),
+            .blob(first.name),
+            .blob(last.name)
+        ) { _ in true } ?? false
+    }
+
     /// Visits the entries of a directory in the order of their cookies.
     func eachEntry(of parent: ItemID, after cookie: Int64, _ body: (EntryRow) -> Bool) throws(Errno) {
         try each(

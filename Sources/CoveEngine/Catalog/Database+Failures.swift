@@ -11,7 +11,7 @@ struct FailureRow {
 /// What failed: all of it as a number, and the first few to be shown.
 extension Database {
     /// What was wrong with names of a directory that a listing does not have any more.
-    func problems(in directory: RemotePath, except names: Set<[UInt8]>) throws(Errno) -> [[UInt8]] {
+    func problems(in directory: RemotePath, except names: SeenNames) throws(Errno) -> [[UInt8]] {
         try problems(below: directory).filter { path in
             let rest = directory.isRoot ? path[...] : path.dropFirst(directory.bytes.count + 1)
             // Anything may be in a bad name, a slash too.

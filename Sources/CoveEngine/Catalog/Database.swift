@@ -32,8 +32,12 @@ final class Database: @unchecked Sendable {
     var touched = Touched()
     var touches: Touches?
 
+    /// Nobody asks SQLite how much memory it has: counting that takes a lock of all connections for each piece.
+    private static let isUncounted = cove_sqlite_leave_memory_uncounted() == SQLITE_OK
+
     /// Opens a connection; the file is created when missing.
     init(path: String, disk: StateDisk, log: Log) throws(Errno) {
+        _ = Database.isUncounted
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
         let code = sqlite3_open_v2(path, &opened, flags, nil)

@@ -87,6 +87,9 @@ protocol Synchronizer: AnyObject, Sendable {
     /// Has changes taken in that a look at the provider showed, which began at a time.
     func enqueue(_ events: [RemoteChange], seen time: MonotonicTime)
 
+    /// A directory was listed for the first time, in so many requests.
+    func noteListed(_ directory: ItemID, pages: Int)
+
     /// Asks for the provider's changes; with `listing`, compares everything listed instead.
     func requestPoll(listing: Bool) async
 

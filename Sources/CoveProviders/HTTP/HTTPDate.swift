@@ -14,6 +14,27 @@ enum HTTPDate {
         return time(year, month + 1, day, parts[4], fraction: 0)
     }
 
+    /// The same of bytes: those of the usual form are read without making texts of them, since listings have many.
+    static func parseInternet(_ text: [UInt8]) -> Timestamp? {
+        let form = "0000-00-00T00:00:00".utf8
+        guard text.count >= 20, text.count <= 30, text.last == 0x5A, text.count == 20 || text[19] == 0x2E,
+            zip(text, form).allSatisfy({ $1 == 0x30 ? (0x30...0x39).contains($0) : $0 == $1 }),
+            text[19...].dropFirst().dropLast().allSatisfy({ (0x30...0x39).contains($0) }), text.count != 21
+        else { return parseInternet(String(decoding: text, as: UTF8.self)) }
+        func number(_ range: Range<Int>) -> Int64 { text[range].reduce(0) { $0 * 10 + Int64($1 - 0x30) } }
+        let (year, month, day) = (number(0..<4), number(5..<7), number(8..<10))
+        let (hour, minute, second) = (number(11..<13), number(14..<16), number(17..<19))
+        guard hour <= 23, minute <= 59, second <= 60, (1...12).contains(month), (1...31).contains(day), year >= 1
+        else { return nil }
+        let digits = text.count == 20 ? 20..<20 : 20..<(text.count - 1)
+        let fraction = (digits.count..<9).reduce(number(digits)) { value, _ in value * 10 }
+        // Days since 1970 by years that begin in March, when the day that comes every four years is the last one.
+        let years = month > 2 ? year : year - 1
+        let before = years * 365 + years / 4 - years / 100 + years / 400
+        let days = before + ((month + 9) % 12 * 153 + 2) / 5 + day - 719_469
+        return Timestamp(seconds: ((days * 24 + hour) * 60 + minute) * 60 + second, nanoseconds: fraction)
+    }
+
     /// Parses `1994-11-06T08:49:37.123Z` (RFC 3339 in UTC); nil for anything else.
     static func parseInternet(_ text: String) -> Timestamp? {
         guard text.hasSuffix("Z"), let middle = text.firstIndex(of: "T") else { return nil }

@@ -194,13 +194,14 @@ struct S3Cursor: Sendable {
         var items: [RemoteItem] = []
         hasSeen = hasSeen || !listing.objects.isEmpty || !listing.prefixes.isEmpty
         var names: Set<[UInt8]> = []
+        items.reserveCapacity(listing.objects.count + listing.prefixes.count)
         for object in listing.objects {
             guard object.key.starts(with: key),
                 let name = visible(convention.decode(Array(object.key.dropFirst(key.count))))
             else { continue }
             files.removeAll { !name.bytes.starts(with: $0) }
             files.append(name.bytes)
-            names.insert(name.bytes)
+            if !listing.prefixes.isEmpty { names.insert(name.bytes) }
             var item = object.item(at: path.appending(name))
             // A key with a slash where none belongs is no other name.
             item.name = name.bytes

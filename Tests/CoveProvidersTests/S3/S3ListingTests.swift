@@ -45,6 +45,32 @@ struct S3ListingTests {
         #expect(listing.prefixes == ["p/name/", "p/.cove/", "p/ä/"].map { Array($0.utf8) })
     }
 
+    /// What is read without making texts of it is what the texts say.
+    @Test func `dates of the usual form are read like all others`() {
+        var random = SeededGenerator(seed: 1)
+        func two(_ range: ClosedRange<Int>) -> String {
+            let number = Int.random(in: range, using: &random)
+            return number < 10 ? "0\(number)" : "\(number)"
+        }
+        var read = 0
+        for _ in 0..<20_000 {
+            let year = String(Int.random(in: 1000...9999, using: &random))
+            // Also some that are none.
+            var text = "\(year)-\(two(0...13))-\(two(0...32))T\(two(0...24)):\(two(0...60)):\(two(0...61))"
+            if random.oneIn(2) { text += "." + String(Int.random(in: 0...999_999_999, using: &random)) }
+            if random.oneIn(50) { text += "x" }
+            text += "Z"
+            let time = HTTPDate.parseInternet(text)
+            #expect(HTTPDate.parseInternet(Array(text.utf8)) == time, "\(text)")
+            if time != nil { read += 1 }
+        }
+        #expect(read > 10_000)
+        let others = ["", "Z", "1994-11-06T08:49:37.Z", "1994-11-06T08:49:37", "0000-01-01T00:00:00Z"]
+        for text in others + ["1994-11-6T8:49:37Z", "+994-11-06T08:49:37Z", "1994-11-06T08:49:37.0000000001Z"] {
+            #expect(HTTPDate.parseInternet(Array(text.utf8)) == HTTPDate.parseInternet(text), "\(text)")
+        }
+    }
+
     @Test func `a directory that has a file's name is told, and hides nothing`() throws {
         var cursor = S3Cursor(path: .root)
         let items = cursor.take(try read(Array(Self.good.utf8)), of: Array("p/".utf8), S3Names()) { _ in }

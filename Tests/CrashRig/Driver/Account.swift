@@ -10,6 +10,8 @@ final class Account {
     let engine: Engine
     let tree: EngineTree
     private var handles: [String: ItemID] = [:]
+    /// There with `CRASH_PASSTHROUGH`.
+    private let kernel: PassingKernel?
     private var outside = 0
 
     var source: String { "\(root)/source" }
@@ -36,6 +38,8 @@ final class Account {
         let log = Log(path: "\(root)/engine.log", echoToStandardError: false, minimum: level)
         engine = try Engine(configuration: configuration, provider: FolderProvider(root: "\(root)/source"), log: log)
         tree = EngineTree(engine)
+        let passes = ProcessInfo.processInfo.environment["CRASH_PASSTHROUGH"] != nil
+        kernel = passes ? PassingKernel(engine, state: "\(root)/state") : nil
     }
 
     func start() { engine.start(kernel: nil, announcer: nil) }
@@ -63,14 +67,24 @@ final class Account {
         switch step {
         case .create(let path, let handle):
             let (parent, name) = try tree.split(path)
-            handles[handle] = try engine.create(parent, name, mode: 0o100644, flags: O_RDWR, tree.caller).id
+            let id = try engine.create(parent, name, mode: 0o100644, flags: O_RDWR, tree.caller).id
+            handles[handle] = id
+            // Whatever else may go through the engine, a new file does not.
+            if let kernel, try !kernel.open(handle, of: id, engine) {
+                throw Failure(description: "\(path) does not pass by the engine")
+            }
         case .open(let path, let handle, let truncating):
-            handles[handle] = try tree.open(path, O_RDWR | (truncating ? O_TRUNC : 0))
+            let id = try tree.open(path, O_RDWR | (truncating ? O_TRUNC : 0))
+            handles[handle] = id
+            _ = try kernel?.open(handle, of: id, engine)
         case .write(let handle, let offset, let content):
+            if try kernel?.write(handle, at: Int64(offset), content.bytes) == true { return }
             try tree.write(try id(handle), at: Int64(offset), content.bytes)
         case .fsync(let handle): try engine.fsync(try id(handle), dataOnly: false)
         case .flush(let handle): try engine.flush(try id(handle))
         case .release(let handle):
+            kernel?.close(handle)
+            engine.finish(try id(handle), flags: O_RDWR)
             engine.release(try id(handle), flags: O_RDWR)
             handles[handle] = nil
         case .truncate(let path, let size): try tree.truncate(path, to: Int64(size))

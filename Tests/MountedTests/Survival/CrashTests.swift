@@ -6,8 +6,12 @@ import Testing
 extension Mounted {
     /// Everything of Cove is killed in the middle of work.
     struct CrashTests {
-        @Test func `what was acknowledged survives a kill in the middle of an untar`() async throws {
-            try await mounted { account in
+        /// With the mount's options: in the normal way, and where the kernel reads and writes by itself.
+        private static let ways = ["", "passthrough"]
+
+        @Test(arguments: ways)
+        func `what was acknowledged survives a kill in the middle of an untar`(way: String) async throws {
+            try await mounted(options: way) { account in
                 try account.shell(
                     """
                     mkdir $tmp/tree; cd $tmp/tree; mkdir d{00..99}
@@ -37,11 +41,13 @@ extension Mounted {
                 try account.expectSame()
                 let there = try account.shell("find . -type f | wc -l")
                 #expect(try #require(Int(there.dropLast())) - acknowledged <= 1)
+                try account.expectWay(way)
             }
         }
 
-        @Test func `what was closed or synced survives, and what was deleted or renamed stays so`() async throws {
-            try await mounted { source in
+        @Test(arguments: ways)
+        func `what was closed or synced survives, and what was deleted or renamed stays so`(way: String) async throws {
+            try await mounted(options: way) { source in
                 for name in ["gone", "old", "edited", "cut"] { try source.save(name, Array("first \(name)\n".utf8)) }
             } _: { account in
                 try account.shell(
@@ -98,11 +104,14 @@ extension Mounted {
                         """
                 )
                 try account.expectSame()
+                try account.expectWay(way)
             }
         }
 
-        @Test func `a crash in the middle of a fetch leaves no wrong bytes`() async throws {
-            try await mounted(options: "simulate-bandwidth=4M") { source in
+        @Test(arguments: ways)
+        func `a crash in the middle of a fetch leaves no wrong bytes`(way: String) async throws {
+            let options = ["simulate-bandwidth=4M", way].filter { !$0.isEmpty }.joined(separator: ",")
+            try await mounted(options: options) { source in
                 var random = SeededGenerator(seed: 9)
                 try source.save("doc", random.bytes(20_000_000))
             } _: { account in
@@ -112,6 +121,7 @@ extension Mounted {
                 #expect(try reader.wait(deadline: 30).status != 0)
                 try account.start()
                 try account.shell("cmp doc $src/doc")
+                try account.expectWay(way)
             }
         }
     }

@@ -7,16 +7,18 @@ import Testing
 extension Mounted {
     /// Random use of a mount, with remote changes, pauses and kills, against the model.
     struct MountedModelTests {
-        @Test func `random use of a mount agrees with the model`() async throws {
+        @Test(arguments: ["", "passthrough"])
+        func `random use of a mount agrees with the model`(way: String) async throws {
             let environment = ProcessInfo.processInfo.environment
             let seed = environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
-            let steps = environment["COVE_MODEL_STEPS"].flatMap(Int.init) ?? 150
-            print("mounted model test: seed \(seed), \(steps) steps")
-            try await mounted(options: "log=debug") { account in
+            let steps = environment["COVE_MODEL_STEPS"].flatMap(Int.init) ?? (way.isEmpty ? 150 : 75)
+            print("mounted model test: seed \(seed), \(steps) steps \(way)")
+            try await mounted(options: way.isEmpty ? "log=debug" : "log=debug,\(way)") { account in
                 // This process waits in the mount itself: a mount that hangs is killed from outside.
                 let watchdog = try account.start("sleep \(60 + steps); $COVE unmount --lazy $mnt || umount -l $mnt")
                 defer { watchdog.signal(SIGKILL) }
                 try await ModelTest(ModelledMount(account), seed: seed).run(steps: steps)
+                try account.expectWay(way)
             }
         }
     }

@@ -1,11 +1,14 @@
 import CoveCore
 import CoveEngine
 import CoveProviders
+import CoveTestSupport
 import Foundation
 
 /// An engine on a state directory, driven as the kernel would drive it.
 struct Tree {
     let engine: Engine
+    /// There with `COVE_POWER_PASSTHROUGH`.
+    private let kernel: PassingKernel?
     private let caller = Caller(thread: 0, user: 0, group: 0)
 
     init(state: String, source: String) throws {
@@ -23,6 +26,8 @@ struct Tree {
         let isVerbose = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] != nil
         let log = Log(path: nil, echoToStandardError: true, minimum: isVerbose ? .debug : .notice)
         engine = try Engine(configuration: configuration, provider: FolderProvider(root: source), log: log)
+        let passes = ProcessInfo.processInfo.environment["COVE_POWER_PASSTHROUGH"] != nil
+        kernel = passes ? PassingKernel(engine, state: state) : nil
         engine.start(kernel: nil, announcer: nil)
     }
 
@@ -54,21 +59,28 @@ struct Tree {
 
     func create(_ path: String) async throws -> ItemID {
         let (parent, name) = try await split(path)
-        return try engine.create(parent, name, mode: 0o100644, flags: O_RDWR, caller).id
+        let id = try engine.create(parent, name, mode: 0o100644, flags: O_RDWR, caller).id
+        // Whatever else may go through the engine, a new file does not.
+        if let kernel, try !kernel.open("\(id)", of: id, engine) { throw Unpassed(description: path) }
+        return id
     }
 
     func open(_ path: String) async throws -> ItemID {
         let id = try await resolve(path)
         try await wait(try engine.open(id, flags: O_RDWR, caller))
+        _ = try kernel?.open("\(id)", of: id, engine)
         return id
     }
 
     func close(_ id: ItemID) throws {
         try engine.flush(id)
+        kernel?.close("\(id)")
+        engine.finish(id, flags: O_RDWR)
         engine.release(id, flags: O_RDWR)
     }
 
     func write(_ id: ItemID, at offset: Int, _ bytes: [UInt8]) throws {
+        if try kernel?.write("\(id)", at: Int64(offset), bytes) == true { return }
         _ = try engine.write(id, offset: Int64(offset), count: bytes.count, clearsPrivileges: false) {
             descriptor throws(Errno) in
             let count = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
@@ -156,6 +168,9 @@ struct Tree {
 
     /// The file ends before its size.
     struct Torn: Error, CustomStringConvertible { let description: String }
+
+    /// A new file that goes through the engine, though the kernel was to write it.
+    struct Unpassed: Error, CustomStringConvertible { let description: String }
 
     struct NotSettled: Error, CustomStringConvertible { let description: String }
 }

@@ -21,6 +21,9 @@ func drive() async throws -> Int32 {
         do {
             var workload = try await Workload(tree, log: log, seed: UInt64(arguments[5]) ?? 1)
             try await workload.run(steps: Int(arguments[6]) ?? 1)
+        } catch let error as Tree.Unpassed {
+            print("does not pass by the engine: \(error)")
+            return 3
         } catch {
             // In the moment of the loss this is no wonder.
             print("failed: \(error)")

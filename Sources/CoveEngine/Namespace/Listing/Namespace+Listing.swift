@@ -8,6 +8,8 @@ final class PendingListing: Sendable {
         var waiters: [ObjectIdentifier: (pending: Pending<Void>, whenGone: @Sendable () -> Errno)] = [:]
         /// How often somebody came.
         var joined = 0
+        /// When the provider told something last.
+        var progress = System.monotonic()
         var work: Task<Void, Never>?
     }
 
@@ -22,6 +24,12 @@ final class PendingListing: Sendable {
         }
         return pending
     }
+
+    /// The provider has told something.
+    func noteProgress() { state.withLock { $0.progress = System.monotonic() } }
+
+    /// For how long the provider has told nothing.
+    var silence: TimeSpan { System.monotonic() - state.withLock { $0.progress } }
 
     /// What is ended when nobody comes back for it.
     func carriedOut(by work: Task<Void, Never>) { state.withLock { $0.work = work } }
@@ -59,6 +67,9 @@ final class PendingListing: Sendable {
 
 /// Listing directories for the first time.
 extension Namespace {
+    /// True while a directory's names come in that was not listed before.
+    func isBeingListed(_ id: ItemID) -> Bool { listings.withLock { $0[id] != nil } }
+
     /// Waits for a directory's names; many who ask share one listing.
     func listing(
         of id: ItemID,
@@ -72,9 +83,14 @@ extension Namespace {
         }
         let pending = listing.join(whenGone: whenGone)
         let limit = configuration.stallLimit
-        // Each waiter has its own limit; the listing itself goes on for the next one, but not for ever.
+        // Each waiter has its own limit, which is one of silence; the listing itself goes on for the next one, but not for ever.
         let deadline = Task {
-            try? await Task.sleep(for: limit)
+            let end = System.monotonic() + limit * Self.longestTelling
+            var rest = limit
+            while rest > .zero {
+                guard (try? await Task.sleep(for: rest)) != nil else { return }
+                rest = min(limit - listing.silence, end - System.monotonic())
+            }
             if pending.fulfill(.failure(.timedOut)) { listing.leave(pending, limit * 10) }
         }
         pending.onCancel {
@@ -85,7 +101,7 @@ extension Namespace {
             let work = Task { [self] in
                 let result: Result<Void, Errno>
                 do throws(ProviderError) {
-                    try await list(id)
+                    try await list(id) { listing.noteProgress() }
                     result = .success(())
                 } catch {
                     log.info("directory \(id): listing failed: \(error)")
@@ -105,14 +121,16 @@ extension Namespace {
 
     /// With more changes than these a directory is listed again, which takes them in a page at a time.
     private static let mostEvents = 10_000
+    /// For so many limits a program waits for a listing that goes on: a source may tell page after page without an end.
+    private static let longestTelling = 20
 
     /// Brings a directory's names into the catalog page by page and marks it as listed.
-    private func list(_ id: ItemID) async throws(ProviderError) {
+    private func list(_ id: ItemID, whenTold: @Sendable () -> Void) async throws(ProviderError) {
         await connected.pass()
         try context.generation.requireExchange()
         guard let sync else { throw .cancelled }
         let done: Void? = try await sync.inPlace(id) { [self] directory throws(ProviderError) in
-            try await list(id, at: directory)
+            try await list(id, at: directory, whenTold: whenTold)
         }
         guard done != nil else { throw .noSuchItem }
     }
@@ -120,10 +138,11 @@ extension Namespace {
     private func list(
         _ id: ItemID,
         at directory: RemoteReference,
-        attempt: Int = 0
+        attempt: Int = 0,
+        whenTold: @Sendable () -> Void
     ) async throws(ProviderError) {
         let time = clock.monotonic()
-        let told = takenChanges.load(ordering: .acquiring)
+        let changes = takenChanges.load(ordering: .acquiring)
         let known = try await onContentQueue { [self] () throws(Errno) in
             try catalog.read { database throws(Errno) -> Set<Int64> in
                 var ids: Set<Int64> = []
@@ -137,22 +156,25 @@ extension Namespace {
         var unseen = known
         var events: [RemoteChange] = []
         var isLong = false
-        var page: Page?
-        repeat {
-            counters.providerRequests.add(1, ordering: .relaxed)
-            let listing = try await provider.list(directory, page: page)
+        var told: Result<Listing, ProviderError>? = await page(nil, of: directory)
+        var pages = 0
+        while let listing = try told?.get() {
+            whenTold()
+            pages += RequestBudget.cost(of: listing)
             if id == .root, attempt < Self.accountReadings, try await heedAccount(listing, seen: time) {
                 // From the start: now the folders of containers have the names that they are to have here.
-                return try await list(id, at: directory, attempt: attempt + 1)
+                return try await list(id, at: directory, attempt: attempt + 1, whenTold: whenTold)
             }
+            // The provider tells the next page while this one is written.
+            async let next: Result<Listing, ProviderError>? = nextPage(after: listing, of: directory)
             let (seen, later) = try await onContentQueue { [self] () throws(Errno) in
                 try admit(listing.items, into: id, directory.path, seen: time)
             }
             unseen.subtract(seen)
             events += later
             if events.count > Self.mostEvents { (events, isLong) = ([], true) }
-            page = listing.next
-        } while page != nil
+            told = await next
+        }
         let missing = unseen
         let removed = try await onContentQueue { [self] () throws(Errno) -> [RemoteChange] in
             try catalog.write { database throws(Errno) in
@@ -167,12 +189,31 @@ extension Namespace {
             }
         }
         kernel?.invalidateAttributes(of: id)
+        sync?.noteListed(id, pages: pages)
         events += removed
         // Changes in a directory not listed yet were let pass.
-        let mustRepeat = isLong || takenChanges.load(ordering: .acquiring) != told
+        let mustRepeat = isLong || takenChanges.load(ordering: .acquiring) != changes
         if mustRepeat { events.append(.directoryChanged(directory.path)) }
         if !events.isEmpty { sync?.enqueue(events, seen: time) }
         if known.isEmpty { fetchKept() }
+    }
+
+    private func page(_ page: Page?, of directory: RemoteReference) async -> Result<Listing, ProviderError> {
+        counters.providerRequests.add(1, ordering: .relaxed)
+        do throws(ProviderError) {
+            return .success(try await provider.list(directory, page: page))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// The page that follows another one; nil after the last.
+    private func nextPage(
+        after listing: Listing,
+        of directory: RemoteReference
+    ) async -> Result<Listing, ProviderError>? {
+        guard let next = listing.next else { return nil }
+        return await page(next, of: directory)
     }
 
     /// Has the account's own documents read where a listing of the root shows that there are some; true when they were.
@@ -199,6 +240,11 @@ extension Namespace {
         try catalog.write { database throws(Errno) in
             var seen: Set<Int64> = []
             var later: [RemoteChange] = []
+            // Each name is looked for only where there can be something of it.
+            let isPlain = try !database.hasElsewhere(id)
+            var isFree = isPlain && Self.isAscending(items)
+            if isFree { isFree = try !database.hasEntries(id, among: items) }
+            let documents = UInt64.random(in: 0 ... .max)
             for remote in items {
                 if FileName(unchecked: remote.name).isReserved {
                     later.append(.updated(remote, directory: path))
@@ -208,30 +254,50 @@ extension Namespace {
                     try self.recordProblem(path.appending(FileName(unchecked: remote.name)), problem, database)
                     continue
                 }
-                if let entry = try database.entry(remoteParent: id, remoteName: remote.name) {
+                let here = isFree ? nil : try database.entry(id, remote.name)
+                var entry = here
+                if !isPlain {
+                    entry = try database.entry(remoteParent: id, remoteName: remote.name)
+                } else if here?.isUploaded != true || here?.isMoved == true {
+                    entry = nil
+                }
+                if let entry {
                     seen.insert(entry.id)
                     if entry.remoteVersion != remote.contentVersion || entry.remoteMetadata != remote.metadataVersion {
                         later.append(.updated(remote, directory: path))
                     }
-                } else if try database.pendingTrash(remoteParent: id, remoteName: remote.name) != nil {
+                } else if !isPlain, try database.pendingTrash(remoteParent: id, remoteName: remote.name) != nil {
                     continue
-                } else if try self.isKnown(remote, in: id, database)
+                } else if here != nil {
+                    later.append(.updated(remote, directory: path))
+                } else if try self.isKnown(remote, in: id, isPlain: isPlain, database)
                     || self.sync?.doubt(time, of: nil, at: Place(id, remote.name)) != nil
                 {
                     later.append(.updated(remote, directory: path))
                 } else {
-                    try self.insertRemoteUnlinked(remote, into: id, database)
+                    try self.insertRemoteUnlinked(remote, as: .random(high: documents), into: id, database)
                 }
             }
             return (seen, later)
         }
     }
 
-    /// True when a name is taken here, or the document is known at another place.
-    private func isKnown(_ remote: RemoteItem, in id: ItemID, _ database: Database) throws(Errno) -> Bool {
-        if try database.entry(id, remote.name) != nil { return true }
+    /// True where each name comes after the one before, as most servers have it: none is there twice.
+    private static func isAscending(_ items: [RemoteItem]) -> Bool {
+        zip(items, items.dropFirst()).allSatisfy { one, next in
+            one.name.withUnsafeBytes { one in next.name.withUnsafeBytes { one.lexicographicallyPrecedes($0) } }
+        }
+    }
+
+    /// True when the document is known at another place.
+    private func isKnown(
+        _ remote: RemoteItem,
+        in id: ItemID,
+        isPlain: Bool,
+        _ database: Database
+    ) throws(Errno) -> Bool {
         // What was sent there and never answered may have arrived, whatever became of the document since.
-        if try database.underway(at: Place(id, remote.name)) != nil { return true }
+        if !isPlain, try database.underway(at: Place(id, remote.name)) != nil { return true }
         guard provider.capabilities.stableIDs else { return false }
         if try database.entry(remoteID: remote.id) != nil { return true }
         // Deleted here, and its directory moved there: the deletion follows it.
@@ -239,8 +305,13 @@ extension Namespace {
     }
 
     /// Inserts while a listing goes on: the directory's link count is set at its end.
-    private func insertRemoteUnlinked(_ remote: RemoteItem, into id: ItemID, _ database: Database) throws(Errno) {
-        try insertRemote(remote, into: id, isNews: false, database)
+    private func insertRemoteUnlinked(
+        _ remote: RemoteItem,
+        as document: DocumentID,
+        into id: ItemID,
+        _ database: Database
+    ) throws(Errno) {
+        try insertRemote(remote, as: document, into: id, isNews: false, database)
         if remote.kind == .directory { try database.addLinks(-1, to: id) }
     }
 

@@ -25,6 +25,9 @@ struct RequestBudget {
     /// True while there is something left for one of many.
     var isLeftForLarge: Bool { leftForLarge >= 1 }
 
+    /// What a page counts for: it may be as long as a server likes.
+    static func cost(of listing: Listing) -> Int { 1 + max(0, listing.items.count - 1) / 1000 }
+
     /// What is left of a number of requests for directories of one page.
     func share(_ count: Int) -> Int { large.isEmpty ? count : count / 2 }
 
@@ -48,6 +51,14 @@ struct RequestBudget {
         } else {
             left -= Double(pages)
         }
+    }
+
+    /// A directory of many pages was listed because somebody asked: the next look at such a one waits for as long as if it had been a
+    /// look.
+    mutating func spare(_ directory: ItemID, _ pages: Int) {
+        leftForLarge = min(leftForLarge, 1 - Double(pages))
+        guard !large.contains(directory), large.count < Self.mostLarge else { return }
+        large.append(directory)
     }
 
     /// Allows so many more, since there is reason to look.

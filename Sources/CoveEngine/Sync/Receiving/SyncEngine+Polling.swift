@@ -30,9 +30,12 @@ extension SyncEngine {
         // Those in use come first, then all others in turn.
         let room = budget.share(RequestBudget.inUse)
         let used = isSaving ? [] : host.namespace.lastUsedDirectories(room / 2).filter { $0 != .root }
-        let first = isSaving ? [] : ([ItemID.root] + used).filter { !budget.large.contains($0) }.prefix(room * 3 / 4)
+        // What is just being listed is looked at as it is.
+        let namespace = host.namespace
+        let isLeftOut = { [budget] id in budget.large.contains(id) || namespace.isBeingListed(id) }
+        let first = isSaving ? [] : ([ItemID.root] + used).filter { !isLeftOut($0) }.prefix(room * 3 / 4)
         let listed = try await directories(after: pollCursor, atMost: Int64(room))
-        let rest = listed.filter { !first.contains($0) && !budget.large.contains($0) }.prefix(room - first.count)
+        let rest = listed.filter { !first.contains($0) && !isLeftOut($0) }.prefix(room - first.count)
         var looks = Looks(pages: listedPages)
         try await relist(all: Array(first) + rest) { directory in
             looks.end(at: listedPages, &budget)
@@ -56,6 +59,14 @@ extension SyncEngine {
         }
         looks.end(at: listedPages, &budget)
     }
+
+    /// What many requests have just told need not be asked for again at once.
+    nonisolated func noteListed(_ directory: ItemID, pages: Int) {
+        guard mustPoll, pages > 1 else { return }
+        Task { await self.spare(directory, pages) }
+    }
+
+    private func spare(_ directory: ItemID, _ pages: Int) { budget.spare(directory, pages) }
 
     /// Counts what looks at directories cost.
     private struct Looks {

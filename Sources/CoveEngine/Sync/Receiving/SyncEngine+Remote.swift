@@ -139,7 +139,7 @@ extension SyncEngine {
         at reference: RemoteReference
     ) async throws(ProviderError) -> [RemoteChange] {
         let host = host
-        var names: Set<[UInt8]> = []
+        var names = SeenNames()
         var below: [RemoteChange] = []
         var newcomers: [RemoteItem] = []
         var page: Page?
@@ -155,9 +155,8 @@ extension SyncEngine {
                 if reference.path.isRoot { throw Self.withoutRoot }
                 return [.removed(reference.path)]
             }
-            // A page may be as long as a server likes.
-            listedPages += listing.items.count / 1000
-            names.formUnion(listing.items.map(\.name))
+            listedPages += RequestBudget.cost(of: listing) - 1
+            for item in listing.items { names.insert(item.name) }
             let items = listing.items
             let room = Self.mostNewcomers - newcomers.count
             let (changed, new) = try await host.onContentQueue { () throws(Errno) in
@@ -181,14 +180,15 @@ extension SyncEngine {
             }
             page = listing.next
         } while page != nil
-        try await forgetProblems(at: reference.path, except: names)
-        let gone = try await missing(names, from: directory, at: reference.path)
+        let seen = names
+        try await forgetProblems(at: reference.path, except: seen)
+        let gone = try await missing(seen, from: directory, at: reference.path)
         return below + (try await take(newcomers, into: directory, at: reference, gone, seen: time))
     }
 
     /// What the catalog has at a directory of the provider, and a listing has not.
     func missing(
-        _ seen: Set<[UInt8]>,
+        _ seen: SeenNames,
         from directory: ItemID,
         at path: RemotePath
     ) async throws(ProviderError) -> [RemoteChange] {

@@ -105,7 +105,7 @@ extension SyncEngine {
             return (others, isMoving ? [] : lost)
         }
         // One that has ended since the listing began would be seen by halves.
-        var names: Set<[UInt8]> = []
+        var names = SeenNames()
         var page: Page?
         repeat {
             host.counters.providerRequests.add(1, ordering: .relaxed)
@@ -116,10 +116,11 @@ extension SyncEngine {
                 if path.isRoot { throw Self.withoutRoot }
                 return ([], [.removed(path)])
             }
-            names.formUnion(listing.items.map(\.name))
+            for item in listing.items { names.insert(item.name) }
             page = listing.next
         } while page != nil
-        return (newcomers.filter { names.contains($0.name) }, try await missing(names, from: directory, at: path))
+        let seen = names
+        return (newcomers.filter { seen.contains($0.name) }, try await missing(seen, from: directory, at: path))
     }
 
     /// The moves that go on; nil also where the source does not tell: then what it shows is taken as it is.

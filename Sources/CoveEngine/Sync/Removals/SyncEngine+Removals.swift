@@ -54,7 +54,7 @@ extension SyncEngine {
     }
 
     /// What was wrong with names that a listing does not have any more is told no more.
-    func forgetProblems(at path: RemotePath, except names: Set<[UInt8]>) async throws(ProviderError) {
+    func forgetProblems(at path: RemotePath, except names: SeenNames) async throws(ProviderError) {
         try await forgetProblems { database throws(Errno) in try database.problems(in: path, except: names) }
     }
 

@@ -1,5 +1,6 @@
 internal import CExpat
 internal import CoveCore
+internal import Glibc
 
 /// Takes the parts of a document as they come; names are `namespace name`, or `name` outside of any namespace.
 protocol XMLHandler: AnyObject {
@@ -21,6 +22,9 @@ final class XMLScanner {
     private let parser: XML_Parser?
     private let handler: any XMLHandler
     private var names: [String] = []
+    /// Names that were met: few occur again and again.
+    private var known: [(bytes: ContiguousArray<CChar>, name: String)] = []
+    private static let knownLimit = 64
     private var texts: [[UInt8]] = []
     private var problem: ProviderError?
     /// True once what came was no XML.
@@ -77,9 +81,20 @@ final class XMLScanner {
         guard elements <= Self.elementLimit else { return stop(Self.endless) }
         // Text beside elements means nothing.
         if !texts.isEmpty { texts[texts.count - 1] = [] }
-        names.append(String(cString: name))
+        names.append(text(of: name))
         texts.append([])
         do throws(ProviderError) { try handler.begin(names[names.count - 1]) } catch { stop(error) }
+    }
+
+    private func text(of name: UnsafePointer<XML_Char>) -> String {
+        for entry in known {
+            let isSame = entry.bytes.withUnsafeBufferPointer { $0.baseAddress.map { strcmp($0, name) == 0 } ?? false }
+            if isSame { return entry.name }
+        }
+        let text = String(cString: name)
+        guard known.count < Self.knownLimit else { return text }
+        known.append((ContiguousArray(UnsafeBufferPointer(start: name, count: strlen(name) + 1)), text))
+        return text
     }
 
     fileprivate func end() {

@@ -2,23 +2,22 @@ internal import CoveCore
 
 /// Takes an S3 document apart as it comes: the leaves of each row element, and those outside of all rows.
 final class S3Document: XMLHandler {
-    /// The leaves of one element, by name.
-    typealias Fields = [String: [UInt8]]
-
     private static let fieldLimit = 200
 
-    private let rows: Set<String>
+    private let rows: [String]
     private let onRow: (_ name: String, _ fields: Fields) throws(ProviderError) -> Void
     private var row: String?
-    private var fields: Fields = [:]
+    private var fields = Fields()
+    /// Names with and without their namespace, as far as they were met.
+    private var locals: [(name: String, local: String)] = []
     private(set) var completed = 0
     /// The root element's name, empty before it.
     private(set) var root = ""
     /// What stands outside of the rows.
-    private(set) var values: Fields = [:]
+    private(set) var values = Fields()
 
     init(
-        rows: Set<String> = [],
+        rows: [String] = [],
         onRow: @escaping (_ name: String, _ fields: Fields) throws(ProviderError) -> Void = { _, _ in }
     ) {
         self.rows = rows
@@ -28,7 +27,7 @@ final class S3Document: XMLHandler {
     /// Reads a whole small document.
     static func read(
         _ bytes: [UInt8],
-        rows: Set<String> = [],
+        rows: [String] = [],
         onRow: @escaping (_ name: String, _ fields: Fields) throws(ProviderError) -> Void = { _, _ in }
     ) throws(ProviderError) -> S3Document {
         let document = S3Document(rows: rows, onRow: onRow)
@@ -48,15 +47,15 @@ final class S3Document: XMLHandler {
     subscript(_ name: String) -> String? { values[name].map { String(decoding: $0, as: UTF8.self) } }
 
     func begin(_ name: String) throws(ProviderError) {
-        let name = Self.local(name)
+        let name = local(name)
         if root.isEmpty { root = name }
         guard row == nil, rows.contains(name) else { return }
         row = name
-        fields = [:]
+        fields = Fields()
     }
 
     func end(_ name: String, text: [UInt8]) throws(ProviderError) {
-        let name = Self.local(name)
+        let name = local(name)
         guard let row else {
             guard values.count < Self.fieldLimit else { throw .failed("the server's answer has too many parts", nil) }
             values[name] = text
@@ -73,12 +72,31 @@ final class S3Document: XMLHandler {
     }
 
     /// The name without its namespace, which some servers leave out.
-    private static func local(_ name: String) -> String {
-        name.lastIndex(of: " ").map { String(name[name.index(after: $0)...]) } ?? name
+    private func local(_ name: String) -> String {
+        if let known = locals.first(where: { $0.name == name }) { return known.local }
+        let local = name.utf8.lastIndex(of: 0x20).map { String(name[name.index(after: $0)...]) } ?? name
+        if locals.count < Self.fieldLimit { locals.append((name, local)) }
+        return local
     }
 }
 
-extension S3Document.Fields {
-    /// A leaf as text.
-    func text(_ name: String) -> String? { self[name].map { String(decoding: $0, as: UTF8.self) } }
+extension S3Document {
+    /// The leaves of one element, by name; there are few.
+    struct Fields {
+        private var leaves: [(name: String, value: [UInt8])] = []
+
+        var count: Int { leaves.count }
+
+        /// The last one of a name.
+        subscript(_ name: String) -> [UInt8]? {
+            get { leaves.first { $0.name == name }?.value }
+            set {
+                leaves.removeAll { $0.name == name }
+                if let newValue { leaves.append((name, newValue)) }
+            }
+        }
+
+        /// A leaf as text.
+        func text(_ name: String) -> String? { self[name].map { String(decoding: $0, as: UTF8.self) } }
+    }
 }

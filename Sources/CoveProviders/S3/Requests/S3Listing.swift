@@ -42,6 +42,7 @@ final class S3Listing: BodyReceiver, @unchecked Sendable {
             throw .failed("the server sent \(document.root.prefix(100)) for a listing", nil)
         }
         let isEncoded = document["EncodingType"] == "url"
+        objects.reserveCapacity(rows.count)
         for (name, fields) in rows {
             guard let raw = fields[name == "Contents" ? "Key" : "Prefix"], let key = Self.key(raw, isEncoded) else {
                 throw .failed("the server's listing has a key that can't be read", nil)
@@ -65,7 +66,8 @@ final class S3Listing: BodyReceiver, @unchecked Sendable {
 
     /// A key as a document has it.
     static func key(_ raw: [UInt8], _ isEncoded: Bool) -> [UInt8]? {
-        isEncoded ? PercentEncoding.decode(raw.map { $0 == 0x2B ? 0x20 : $0 }) : raw
+        guard isEncoded, raw.contains(where: { $0 == 0x2B || $0 == 0x25 }) else { return raw }
+        return PercentEncoding.decode(raw.map { $0 == 0x2B ? 0x20 : $0 })
     }
 }
 

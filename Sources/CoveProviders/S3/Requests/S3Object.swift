@@ -45,21 +45,35 @@ struct S3Object: Sendable, Equatable {
 
     /// Reads a row of a listing; nil for one without a key or a size.
     init?(row: S3Document.Fields, key: [UInt8]) {
-        guard let size = row.text("Size").flatMap({ Int64($0) }) else { return nil }
+        guard let size = row["Size"].flatMap({ Self.number($0) }) else { return nil }
         self.key = key
         self.size = size
-        let time = row.text("LastModified").flatMap { HTTPDate.parseInternet($0) } ?? Timestamp(0)
+        let time = row["LastModified"].flatMap { HTTPDate.parseInternet($0) } ?? Timestamp(0)
         modified = Timestamp(seconds: time.seconds, nanoseconds: 0)
-        version = Self.version(row.text("ETag"), size: size, modified)
+        version = Self.version(row["ETag"] ?? [], size: size, modified)
+    }
+
+    /// Reads a number as `Int64` does.
+    private static func number(_ text: [UInt8]) -> Int64? {
+        guard (1...18).contains(text.count), text.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return Int64(String(decoding: text, as: UTF8.self))
+        }
+        return text.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
     }
 
     /// An ETag without its quotes, and the size, as a server may tell the one of what is there and the other of what was;
     /// where there is no ETag, what else tells versions apart.
     static func version(_ tag: String?, size: Int64, _ modified: Timestamp) -> ContentVersion {
-        let tag = Self.tag(tag)
+        version(Array((tag ?? "").utf8), size: size, modified)
+    }
+
+    private static func version(_ raw: [UInt8], size: Int64, _ modified: Timestamp) -> ContentVersion {
+        let isQuoted = raw.count >= 2 && raw.first == 0x22 && raw.last == 0x22
+        let tag = isQuoted ? raw[1..<(raw.count - 1)] : raw[...]
         guard !tag.isEmpty else { return ContentVersion("~\(modified.seconds)-\(size)") }
-        let name = tag.utf8.count <= 100 ? tag : "~" + Digest.hash(Array(tag.utf8), .sha256).hexadecimal
-        return ContentVersion("\(name) \(size)")
+        let size = Array(String(size).utf8)
+        let name = tag.count <= 100 ? tag : Array("~\(Digest.hash(Array(tag), .sha256).hexadecimal)".utf8)[...]
+        return ContentVersion(name + [0x20] + size)
     }
 
     /// An ETag without its quotes; empty where there is none.
