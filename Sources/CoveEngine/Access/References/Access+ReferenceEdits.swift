@@ -207,7 +207,7 @@ extension Access {
         }
         guard isThere else { return }
         try comeBack(takeover.row, to: takeover.place)
-        let replaced = try given(place.parent, place.name)
+        let replaced = try given(place)
         try namespace.rename(
             takeover.place.parent,
             takeover.place.name,
