@@ -158,11 +158,20 @@ public struct AccessError: Error, Sendable, Equatable, CustomStringConvertible {
     public let errno: Errno
     /// What happened; what to do.
     public let description: String
+    /// True where it is said of a bookmark that is this account's: another account knows no better.
+    public var isOfOwnBookmark = false
 
     /// Describes an error.
     public init(_ errno: Errno, _ description: String) {
         self.errno = errno
         self.description = description
+    }
+
+    /// The app may not use a bookmark of this account's.
+    static func refused(_ description: String) -> AccessError {
+        var error = AccessError(.accessDenied, description)
+        error.isOfOwnBookmark = true
+        return error
     }
 
     /// An error of files while something was done.

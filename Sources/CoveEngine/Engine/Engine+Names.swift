@@ -318,14 +318,17 @@ extension Engine {
         case .done: return
         case .ordinary:
             try access.requireNoReferences(in: newParent, newName)
-            let replaced = try access.given(newParent, newName)
+            let isShared = try access.isShared(newParent, newName)
+            let replaced = try access.given(Place(newParent, newName), movedFrom: Place(parent, name))
             try namespace.rename(parent, name, newParent, newName, flags: flags, caller)
             if let replaced { access.passOn(replaced, to: Place(newParent, newName)) }
+            if isShared { access.tellWatchers(of: Place(newParent, newName), savedAt: Place(newParent, newName)) }
         case .onto(let original):
-            let replaced = try access.given(original.parent, original.name)
+            let replaced = try access.given(original)
             try namespace.rename(parent, name, original.parent, original.name, flags: 0, caller)
             if let replaced { access.passOn(replaced, to: original) }
             access.tell(of: [original, Place(newParent, newName)])
+            access.tellWatchers(of: original, savedAt: Place(newParent, newName))
         }
         if newParent == .root, parent == .root { access.noteRenamed(name, to: newName) }
     }

@@ -192,7 +192,8 @@ public final class Engine: EnginePart {
             remoteChanges: remoteChanges,
             history: history,
             thumbnails: thumbnails,
-            coordinator: coordinator
+            coordinator: coordinator,
+            access: access
         )
     }
 

@@ -9,4 +9,5 @@ struct SyncHost: EnginePart {
     let history: History
     let thumbnails: Thumbnails
     let coordinator: Coordinator
+    let access: Access
 }

@@ -1,6 +1,5 @@
 internal import CoveCore
 public import Foundation
-internal import Glibc
 
 /// Data that lead a program back to a document, over renames, moves, safe saves and the ends of daemons.
 ///
@@ -77,49 +76,57 @@ public struct Bookmark: Sendable, Hashable, Codable {
 
     /// Finds the document; nothing is downloaded for it.
     ///
-    /// `isStale`: make a new bookmark, for the document has another place or identity. Throws ``CoveError/Code/noSuchFile`` where it
-    /// is not there any more, and ``CoveError/Code/accessDenied`` for what was altered, is another app's or was revoked.
+    /// All accounts of this user are asked side by side, and the one that knows it answers. `isStale`: make a new bookmark, for the
+    /// document has another place or identity. Throws ``CoveError/Code/noSuchFile`` where it is not there any more, and
+    /// ``CoveError/Code/accessDenied`` for what was altered, is another app's or was revoked. Where no account knows it and one does
+    /// not answer within a minute, ``CoveError/Code/timedOut`` or ``CoveError/Code/noDaemon``, with that account's place.
     public func resolve(
         relativeTo base: URL? = nil,
         app: String? = nil
     ) async throws(CoveError) -> (document: SecurityScopedURL, isStale: Bool) {
-        let text = data.base64EncodedString()
-        return try await FileThreads.run { () throws(CoveError) in
-            var failure = CoveError(.noSuchFile, "no account of Cove's is mounted")
-            for root in Self.accounts {
-                do throws(CoveError) {
-                    // Mounts come and go.
-                    guard let (service, _) = (try? ItemService.find(root)) ?? nil else { continue }
-                    var request = AccessInterface.BookmarkRequest(app: app ?? Self.ownApp, bookmark: text)
-                    if let base { request.base = try ItemService.find(base)?.1.remote.description }
-                    let reply: AccessInterface.ResolveReply = try service.access("ResolveBookmark", request, for: root)
-                    let place = reply.reference ?? reply.path
-                    let document = SecurityScopedURL(
-                        url: root.appending(path: place),
-                        root: root,
-                        scope: reply.reference == nil ? reply.scope : nil,
-                        app: app ?? Self.ownApp,
-                        isReadOnly: reply.isReadOnly
-                    )
-                    return (document, reply.isStale)
-                } catch {
-                    // Another account's bookmark is none to this one, which may not answer either.
-                    if error.code == .noSuchFile { throw error }
-                    if failure.code != .accessDenied { failure = error }
-                }
-            }
-            throw failure
+        let request = AccessInterface.BookmarkRequest(app: app ?? Self.ownApp, bookmark: data.base64EncodedString())
+        // A folder is told to the account that shows it, and only there is it looked at.
+        let shower = base.flatMap { base in (try? MountTable.coveMount(holding: base.path)) ?? nil }
+        return try await MountedAccounts.first(of: MountedAccounts.all, called: \.path) { account in
+            let isShower = shower?.majorDevice == account.majorDevice && shower?.minorDevice == account.minorDevice
+            return Self.ask(account, request, relativeTo: isShower ? base : nil)
         }
     }
 
-    /// Where this user's accounts are mounted; only the one that `COVE_ACCOUNT` names, where it names one.
-    static var accounts: [URL] {
-        let name = ProcessEnvironment.value("COVE_ACCOUNT").map { "cove:\($0)" }
-        let mounts = ((try? MountTable.read()) ?? []).filter { mount in
-            mount.isCove && mount.root == "/" && mount.owners.contains(geteuid())
-                && (name == nil || mount.source == name)
+    private static func ask(
+        _ account: Mount,
+        _ request: AccessInterface.BookmarkRequest,
+        relativeTo base: URL?
+    ) -> AccountAnswer<(document: SecurityScopedURL, isStale: Bool)> {
+        let root = account.rootURL
+        let service: ItemService
+        do throws(CoveError) {
+            guard let found = try ItemService.find(root) else { throw CoveError(.noSuchFile, url: root) }
+            service = found.0
+        } catch {
+            // Mounts come and go.
+            let isGone = error.code == .noSuchFile
+            return isGone ? .unknown(CoveError(.accessDenied, "its account is not mounted")) : .silent(error)
         }
-        return mounts.map { URL(fileURLWithPath: $0.path, isDirectory: true) }
+        do throws(CoveError) {
+            var request = request
+            if let base { request.base = try ItemService.find(base)?.1.remote.description }
+            let reply: AccessInterface.ResolveReply = try service.access("ResolveBookmark", request, for: root)
+            let place = reply.reference ?? reply.path
+            let document = SecurityScopedURL(
+                url: root.appending(path: place),
+                root: root,
+                scope: reply.reference == nil ? reply.scope : nil,
+                app: request.app,
+                isReadOnly: reply.isReadOnly
+            )
+            return .found((document, reply.isStale))
+        } catch {
+            // A bookmark that an account can't read is another one's, or altered.
+            let isRefusal = (error.cause as? VarlinkError)?.name == AccessInterface.refusal
+            if error.code == .noSuchFile || isRefusal { return .refused(error) }
+            return error.code == .noDaemon ? .silent(error) : .unknown(error)
+        }
     }
 
     /// The app that the environment names.
@@ -129,23 +136,20 @@ public struct Bookmark: Sendable, Hashable, Codable {
 extension FileManager {
     /// The folder of a container; nil identifier: of the first one that the app declares.
     ///
-    /// Nil where there is none that the app may have, or no account. `app` as in ``Bookmark/make(of:options:including:relativeTo:app:)``.
+    /// Nil where there is none that the app may have, or no account, or where none answers within five seconds. `app` as in
+    /// ``Bookmark/make(of:options:including:relativeTo:app:)``.
     /// `account` is where an account is mounted; nil for all that this user has, or the one that `COVE_ACCOUNT` names.
     public func url(
         forUbiquityContainerIdentifier identifier: String?,
         app: String? = nil,
         in account: URL? = nil
     ) async -> URL? {
-        let url = account
-        let found = try? await FileThreads.run { () throws(CoveError) -> URL? in
-            for root in url.map({ [$0] }) ?? Bookmark.accounts {
-                guard let (service, _) = try? ItemService.find(root) else { continue }
-                let request = AccessInterface.PathRequest(identifier: identifier, app: app ?? Bookmark.ownApp)
-                let reply: AccessInterface.PathReply? = try? service.access("ContainerPath", request, for: root)
-                if let path = reply?.path { return root.appending(path: path) }
-            }
-            return nil
+        let accounts = account.map { [$0] } ?? MountedAccounts.all.map(\.rootURL)
+        let request = AccessInterface.PathRequest(identifier: identifier, app: app ?? Bookmark.ownApp)
+        return await MountedAccounts.foremost(of: accounts, patience: 5) { root in
+            guard let (service, _) = (try? ItemService.find(root)) ?? nil else { return nil }
+            let reply: AccessInterface.PathReply? = try? service.access("ContainerPath", request, for: root)
+            return reply?.path.map { root.appending(path: $0) }
         }
-        return found ?? nil
     }
 }

@@ -21,26 +21,39 @@ struct AccessModel {
     /// The bookmarks that were made for each app, and of which document each.
     var tokens: [String: [String: Int]] = [:]
     var hidden: Set<String> = []
+    /// The steps in which containers were hidden last, and documents given first.
+    var hidingSteps: [String: Int] = [:]
+    var givingSteps: [String: [Int: Int]] = [:]
     /// What people call each app's container.
     var names: [String: String] = [:]
     var next = 0
 
-    /// All that an app can read; by its bookmarks only on the device that made them.
-    func readable(by app: String, byBookmarks: Bool = true) -> Set<String> {
-        Set(documents.keys.filter { canRead(app, $0, byBookmarks: byBookmarks) }.compactMap { documents[$0]?.text })
+    /// All that an app can read on the device where all was done, or on one that is new.
+    func readable(by app: String, onNewDevice isNew: Bool = false) -> Set<String> {
+        Set(documents.keys.filter { canRead(app, $0, onNewDevice: isNew) }.compactMap { documents[$0]?.text })
     }
 
-    private func canRead(_ app: String, _ number: Int, byBookmarks: Bool = true) -> Bool {
+    private func canRead(_ app: String, _ number: Int, onNewDevice isNew: Bool = false) -> Bool {
         guard let document = documents[number] else { return false }
-        if document.owner == nil || document.owner == app || references[app]?[number] != nil { return true }
-        return byBookmarks && bookmarked[app]?.contains(number) == true
+        if document.owner == nil || document.owner == app { return true }
+        if references[app]?[number] != nil { return !isNew || isKnownAnew(document, number, app) }
+        // Bookmarks belong to the device that made them.
+        return !isNew && bookmarked[app]?.contains(number) == true
+    }
+
+    /// A device that comes to know a document in a container that was hidden when it was given can't tell that it was.
+    private func isKnownAnew(_ document: Document, _ number: Int, _ app: String) -> Bool {
+        guard let owner = document.owner, owner != app, hidden.contains(owner) else { return true }
+        return hidingSteps[owner] ?? 0 > givingSteps[app]?[number] ?? 0
     }
 
     /// What a program of an app is to hear on the sockets.
-    func answers(to app: String, byBookmarks: Bool) -> AccessAnswers {
-        let referenced = references[app] ?? [:]
-        let granted = Set(referenced.keys).union(byBookmarks ? bookmarked[app] ?? [] : [])
-        let usable = tokens[app]?.values.filter { byBookmarks && canRead(app, $0) }.count
+    func answers(to app: String, onNewDevice isNew: Bool) -> AccessAnswers {
+        let referenced = (references[app] ?? [:]).filter { number, _ in
+            documents[number].map { !isNew || isKnownAnew($0, number, app) } ?? false
+        }
+        let granted = Set(referenced.keys).union(isNew ? [] : bookmarked[app] ?? [])
+        let usable = tokens[app]?.values.filter { !isNew && canRead(app, $0) }.count
         return AccessAnswers(
             grants: granted.compactMap { documents[$0]?.path }.sorted(),
             external: referenced.values.sorted(),
@@ -139,7 +152,11 @@ extension AccessModel {
                 return "\(app) was not given \(document.path)"
             }
             let reference = try account.pick(document.path, for: app)
-            if let known = references[app]?[number] { #expect(reference == known) }
+            if let known = references[app]?[number] {
+                #expect(reference == known)
+            } else {
+                givingSteps[app, default: [:]][number] = next
+            }
             references[app, default: [:]][number] = reference
             // There is one grant of a document, whichever way it came.
             bookmarked[app]?.remove(number)
@@ -198,6 +215,7 @@ extension AccessModel {
             let isHidden = hidden.contains(app)
             try account.cove("container \(isHidden ? "publish" : "hide") com.\(app).box")
             if isHidden { hidden.remove(app) } else { hidden.insert(app) }
+            if !isHidden { hidingSteps[app] = next }
             return "\(app) is \(isHidden ? "shown" : "hidden")"
         case 12:
             let old = names[app] ?? app
@@ -215,9 +233,6 @@ extension AccessModel {
             return "\(old) is \(app)-\(fresh)"
         case 13...15:
             let owner = Int.random(in: 0..<4, using: &generator) == 0 ? nil : app
-            // A device that comes to know it there only can't tell that it was given elsewhere.
-            let isGiven = apps.contains { $0 != app && references[$0]?[number] != nil }
-            if let owner, hidden.contains(owner), isGiven { return "nothing" }
             let moved = "\(folder(owner))/\(fresh)"
             try account.shell("mv '\(document.path)' '\(moved)'")
             defer { documents[number] = document }

@@ -41,12 +41,12 @@ extension MountedInCompany {
             _ model: AccessModel,
             _ account: MountedAccount,
             _ step: String,
-            byBookmarks: Bool = true
+            onNewDevice isNew: Bool = false
         ) throws {
             for app in model.apps {
                 let (found, heard) = try reads(app, model, account)
-                let wanted = model.readable(by: app, byBookmarks: byBookmarks)
-                let answers = model.answers(to: app, byBookmarks: byBookmarks)
+                let wanted = model.readable(by: app, onNewDevice: isNew)
+                let answers = model.answers(to: app, onNewDevice: isNew)
                 if found == wanted, heard == answers { continue }
                 let refs = try account.shell("$COVE refs ls; $COVE grants ls; ls -liR */Documents Shared")
                 throw CommandFailure(
@@ -88,13 +88,13 @@ extension MountedInCompany {
                         try waitUntil("\(app) can read the same on the second device", deadline: 60) {
                             try second.settle()
                             let (found, heard) = try reads(app, model, second)
-                            return found == model.readable(by: app, byBookmarks: false)
-                                && heard == model.answers(to: app, byBookmarks: false)
+                            return found == model.readable(by: app, onNewDevice: true)
+                                && heard == model.answers(to: app, onNewDevice: true)
                         }
                     } catch {
                         let first = try account.shell("$COVE refs ls; ls -liR . ")
                         print("on the first device:\n\(first)")
-                        try check(model, second, "\(error), seed \(seed)", byBookmarks: false)
+                        try check(model, second, "\(error), seed \(seed)", onNewDevice: true)
                     }
                 }
                 try second.end()

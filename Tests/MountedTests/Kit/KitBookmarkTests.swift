@@ -2,6 +2,7 @@ import CoveCore
 import CoveKit
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 extension Mounted {
@@ -104,6 +105,68 @@ extension Mounted {
                     #expect(error.code == .noSuchFile)
                 }
                 #expect(Bookmark(data: Data([1, 2, 3])).values.isEmpty)
+            }
+        }
+
+        /// What a program is told within a time in which no account that hangs would have answered.
+        private func told<Value: Sendable>(
+            _ what: String,
+            _ ask: @escaping @Sendable () async throws -> Value
+        ) throws -> Value {
+            let answer = Mutex<Result<Value, any Error>?>(nil)
+            Task {
+                do {
+                    let value = try await ask()
+                    answer.withLock { $0 = .success(value) }
+                } catch {
+                    answer.withLock { $0 = .failure(error) }
+                }
+            }
+            try waitUntil("it is told \(what)", deadline: 20) { answer.withLock { $0 != nil } }
+            return try #require(answer.withLock { $0 }).get()
+        }
+
+        private func failure<Value: Sendable>(
+            _ what: String,
+            _ ask: @escaping @Sendable () async throws -> Value
+        ) throws -> CoveError? {
+            do { _ = try told(what, ask) } catch let error as CoveError { return error }
+            return nil
+        }
+
+        @Test func `an account that hangs holds up no bookmark of another, and one that died is named`() async throws {
+            try await blocking {
+                let silent = try MountedAccount()
+                try silent.start()
+                try await given { account, root in
+                    let url = root.appending(path: "a/Documents/report.txt")
+                    let bookmark = try await Bookmark.make(of: url, relativeTo: root, app: Self.app)
+                    let foreign = Bookmark(data: bookmark.data + [0])
+                    let daemon = try pid_t(silent.statistics().daemonPID)
+                    #expect(kill(daemon, SIGSTOP) == 0)
+                    defer { kill(daemon, SIGCONT) }
+                    let found = try told("where it is") {
+                        try await bookmark.resolve(relativeTo: root, app: Self.app)
+                    }
+                    #expect(found.document.url.path == url.path && !found.isStale)
+                    // A program learns at once that it may not use a bookmark, too.
+                    let stranger = try failure("whose it is") { try await bookmark.resolve(app: "com.a.app") }
+                    #expect(stranger?.code == .accessDenied)
+                    let grant = try #require(try account.cove("grants ls", as: [AccessInterface.Grant].self).first)
+                    try account.cove("grants revoke \(grant.id)")
+                    let revoked = try failure("that it was revoked") { try await bookmark.resolve(app: Self.app) }
+                    #expect(revoked?.code == .accessDenied)
+                    let folder = try told("the container") {
+                        await FileManager.default.url(forUbiquityContainerIdentifier: nil, app: Self.app)
+                    }
+                    // Another account of this user may have such a container too.
+                    #expect(folder != nil)
+                    kill(daemon, SIGCONT)
+                    try silent.die()
+                    let error = try failure("who died") { try await foreign.resolve(app: Self.app) }
+                    let isNamed = error?.message.contains(silent.mount) == true
+                    #expect(error?.code == .noDaemon && isNamed, "\(error as Any)")
+                }
             }
         }
 

@@ -3,6 +3,9 @@ public enum AccessInterface {
     /// The interface's name.
     public static let name = "io.cove.Access"
 
+    /// The error of a bookmark that is the account's, and that the app may not use.
+    public static let refusal = "\(name).Refused"
+
     /// The interface's definition.
     public static let definition = """
         # Apps and containers of one Cove account. Paths are relative to the mount point. A program that sees only what an app
@@ -131,6 +134,9 @@ public enum AccessInterface {
 
         # What happened; what to do. errno is set where a system call would have failed so.
         error Failed (message: string, errno: ?int, path: ?string, path_base64: ?string)
+
+        # The bookmark is this account's, unaltered, and the app may not use it: another one need not be asked. errno is EACCES.
+        error Refused (message: string, errno: int)
 
         """
 

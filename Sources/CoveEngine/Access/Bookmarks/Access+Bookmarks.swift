@@ -218,9 +218,9 @@ extension Access {
     ) async throws(AccessError) -> BookmarkTarget {
         await refresh()
         guard let parts = try seal().parts(of: bookmark), let open = try? JSONValue(parsing: parts.open),
-            let hidden = try? JSONValue(parsing: parts.hidden), let way = Way(hidden),
-            open["app"]?.text == app.text
+            let hidden = try? JSONValue(parsing: parts.hidden), let way = Way(hidden)
         else { throw Self.unreadable }
+        guard open["app"]?.text == app.text else { throw .refused(Self.unreadable.description) }
         let (known, isDeleted) = try await inCatalog { [self] database throws(Errno) -> (EntryRow?, Bool) in
             if let entry = try database.entry(document: way.document), try isInTree(entry, database) {
                 return (entry, false)
@@ -304,7 +304,7 @@ extension Access {
             )
         }
         guard var target = told else {
-            throw AccessError(.accessDenied, "the app may not use it any more; let the user pick it again")
+            throw .refused("the app may not use it any more; let the user pick it again")
         }
         target.scope = try await scope(of: entry, for: app)
         return target

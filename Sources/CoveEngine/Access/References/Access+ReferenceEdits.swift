@@ -207,7 +207,7 @@ extension Access {
         }
         guard isThere else { return }
         try comeBack(takeover.row, to: takeover.place)
-        let replaced = try given(place.parent, place.name)
+        let replaced = try given(place)
         try namespace.rename(
             takeover.place.parent,
             takeover.place.name,
@@ -218,6 +218,7 @@ extension Access {
         )
         if let replaced { passOn(replaced, to: place) }
         tell(of: [place, takeover.place])
+        tellWatchers(of: place, savedAt: takeover.place)
     }
 
     /// The place of the document whose reference left a name; nil where it is not to take anything over.
@@ -274,6 +275,30 @@ extension Access {
     func tell(of places: [Place]) {
         // The call that this is part of may hold the folders.
         contentQueue.async { [self] in for place in places { kernel?.invalidateEntry(place.parent, place.name) } }
+    }
+
+    /// A program has saved by renaming, under one of the names that a document has: who watches the folders of the others is told.
+    ///
+    /// The kernel tells of that one name alone. What others hear is a change of attributes.
+    func tellWatchers(of document: Place, savedAt used: Place) {
+        guard let announcer else { return }
+        // The call that this is part of may hold the folders.
+        contentQueue.async { [self] in
+            let paths = try? catalog.read { database throws(Errno) -> [RemotePath] in
+                guard let entry = try database.entry(document.parent, document.name) else { return [] }
+                var places = [document]
+                for row in try database.references(to: entry.document) {
+                    if let parent = row.parent { places.append(Place(parent, row.name)) }
+                }
+                var paths: [RemotePath] = []
+                for place in places where place != used && namespace.mayBeKnown(place.parent) {
+                    guard let folder = try database.path(ofDirectory: place.parent) else { continue }
+                    paths.append(folder.appending(FileName(unchecked: place.name)))
+                }
+                return paths
+            }
+            for path in paths ?? [] { try? announcer.perform(.notice(path)) }
+        }
     }
 
     func expireDeparted() {

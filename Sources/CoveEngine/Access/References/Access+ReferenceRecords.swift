@@ -14,7 +14,9 @@ extension Access {
     /// A time that makes sense; nil for none.
     private static func time(_ seconds: Double?) -> Timestamp? {
         guard let seconds, seconds >= 0, seconds < 1e11 else { return nil }
-        return Timestamp(seconds: Int64(seconds), nanoseconds: 0)
+        // Whether a container was public by then is a matter of less than a second.
+        let whole = seconds.rounded(.down)
+        return Timestamp(seconds: Int64(whole), nanoseconds: Int64((seconds - whole) * 1e9))
     }
 
     private static func fileName(_ record: String) -> FileName { FileName(unchecked: Array("\(record).json".utf8)) }

@@ -130,29 +130,6 @@ extension Access {
         }
     }
 
-    /// The document of a name, where an app was given it.
-    func given(_ parent: ItemID, _ name: [UInt8]) throws(Errno) -> DocumentID? {
-        if hasNoReferences { return nil }
-        return try catalog.glance { database throws(Errno) in
-            guard let document = try database.entry(parent, name)?.document else { return nil }
-            return try database.isGiven(document) ? document : nil
-        }
-    }
-
-    /// Another document has taken the name of one that apps were given: to these it is what that has become.
-    func passOn(_ replaced: DocumentID, to place: Place) {
-        do throws(Errno) {
-            try catalog.write { database throws(Errno) in
-                guard try database.entry(document: replaced) == nil,
-                    let heir = try database.entry(place.parent, place.name)?.document
-                else { return }
-                try database.passOnGrants(from: replaced, to: heir)
-            }
-        } catch {
-            log.error("what apps were given could not be passed on: \(error)")
-        }
-    }
-
     /// True for a cookie behind all entries, after which only references come.
     static func isReference(cookie: UInt64) -> Bool { cookie & cookieMark != 0 }
 

@@ -177,6 +177,11 @@ extension SyncEngine {
             host.wakeSync()
             return .nothing
         }
+        if host.provider.capabilities.stableIDs, entry.remoteID != remote.id,
+            let heir = try database.entry(remoteID: remote.id)
+        {
+            try host.access.noteReplaced(entry, by: heir, database)
+        }
         return .show(Transition(kind: .replace(entry: entry.id), remote: remote, seen: seen))
     }
 
@@ -205,6 +210,7 @@ extension SyncEngine {
             !occupant.isMoved, row.kind != .directory
         {
             // The place is another document's, which must have left it too: its bytes become these.
+            try host.access.noteReplaced(occupant, by: entry, database)
             return .show(Transition(kind: .replace(entry: occupant.id), remote: remote, seen: seen))
         }
         if try database.item(directory)?.residency != .whole, row.kind == .directory { return .nothing }

@@ -252,6 +252,12 @@ enum AccessService {
     static func failing<Value: Sendable>(
         _ body: () async throws(AccessError) -> Value
     ) async throws(VarlinkError) -> Value {
-        do throws(AccessError) { return try await body() } catch { throw failure(error.errno, error.description) }
+        do throws(AccessError) {
+            return try await body()
+        } catch {
+            var failure = failure(error.errno, error.description)
+            if error.isOfOwnBookmark { failure.name = Access.refusal }
+            throw failure
+        }
     }
 }
