@@ -86,7 +86,34 @@ public struct ContentTypes: Sendable {
                 if pattern.withUnsafeBufferPointer({ fnmatch($0.baseAddress, bytes, 0) }) == 0 { return glob.type }
             }
         }
-        return "application/octet-stream"
+        return Self.unknown
+    }
+
+    /// The type of a file whose name tells nothing.
+    private static let unknown = "application/octet-stream"
+
+    /// By what names files are known to be of some types.
+    public struct Names: Sendable, Equatable {
+        /// Whole names, in small letters.
+        public var whole: Set<String> = []
+        /// What names end with, in small letters.
+        public var endings: Set<String> = []
+    }
+
+    /// By what names files are of one of the types that are wanted; nil where other names may have such a type, too.
+    public func names(ofTypes isWanted: (_ type: String) -> Bool) -> Names? {
+        var known: [String: Bool] = [:]
+        func isOne(_ glob: Glob) -> Bool {
+            if let answer = known[glob.type] { return answer }
+            let answer = isWanted(glob.type)
+            known[glob.type] = answer
+            return answer
+        }
+        if isWanted(Self.unknown) || patterns.contains(where: { isOne($0.glob) }) { return nil }
+        return Names(
+            whole: Set(names.filter { isOne($0.value) }.map { $0.key.lowercased() }),
+            endings: Set(endings.filter { isOne($0.value) }.map { $0.key.lowercased() })
+        )
     }
 
     /// False where the first byte that is no wildcard rules a match out.
@@ -109,8 +136,8 @@ public struct ContentTypes: Sendable {
             index += 1
         }
         if type.hasPrefix("text/"), !tree.contains("text/plain") { tree.append("text/plain") }
-        if !type.hasPrefix("inode/"), !tree.contains("application/octet-stream") {
-            tree.append("application/octet-stream")
+        if !type.hasPrefix("inode/"), !tree.contains(Self.unknown) {
+            tree.append(Self.unknown)
         }
         return tree
     }

@@ -52,6 +52,7 @@ final class Database: @unchecked Sendable {
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 10_000)
         try addNameMatch()
+        try addTypeMatch()
     }
 
     /// Registers what takes something back that is done along with the transaction, in case it fails.

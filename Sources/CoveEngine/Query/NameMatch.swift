@@ -77,7 +77,8 @@ extension Database {
         guard code == SQLITE_OK else { throw Errno(ENOMEM) }
     }
 
-    private static func bytes(_ value: OpaquePointer?) -> UnsafeRawBufferPointer {
+    /// The bytes of a value, for as long as the function that got it runs.
+    static func bytes(_ value: OpaquePointer?) -> UnsafeRawBufferPointer {
         // In this order: the length is that of what the first call gives.
         let start = sqlite3_value_blob(value)
         return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(sqlite3_value_bytes(value)))

@@ -53,7 +53,7 @@ struct QueryFilter {
         }
     }
 
-    private init(_ sql: String, _ values: [Database.Value] = [], isExact: Bool = false) {
+    init(_ sql: String, _ values: [Database.Value] = [], isExact: Bool = false) {
         self.sql = sql
         self.values = values
         self.isExact = isExact
@@ -109,14 +109,7 @@ struct QueryFilter {
         case .hasUnresolvedConflicts:
             guard case .equal(.truth(true)) = relation else { return nil }
             return QueryFilter("e.document IN (SELECT copy FROM conflicts UNION SELECT document FROM conflicts)")
-        // What is no file has a type of its own.
-        case .contentType, .contentTypeTree:
-            switch relation {
-            case .equal(.string(let text)), .beginsWith(let text):
-                guard text.utf8.allSatisfy({ $0 < 0x80 }), text.contains("/") else { return nil }
-                return text.lowercased().hasPrefix("inode/") ? nil : QueryFilter("i.kind = 0")
-            default: return nil
-            }
+        case .contentType, .contentTypeTree: return type(comparison)
         default: return nil
         }
     }

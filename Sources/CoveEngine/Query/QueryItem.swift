@@ -43,17 +43,7 @@ final class QueryItem {
 
     private var sharing: ItemSharing? { (try? engine.sharing(of: entry.item)) ?? nil }
 
-    private var contentType: String {
-        switch attributes.kind {
-        case .file: ContentTypes.ofMachine.type(ofFile: name)
-        case .directory: "inode/directory"
-        case .symbolicLink: "inode/symlink"
-        case .fifo: "inode/fifo"
-        case .socket: "inode/socket"
-        case .characterDevice: "inode/chardevice"
-        case .blockDevice: "inode/blockdevice"
-        }
-    }
+    private var contentType: String { attributes.kind.type ?? ContentTypes.ofMachine.type(ofFile: name) }
 
     /// True while its bytes come in or go out, as far as any of its values has told that.
     var isMoving: Bool { known.map { $0.isDownloading || $0.isUploading } ?? false }

@@ -55,6 +55,8 @@ import Testing
                 ("FSName CONTAINS 'epor' AND FSSize < 100", ["Documents/work/old/Report (2).PDF"]),
                 ("ContentType == 'image/png'", ["Pictures/a.png"]),
                 ("ContentTypeTree == 'text/plain'", ["Documents/work/a.txt", "a.txt"]),
+                ("ContentType BEGINSWITH[c] 'IMAGE/'", ["Pictures/a.png"]),
+                ("ContentType LIKE 'inode/*' AND FSName != 'work'", ["Documents", "Documents/work/old", "Pictures"]),
                 ("Kind == 'directory'", ["Documents", "Documents/work", "Documents/work/old", "Pictures"]),
                 ("DownloadingStatus == 'Current' AND Kind == 'file'", []),
             ] {
