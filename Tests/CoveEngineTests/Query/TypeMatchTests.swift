@@ -18,7 +18,8 @@ import Testing
     @Test func `names tell the types that files may have`() throws {
         for (name, type, expected) in [
             ("a.png", "image/png", true), ("A.PNG", "image/png", true), ("a.png.zip", "image/png", false),
-            ("png", "image/png", false), (".png", "image/png", true), ("a.tar.gz", "application/x-compressed-tar", true),
+            ("png", "image/png", false), (".png", "image/png", true),
+            ("a.tar.gz", "application/x-compressed-tar", true),
             ("a.gz", "application/x-compressed-tar", false), ("core", "application/x-core", true),
             ("score", "application/x-core", false), ("é.txt", "image/png", true),
         ] { #expect(try mayHave(name, { $0 == type }) == expected, "\(name) \(type)") }
@@ -31,8 +32,12 @@ import Testing
         let given = ProcessInfo.processInfo.environment["COVE_MODEL_SEED"].flatMap(UInt64.init)
         let seed = given ?? .random(in: .min ... .max)
         var random = SeededGenerator(seed: seed)
-        let endings = [".png", ".PNG", ".txt", ".c", ".C", ".tar.gz", ".gz", "~", ".h", ".md", ".epub", ".7z", "", ".1", "core"]
-        let known = ["image/png", "text/plain", "image/", "text/x-c++src", "application/gzip", "application/zip", "IMAGE/PNG"]
+        let endings = [
+            ".png", ".PNG", ".txt", ".c", ".C", ".tar.gz", ".gz", "~", ".h", ".md", ".epub", ".7z", "", ".1", "core",
+        ]
+        let known = [
+            "image/png", "text/plain", "image/", "text/x-c++src", "application/gzip", "application/zip", "IMAGE/PNG",
+        ]
         let database = try Database(
             path: ":memory:",
             disk: StateDisk(directory: "/dev/null", log: Log(path: nil, echoToStandardError: false)),
@@ -40,7 +45,8 @@ import Testing
         )
         var left = 0
         for step in 0..<400 {
-            let name = ["a", "Makefile", "core", "é", "x.y", ""].randomElement(using: &random)!
+            let name =
+                ["a", "Makefile", "core", "é", "x.y", ""].randomElement(using: &random)!
                 + endings.randomElement(using: &random)! + endings.randomElement(using: &random)!
             let text = known.randomElement(using: &random)!
             let relation: QueryPredicate.Relation = [

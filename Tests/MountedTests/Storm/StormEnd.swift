@@ -26,11 +26,7 @@ struct StormEnd {
         } while left != nil && System.monotonic() < end
         var problems = calls.problems
         if let left { problems.append("never the same: \(left)") }
-        for device in devices where left == nil {
-            guard let tree = device.tree, let query = device.query else { continue }
-            let walk = { try Set(tree.snapshot().keys) }
-            if let problem = try query.problem(with: walk, deadline: .seconds(30)) { problems.append(problem) }
-        }
+        if left == nil { problems += try queryProblems(deadline: .seconds(30)) }
         for device in devices {
             do {
                 if let problem = try device.daemonProblem() { problems.append(problem) }
@@ -41,6 +37,14 @@ struct StormEnd {
         let kept = try SharedSource.snapshot(files).filter { !Self.isLeftover($0.key) }
         problems += Self.missing(in: kept, ledger, places)
         return problems + ledger.torn.map { "torn: \($0)" }
+    }
+
+    /// What the devices' queries tell and a walk does not find, or the other way round.
+    func queryProblems(deadline: TimeSpan) throws -> [String] {
+        try devices.compactMap { device in
+            guard let tree = device.tree, let query = device.query else { return nil }
+            return try query.problem(in: tree, deadline: deadline)
+        }
     }
 
     /// Lets all devices send and fetch; what is not as it must be then, nil when all is.

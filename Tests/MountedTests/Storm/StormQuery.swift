@@ -2,9 +2,9 @@ import CoveCore
 import CoveTestSupport
 import Foundation
 
-/// A query of a device that goes on through a storm, over the deaths of its daemons: at the end it knows what a walk finds.
+/// A query of a device that goes on through a storm, over the deaths of its daemons: at each pause it knows what a walk finds.
 ///
-/// Its command is asked by the thread that ends the storm alone.
+/// Its command is asked by one thread alone, that of the storm.
 final class StormQuery: @unchecked Sendable {
     private let command: Command
     private let device: Int
@@ -31,14 +31,16 @@ final class StormQuery: @unchecked Sendable {
         return Set(paths.values)
     }
 
-    /// What it tells that is not so, where nothing changes any more; nil once it tells what is there.
-    func problem(with walk: () throws -> Set<String>, deadline: TimeSpan) throws -> String? {
+    /// What it tells that is not so, where no program changes anything any more; nil once it tells what a walk finds.
+    func problem(in tree: StormTree, deadline: TimeSpan) throws -> String? {
         let end = System.monotonic() + deadline
         while true {
-            let (told, there) = (try paths(), try walk())
-            if told == there { return nil }
+            let told = try paths()
+            let walk = Result { () throws(Errno) in try tree.names() }
+            if told == (try? walk.get()) { return nil }
             if command.hasEnded(within: 0.1) { return "device \(device): the query has ended: \(command.error)" }
             guard System.monotonic() > end else { continue }
+            let there = try walk.get()
             let (missing, wrong) = (there.subtracting(told).sorted(), told.subtracting(there).sorted())
             return "device \(device): the query misses \(missing.prefix(5)) and has \(wrong.prefix(5))"
         }

@@ -55,22 +55,33 @@ extension Mounted {
                 for device in devices { try device.start() }
                 let folder = ["dir://", "exec:", "rclone:"].contains(where: address.hasPrefix) ? files : nil
                 let weather = StormWeather(devices, folder, ledger, storm, SeededGenerator(seed: seed))
-                let end = System.monotonic() + .seconds(seconds)
+                let account = StormEnd(devices: devices, files: files, ledger: ledger, calls: calls)
+                let programs = devices.map { device in
+                    let seed = seed &+ UInt64(device.index + 1) * 1000
+                    let program = StormProgram(device, ledger, calls, SeededGenerator(seed: seed))
+                    return (program, StormReader(device, ledger, calls, SeededGenerator(seed: seed &+ 1)))
+                }
+                let rounds = max(2, Int(seconds / 15))
                 do {
-                    try await withThrowingTaskGroup(of: Void.self) { group in
-                        for device in devices {
-                            let seed = seed &+ UInt64(device.index + 1) * 1000
-                            let program = StormProgram(device, ledger, calls, SeededGenerator(seed: seed))
-                            let reader = StormReader(device, ledger, calls, SeededGenerator(seed: seed &+ 1))
-                            group.addTask { try program.run(until: end) }
-                            group.addTask { reader.run(until: end) }
+                    for round in 1...rounds {
+                        let end = System.monotonic() + .seconds(seconds / Double(rounds))
+                        try await withThrowingTaskGroup(of: Void.self) { group in
+                            for (program, reader) in programs {
+                                group.addTask { try program.run(until: end) }
+                                group.addTask { reader.run(until: end) }
+                            }
+                            group.addTask { try weather.run(until: end) }
+                            try await group.waitForAll()
                         }
-                        group.addTask { try weather.run(until: end) }
-                        try await group.waitForAll()
+                        guard round < rounds, !calls.hasHung else { break }
+                        // What goes on to come from elsewhere, and from the source, the queries tell as well.
+                        weather.clear()
+                        let problems = try account.queryProblems(deadline: .seconds(60))
+                        if !problems.isEmpty { throw CommandFailure(problems.joined(separator: "\n")) }
+                        ledger.count("pauses")
                     }
                     weather.clear()
                     let start = System.monotonic()
-                    let account = StormEnd(devices: devices, files: files, ledger: ledger, calls: calls)
                     let problems = try account.problems(deadline: .seconds(300))
                     let time = (System.monotonic() - start).milliseconds
                     let end = "settled in \(time) ms"

@@ -126,6 +126,20 @@ final class StormTree: Sendable {
         try byHandle("ftruncate", file) { () throws(Errno) in try System.ftruncate(file.descriptor, Int64(size)) }
     }
 
+    /// All files and directories; nothing is read for it.
+    func names() throws(Errno) -> Set<String> {
+        var result: Set<String> = []
+        var folders = [""]
+        while let folder = folders.popLast() {
+            for (name, kind) in try list(folder) {
+                let path = folder.isEmpty ? name : "\(folder)/\(name)"
+                if kind == .directory { folders.append(path) }
+                result.insert(path)
+            }
+        }
+        return result
+    }
+
     /// All files with their bytes and all directories.
     func snapshot() throws -> [String: [UInt8]?] {
         var result: [String: [UInt8]?] = [:]
