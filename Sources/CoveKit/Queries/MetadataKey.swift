@@ -94,7 +94,7 @@ extension MetadataKey where Value == Bool {
 public enum MetadataDownloadingStatus {
     /// Its bytes are not here, or not all.
     public static let notDownloaded = "NotDownloaded"
-    /// A version of its bytes is here, and a newer one is known.
+    /// A version of its bytes is here, and a newer one is known: never told, for such a document is `notDownloaded` at once.
     public static let downloaded = "Downloaded"
     /// The newest version that is known is here.
     public static let current = "Current"
