@@ -10,13 +10,22 @@ struct TypeMatch: Sendable {
 
     private let endings: Set<UInt64>
     private let whole: Set<UInt64>
-    /// By what bytes endings begin.
-    private let starts: Set<UInt8>
+    /// By what bytes of ASCII endings begin, a bit for each.
+    private let starts: (low: UInt64, high: UInt64)
 
     init(_ names: ContentTypes.Names) {
         endings = Set(names.endings.map { Self.hash($0.utf8) })
         whole = Set(names.whole.map { Self.hash($0.utf8) })
-        starts = Set(names.endings.compactMap(\.utf8.first))
+        var bits: (low: UInt64, high: UInt64) = (0, 0)
+        for byte in names.endings.compactMap(\.utf8.first) {
+            if byte < 64 { bits.low |= 1 << UInt64(byte) } else if byte < 128 { bits.high |= 1 << UInt64(byte - 64) }
+        }
+        starts = bits
+    }
+
+    @inline(__always)
+    private func isStart(_ byte: UInt8) -> Bool {
+        (byte < 64 ? starts.low &>> UInt64(byte) : starts.high &>> UInt64(byte)) & 1 != 0
     }
 
     /// False where no file of such a name has one of the types.
@@ -29,7 +38,7 @@ struct TypeMatch: Sendable {
             if byte >= 0x80 { return true }
             let small = byte &- 0x41 < 26 ? byte | 0x20 : byte
             hash = Self.add(small, to: hash)
-            if !isFound, starts.contains(small) { isFound = endings.contains(hash) }
+            if !isFound, isStart(small) { isFound = endings.contains(hash) }
         }
         return isFound || whole.contains(hash)
     }
@@ -50,12 +59,12 @@ struct TypeMatch: Sendable {
     /// As a value of a statement.
     var value: Database.Value {
         var bytes: [UInt8] = []
-        for list in [Array(endings), Array(whole)] {
+        for list in [[starts.low, starts.high], Array(endings), Array(whole)] {
             for number in [UInt64(list.count)] + list {
                 for shift in stride(from: 0, to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }
             }
         }
-        return .blob(bytes + starts)
+        return .blob(bytes)
     }
 
     /// What `value` has made; of anything else something that holds of all.
@@ -66,17 +75,18 @@ struct TypeMatch: Sendable {
             defer { place += 8 }
             return UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self))
         }
-        var lists: [Set<UInt64>] = []
-        for _ in 0..<2 {
+        var lists: [[UInt64]] = []
+        for _ in 0..<3 {
             guard let count = number(), count <= UInt64(bytes.count) else { return nil }
-            var list: Set<UInt64> = []
+            var list: [UInt64] = []
             for _ in 0..<count {
-                guard let hash = number() else { return nil }
-                list.insert(hash)
+                guard let value = number() else { return nil }
+                list.append(value)
             }
             lists.append(list)
         }
-        (endings, whole, starts) = (lists[0], lists[1], Set(bytes[place...]))
+        guard lists[0].count == 2 else { return nil }
+        (starts, endings, whole) = ((lists[0][0], lists[0][1]), Set(lists[1]), Set(lists[2]))
     }
 }
 
