@@ -56,25 +56,24 @@ struct NameMatch: OptionSet {
 }
 
 extension Database {
+    /// What SQLite calls for a function: its context, and how many values there are.
+    typealias Function = @convention(c) (OpaquePointer?, Int32, UnsafeMutablePointer<OpaquePointer?>?) -> Void
+
+    /// Has statements know a function, which tells the same of the same values.
+    func addFunction(_ name: String, values: Int32, _ body: Function) throws(Errno) {
+        let flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS
+        let code = sqlite3_create_function_v2(handle, name, values, flags, nil, body, nil, nil, nil)
+        guard code == SQLITE_OK else { throw Errno(ENOMEM) }
+    }
+
     /// Has statements know `may_match`.
     func addNameMatch() throws(Errno) {
-        let code = sqlite3_create_function_v2(
-            handle,
-            NameMatch.function,
-            3,
-            SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
-            nil,
-            { context, _, values in
-                guard let values else { return }
-                let match = NameMatch(rawValue: sqlite3_value_int(values[2]))
-                let holds = match.mayHold(Database.bytes(values[0]), Database.bytes(values[1]))
-                sqlite3_result_int(context, holds ? 1 : 0)
-            },
-            nil,
-            nil,
-            nil
-        )
-        guard code == SQLITE_OK else { throw Errno(ENOMEM) }
+        try addFunction(NameMatch.function, values: 3) { context, _, values in
+            guard let values else { return }
+            let match = NameMatch(rawValue: sqlite3_value_int(values[2]))
+            let holds = match.mayHold(Database.bytes(values[0]), Database.bytes(values[1]))
+            sqlite3_result_int(context, holds ? 1 : 0)
+        }
     }
 
     /// The bytes of a value, for as long as the function that got it runs.

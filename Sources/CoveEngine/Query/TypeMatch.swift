@@ -1,6 +1,5 @@
 internal import CSQLite
 internal import CoveCore
-internal import Glibc
 internal import Synchronization
 
 /// The names that files of some types have, as hashes, for a look at each name inside SQLite.
@@ -100,31 +99,20 @@ private final class KeptTypeMatch {
 extension Database {
     /// Has statements know `may_have_type`.
     func addTypeMatch() throws(Errno) {
-        let code = sqlite3_create_function_v2(
-            handle,
-            TypeMatch.function,
-            2,
-            SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
-            nil,
-            { context, _, values in
-                guard let values else { return }
-                let kept: KeptTypeMatch
-                if let known = sqlite3_get_auxdata(context, 1) {
-                    kept = Unmanaged<KeptTypeMatch>.fromOpaque(known).takeUnretainedValue()
-                } else {
-                    kept = KeptTypeMatch(TypeMatch(Database.bytes(values[1])))
-                    let pointer = Unmanaged.passRetained(kept).toOpaque()
-                    sqlite3_set_auxdata(context, 1, pointer) { pointer in
-                        if let pointer { Unmanaged<KeptTypeMatch>.fromOpaque(pointer).release() }
-                    }
+        try addFunction(TypeMatch.function, values: 2) { context, _, values in
+            guard let values else { return }
+            let kept: KeptTypeMatch
+            if let known = sqlite3_get_auxdata(context, 1) {
+                kept = Unmanaged<KeptTypeMatch>.fromOpaque(known).takeUnretainedValue()
+            } else {
+                kept = KeptTypeMatch(TypeMatch(Database.bytes(values[1])))
+                let pointer = Unmanaged.passRetained(kept).toOpaque()
+                sqlite3_set_auxdata(context, 1, pointer) { pointer in
+                    if let pointer { Unmanaged<KeptTypeMatch>.fromOpaque(pointer).release() }
                 }
-                sqlite3_result_int(context, kept.match?.mayHave(Database.bytes(values[0])) ?? true ? 1 : 0)
-            },
-            nil,
-            nil,
-            nil
-        )
-        guard code == SQLITE_OK else { throw Errno(ENOMEM) }
+            }
+            sqlite3_result_int(context, kept.match?.mayHave(Database.bytes(values[0])) ?? true ? 1 : 0)
+        }
     }
 }
 

@@ -86,6 +86,14 @@ import Testing
         }
     }
 
+    @Test func `a source that tells page after page holds nobody for good`() async throws {
+        try await blocking {
+            let pages = try Pages(250, latency: .milliseconds(40)) { $0.stallLimit = .milliseconds(200) }
+            #expect(throws: Errno.timedOut) { try pages.tree.list("d") }
+            await pages.engine.stop()
+        }
+    }
+
     @Test func `a folder whose names come in for the first time is not listed beside that`() async throws {
         try await blocking {
             let pages = try Pages(100, latency: .milliseconds(20)) { $0.pollInterval = .milliseconds(100) }

@@ -59,7 +59,7 @@ final class FrameChannel: Sendable {
                 self.leave()
             }
         } catch {
-            state.withLock { $0.threads = 0 }
+            state.withLock { ($0.threads, $0.onEnd) = (0, nil) }
             throw error
         }
         do throws(Errno) {
