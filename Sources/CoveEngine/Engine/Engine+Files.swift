@@ -1,5 +1,6 @@
 public import CoveCore
 internal import Glibc
+internal import Synchronization
 
 /// What is asked of files: their bytes.
 extension Engine {
@@ -49,6 +50,9 @@ extension Engine {
         context.note(.close, id)
         contents.release(id, flags: flags)
     }
+
+    /// From now on the kernel dates what programs write, as it does with its writeback cache.
+    public func leaveDatesToKernel() { context.kernelKeepsDates.store(true, ordering: .relaxed) }
 
     /// From now on the kernel may read and write content files by itself.
     public func passThrough(by files: any BackingFiles) { contents.passThrough(by: files) }

@@ -29,6 +29,8 @@ final class EngineContext: Sendable {
     /// How often something changed here.
     let localChanges = Atomic<Int>(0)
     let syncSlot = EngineMutex<(any Synchronizer)?>(.syncSlot, nil)
+    /// True where the kernel dates what programs write, and tells that before they have closed the file.
+    let kernelKeepsDates = Atomic<Bool>(false)
 
     init(
         configuration: EngineConfiguration,

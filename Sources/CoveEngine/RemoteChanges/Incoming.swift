@@ -38,6 +38,8 @@ struct Transition: Sendable {
     var top: Int64?
     /// The directory that leaves its name to this.
     var aside: Aside?
+    /// Other attributes are shown with this date, of this item: the kernel keeps that for itself.
+    var dated: (item: ItemID, time: Timestamp)?
 }
 
 /// A directory here that is in the way of what comes from the provider, and the name that it goes on under.
@@ -164,12 +166,14 @@ extension RemoteChanges {
         return announced
     }
 
-    /// True when a setattr is the announcer's: its transition is committed.
-    func takeAnnouncedAttributes(_ caller: Caller, _ id: ItemID) -> Bool {
+    /// True when a setattr is the announcer's: its transition is committed. `EBUSY` keeps a wrong date from the kernel.
+    func takeAnnouncedAttributes(_ caller: Caller, _ id: ItemID) throws(Errno) -> Bool {
         guard let announced = incoming.current, isAnnouncer(caller), case .metadata = announced.transition.kind else {
             return false
         }
-        if !announced.isCommitted { _ = try? commit(announced, for: caller) }
+        announced.setAsked()
+        guard announced.transition.dated?.item == id else { throw .busy }
+        try commit(announced, for: caller)
         return true
     }
 
@@ -233,6 +237,7 @@ extension RemoteChanges {
             return
         }
         transition.aside = place.aside
+        transition.dated = place.time.map { (place.item, $0) }
         let announcer = self.announcer
         guard let announcer, namespace.mayBeKnown(place.parent), place.isListed else {
             try commit(transition, staged: nil)
@@ -240,9 +245,13 @@ extension RemoteChanges {
             return
         }
         let announced = try prepare(transition, place)
+        guard let call = place.announcement(announced.token) else {
+            try commitUnseen(announced, at: place)
+            return
+        }
         if case .replace = transition.kind { contents.awaitWalkers() }
         guard let aside = place.aside else {
-            try announce(announced, place.announcement(announced.token), at: place, announcer)
+            try announce(announced, call, at: place, announcer)
             return
         }
         let step = Announced(
@@ -260,7 +269,7 @@ extension RemoteChanges {
         do throws(Errno) {
             incoming.set(announced)
             defer { incoming.set(nil) }
-            try announcer.perform(place.announcement(announced.token))
+            try announcer.perform(call)
             // A program was quicker to look the name up: the kernel had nothing to ask.
             if !announced.isAsked { invalidate(place) }
         } catch {

@@ -42,7 +42,7 @@ extension RemoteChanges {
                 return try self.commitMove(id, parent, name, remote, transition.aside, database)
             case .metadata(let id):
                 guard let remote = transition.remote else { throw .invalidArgument }
-                return try self.commitMetadata(id, remote, database)
+                return try self.commitMetadata(id, remote, transition.dated, database)
             case .restore(let id, let item): return try self.commitRestore(id, item, database)
             }
         }
@@ -324,9 +324,16 @@ extension RemoteChanges {
         return row
     }
 
-    private func commitMetadata(_ id: Int64, _ remote: RemoteItem, _ database: Database) throws(Errno) -> Aftermath {
+    private func commitMetadata(
+        _ id: Int64,
+        _ remote: RemoteItem,
+        _ dated: (item: ItemID, time: Timestamp)?,
+        _ database: Database
+    ) throws(Errno) -> Aftermath {
         guard var entry = try database.entry(id: id) else { throw .busy }
         var row = try database.existingItem(entry.item)
+        // The kernel has no other date than the one that is shown.
+        if let dated, dated.item != row.id || time(of: remote, entry, row) != dated.time { throw .busy }
         entry.remoteMetadata = remote.metadataVersion
         entry.remoteID = remote.id
         try database.update(entry)
@@ -335,7 +342,7 @@ extension RemoteChanges {
         if let permissions = remote.metadata.permissions { row.permissions = permissions & 0o7777 }
         if let user = remote.metadata.user { row.user = user }
         if let group = remote.metadata.group { row.group = group }
-        if row.kind != .directory, let time = remote.metadata.modificationTime { row.modificationTime = time }
+        if let dated { row.modificationTime = dated.time }
         row.changeTime = clock.now()
         try database.saveAttributes(row)
         if let attributes = remote.metadata.extendedAttributes, provider.capabilities.extendedAttributes {

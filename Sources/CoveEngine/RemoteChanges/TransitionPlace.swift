@@ -12,18 +12,20 @@ struct TransitionPlace {
     var isMerge = false
     var target: (parent: ItemID, name: [UInt8])?
     var targetPath: RemotePath?
-    var modificationTime: Timestamp?
+    /// The date that other attributes are shown with; nil where nothing is shown of them.
+    var time: Timestamp?
     /// A directory that is in the way.
     var aside: Aside?
     var change: Transition.Kind
 
-    func announcement(_ token: [UInt8]?) -> Announcement {
+    /// The call that shows it; nil for what is not shown.
+    func announcement(_ token: [UInt8]?) -> Announcement? {
         switch change {
         case .insert, .replace, .restore:
             .rename(from: path.parent.appending(FileName(unchecked: token ?? [])), to: path)
         case .remove: isDirectory ? .removeDirectory(path) : .unlink(path)
         case .move: .rename(from: path, to: targetPath ?? path)
-        case .metadata: .setTimes(path, modificationTime ?? Timestamp(0))
+        case .metadata: time.map { .setTimes(path, $0) }
         }
     }
 }
@@ -73,9 +75,9 @@ extension RemoteChanges {
                 item: row.id,
                 isListed: try listed(entry.parent),
                 isDirectory: row.kind == .directory,
-                modificationTime: transition.remote?.metadata.modificationTime ?? row.modificationTime,
                 change: transition.kind
             )
+            if case .metadata = transition.kind { place.time = time(of: transition.remote, entry, row) }
             if case .move(_, let parent, let name) = transition.kind {
                 guard let target = try database.path(ofDirectory: parent) else { return nil }
                 place.target = (parent, name)
@@ -88,6 +90,17 @@ extension RemoteChanges {
             }
             return place
         }
+    }
+
+    /// The date that a document has after it got other attributes at the provider; nil where no date can be shown.
+    ///
+    /// The provider's is that of the bytes there. The kernel may have a later one for a file that is open for writing.
+    func time(of remote: RemoteItem?, _ entry: EntryRow, _ row: ItemRow) -> Timestamp? {
+        if entry.flags.contains(.metadataChanged) { return nil }
+        guard row.kind != .directory else { return row.modificationTime }
+        if contents.live.isWritable(row.id) { return nil }
+        if entry.hasUnsentContent(generation: row.generation) { return row.modificationTime }
+        return remote?.metadata.modificationTime ?? row.modificationTime
     }
 
     /// How what has a name leaves it; nil unless it is a directory.

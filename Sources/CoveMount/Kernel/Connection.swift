@@ -135,6 +135,7 @@ extension Connection {
         let allowed = negotiation.agreedFlags ?? UInt32.max
         information.want |= UInt32(wanted) & information.capable & allowed
         information.want &= ~UInt32(unwanted)
+        if information.want & UInt32(FUSE_CAP_WRITEBACK_CACHE) != 0 { engine.leaveDatesToKernel() }
         negotiateAccessLists(&information, allowed)
         information.max_write = min(information.max_write, 1 << 20)
         information.max_readahead = 1 << 20

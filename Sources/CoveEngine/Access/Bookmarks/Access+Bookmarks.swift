@@ -103,7 +103,8 @@ extension Access {
         do throws(Errno) {
             return try BookmarkSeal(keyFile: configuration.stateDirectory + "/key")
         } catch {
-            throw .failed(error, "the account's key can't be had")
+            // That would say that the document is gone.
+            throw .failed(error == .noSuchEntry ? .inputOutput : error, "the account's key can't be had")
         }
     }
 

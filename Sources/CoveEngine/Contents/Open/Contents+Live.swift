@@ -189,9 +189,12 @@ extension Contents {
         _ change: (inout ItemRow) -> Void
     ) {
         guard var row = state.row else { return }
-        let now = clock.now()
-        row.modificationTime = now
-        row.changeTime = now
+        // The kernel's date may be the one it has told already: one of our own would show once it has forgotten the file.
+        if !context.kernelKeepsDates.load(ordering: .relaxed) {
+            let now = clock.now()
+            row.modificationTime = now
+            row.changeTime = now
+        }
         change(&row)
         if state.seen != nil, let stamp = try? ContentStamp(state.descriptor) {
             stamp.apply(to: &row)

@@ -158,8 +158,8 @@ extension SyncEngine {
                 if let editor = remote.editor { try database.storeEditor(editor, of: row.id) }
                 return .nothing
             }
-            if isSame || entry.remoteMetadata?.bytes.isEmpty == true {
-                // Not told when the bytes were sent, or its directory was moved since: it is theirs.
+            if isSame || entry.remoteMetadata?.bytes.isEmpty != false {
+                // Not told when the bytes were sent, its directory was moved since, or it was deleted here and made anew.
                 var known = entry
                 known.remoteMetadata = remote.metadataVersion
                 known.remoteID = remote.id
