@@ -166,7 +166,9 @@ extension RemoteChanges {
         return announced
     }
 
-    /// True when a setattr is the announcer's: its transition is committed. `EBUSY` keeps a wrong date from the kernel.
+    /// True when a setattr is the announcer's: its transition is committed.
+    ///
+    /// `EBUSY` keeps a wrong date from the kernel.
     func takeAnnouncedAttributes(_ caller: Caller, _ id: ItemID) throws(Errno) -> Bool {
         guard let announced = incoming.current, isAnnouncer(caller), case .metadata = announced.transition.kind else {
             return false

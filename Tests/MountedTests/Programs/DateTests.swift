@@ -56,7 +56,8 @@ extension Mounted {
                 for name in ["touched", "saved", "renewed", "open", "read"] { try source.save(name, Array("old".utf8)) }
             } _: { account in
                 let dates = "stat -c '%n %.9Y %s' touched saved renewed open"
-                try account.shell("cat *; touch -d 2001-02-03 touched; echo new > saved; rm renewed; echo new > renewed")
+                try account.shell("cat *; touch -d 2001-02-03 touched; echo new > saved")
+                try account.shell("rm renewed; echo new > renewed")
                 let read = try account.shell("stat -c %.9Y read")
                 let writer = try account.start(
                     "exec 3>> open; echo new >&3; touch $tmp/written; until [ -e $tmp/end ]; do sleep 0.01; done"

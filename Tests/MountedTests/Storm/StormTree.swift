@@ -126,15 +126,50 @@ final class StormTree: Sendable {
         try byHandle("ftruncate", file) { () throws(Errno) in try System.ftruncate(file.descriptor, Int64(size)) }
     }
 
+    /// What a query and stat(2) both tell of an item; of a directory that it is one.
+    struct Facts: Equatable {
+        let isDirectory: Bool
+        let size: Int64
+        /// In microseconds since 1970: numbers in JSON tell no more.
+        let modified: Int64
+
+        init(_ kind: ItemKind, _ status: stat) {
+            isDirectory = kind == .directory
+            size = isDirectory ? 0 : Int64(status.st_size)
+            let nanoseconds = Timestamp(status.st_mtim).nanosecondsSinceEpoch
+            modified = isDirectory ? 0 : Int64((Double(nanoseconds) / 1000).rounded())
+        }
+
+        init(_ values: JSONValue) {
+            isDirectory = values["Kind"]?.text == "directory"
+            size = isDirectory ? 0 : Self.number(values["FSSize"], times: 1)
+            modified = isDirectory ? 0 : Self.number(values["FSContentChangeDate"], times: 1e6)
+        }
+
+        private static func number(_ value: JSONValue?, times factor: Double) -> Int64 {
+            switch value {
+            case .integer(let number): Int64((Double(number) * factor).rounded())
+            case .double(let number): Int64((number * factor).rounded())
+            default: -1
+            }
+        }
+
+        /// Equal but for rounding.
+        static func == (first: Facts, second: Facts) -> Bool {
+            first.isDirectory == second.isDirectory && first.size == second.size
+                && abs(first.modified - second.modified) <= 2
+        }
+    }
+
     /// All files and directories; nothing is read for it.
-    func names() throws(Errno) -> Set<String> {
-        var result: Set<String> = []
+    func facts() throws(Errno) -> [String: Facts] {
+        var result: [String: Facts] = [:]
         var folders = [""]
         while let folder = folders.popLast() {
             for (name, kind) in try list(folder) {
                 let path = folder.isEmpty ? name : "\(folder)/\(name)"
                 if kind == .directory { folders.append(path) }
-                result.insert(path)
+                result[path] = Facts(kind, try lstat(path))
             }
         }
         return result
