@@ -110,8 +110,8 @@ actor SyncEngine {
     var recentMoves: [(from: RemotePath, to: RemotePath, time: MonotonicTime)] = []
     /// Changes that could not be taken in.
     var failedLooks = FailedLooks()
-    /// The local changes counted at some moment, and since when they have been many.
-    var lastActivity: (time: Timestamp, count: Int, highSince: Timestamp?) = (.epoch, 0, nil)
+    /// How much of the machine pushes may take now.
+    var pushPace = PushPace()
     /// A person asked for all changes: the next poll lists every listed directory.
     var pollsEverywhere = false
     /// The last directory that was polled in its turn.

@@ -83,12 +83,14 @@ extension SyncEngine {
 
     private func start(_ row: QueueRow) {
         Task {
+            let began = clock.monotonic()
             switch row.key {
             case .entry(let id): await self.push(id, row)
             case .trash(let id): await self.deleteRemotely(id, row)
             }
             // What every push counts for is taken off with its reservation.
             activeWeight -= row.weight - 1
+            pushPace.ended(after: clock.monotonic() - began, at: host.journalTime())
             self.endPush(row.document)
         }
     }
@@ -115,18 +117,12 @@ extension SyncEngine {
         if count > 0 { wake() }
     }
 
-    /// How many pushes may go on: none while programs change much, which they are not to be slowed in, and after three
-    /// seconds of that, or when a person asked for it, some.
+    /// How many pushes may go on: few or none while programs change much, which they are not to be slowed in.
     private func pushSlots(_ now: Timestamp) -> Int {
-        if now - lastActivity.time >= .milliseconds(100) {
-            let count = host.context.localChanges.load(ordering: .relaxed)
-            let isHigh = count - lastActivity.count > 50
-            lastActivity = (now, count, isHigh ? lastActivity.highSince ?? now : nil)
-        }
-        guard let since = lastActivity.highSince else { return pushLimit.count }
-        guard now - since < .seconds(3), forcedBefore < since else { return max(2, pushLimit.count / 4) }
-        alarm(at: now + .milliseconds(150), now: now)
-        return 0
+        pushPace.count(host.context.localChanges.load(ordering: .relaxed), at: now)
+        let slots = pushPace.slots(of: pushLimit.count, at: now, forcedBefore: forcedBefore)
+        if let next = pushPace.nextTime(after: now) { alarm(at: next, now: now) }
+        return slots
     }
 
     /// The brake: true while there are so many deletions that a person is to be asked.
