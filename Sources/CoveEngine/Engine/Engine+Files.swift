@@ -51,6 +51,9 @@ extension Engine {
         contents.release(id, flags: flags)
     }
 
+    /// True where nothing may be changed.
+    public var isReadOnly: Bool { context.configuration.isReadOnly }
+
     /// From now on the kernel dates what programs write, as it does with its writeback cache.
     public func leaveDatesToKernel() { context.kernelKeepsDates.store(true, ordering: .relaxed) }
 

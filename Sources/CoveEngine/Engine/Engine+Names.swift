@@ -25,7 +25,9 @@ extension Engine {
         hasHandle: Bool,
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
-        if try remoteChanges.takeAnnouncedAttributes(caller, id) { return try attributes(of: id) }
+        if try remoteChanges.takeAnnouncedAttributes(caller, id, change, hasHandle: hasHandle) {
+            return try attributes(of: id)
+        }
         // Who has it open was admitted. The kernel writes dates back in whichever program's name: an error would be told to
         // another one.
         if !hasHandle, !change.isHeldBack { try access.admit(caller, id, .writing) }

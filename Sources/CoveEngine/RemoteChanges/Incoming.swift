@@ -168,14 +168,21 @@ extension RemoteChanges {
 
     /// True when a setattr is the announcer's: its transition is committed.
     ///
-    /// `EBUSY` keeps a wrong date from the kernel.
-    func takeAnnouncedAttributes(_ caller: Caller, _ id: ItemID) throws(Errno) -> Bool {
-        guard let announced = incoming.current, isAnnouncer(caller), case .metadata = announced.transition.kind else {
-            return false
-        }
+    /// The kernel writes its own dates back in the announcer's name before that: those are the writer's. `EBUSY` keeps a wrong
+    /// date from the kernel.
+    func takeAnnouncedAttributes(
+        _ caller: Caller,
+        _ id: ItemID,
+        _ change: AttributeChange,
+        hasHandle: Bool
+    ) throws(Errno) -> Bool {
+        guard let announced = incoming.current, isAnnouncer(caller), case .metadata = announced.transition.kind,
+            let dated = announced.transition.dated, !hasHandle, change.onlyTimes,
+            case .at(dated.time) = change.modificationTime
+        else { return false }
         announced.setAsked()
-        guard announced.transition.dated?.item == id else { throw .busy }
-        try commit(announced, for: caller)
+        guard dated.item == id else { throw .busy }
+        if !announced.isCommitted { try commit(announced, for: caller) }
         return true
     }
 
@@ -241,7 +248,7 @@ extension RemoteChanges {
         transition.aside = place.aside
         transition.dated = place.time.map { (place.item, $0) }
         let announcer = self.announcer
-        guard let announcer, namespace.mayBeKnown(place.parent), place.isListed else {
+        guard let announcer, namespace.mayBeKnown(place.parent), place.isListed || place.time != nil else {
             try commit(transition, staged: nil)
             invalidate(place)
             return

@@ -332,9 +332,14 @@ extension RemoteChanges {
     ) throws(Errno) -> Aftermath {
         guard var entry = try database.entry(id: id) else { throw .busy }
         var row = try database.existingItem(entry.item)
-        // The kernel has no other date than the one that is shown.
-        if let dated, dated.item != row.id || time(of: remote, entry, row) != dated.time { throw .busy }
-        entry.remoteMetadata = remote.metadataVersion
+        let time = time(of: remote, entry, row)
+        // The kernel keeps the date of a file for itself: it has no other one than is shown.
+        if let dated, dated.item != row.id || row.kind == .file && dated.time != time { throw .busy }
+        let isLater = row.kind == .file && dated == nil && !entry.flags.contains(.metadataChanged)
+        // A program may be writing to it: its date is looked at again once it has closed the file.
+        if !isLater || remote.metadata.modificationTime == row.modificationTime {
+            entry.remoteMetadata = remote.metadataVersion
+        }
         entry.remoteID = remote.id
         try database.update(entry)
         try namespace.storeTold(remote, of: row.id, hasNewContent: false, database)
@@ -342,7 +347,7 @@ extension RemoteChanges {
         if let permissions = remote.metadata.permissions { row.permissions = permissions & 0o7777 }
         if let user = remote.metadata.user { row.user = user }
         if let group = remote.metadata.group { row.group = group }
-        if let dated { row.modificationTime = dated.time }
+        if row.kind != .directory, !isLater, let time { row.modificationTime = time }
         row.changeTime = clock.now()
         try database.saveAttributes(row)
         if let attributes = remote.metadata.extendedAttributes, provider.capabilities.extendedAttributes {

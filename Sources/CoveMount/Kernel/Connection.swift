@@ -121,8 +121,10 @@ extension Connection {
     func negotiate(_ information: inout fuse_conn_info) {
         let hasPassthrough = decidePassthrough()
         passesThrough.store(hasPassthrough, ordering: .relaxed)
+        // Without writes it would only keep dates of its own.
+        let hasWriteback = !hasPassthrough && !engine.isReadOnly
         let wanted =
-            (hasPassthrough ? 0 : FUSE_CAP_WRITEBACK_CACHE) | FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS
+            (hasWriteback ? FUSE_CAP_WRITEBACK_CACHE : 0) | FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS
             | FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_ATOMIC_O_TRUNC
         // Locks stay the kernel's own; the second version of HANDLE_KILLPRIV takes the first one's place; and splice is
         // no faster for writes and half as fast for reads (`reply(read:at:)`).

@@ -13,6 +13,8 @@ struct PushPace: Sendable {
     static let low = 10
     /// How long nothing is sent.
     static let hold = TimeSpan.seconds(3)
+    /// Who changes much for so long, as a program that keeps a log, does not keep others' changes from being sent.
+    static let longest = TimeSpan.seconds(60)
     /// How often the time of a push its rest is.
     static let restFactor = 8
     /// A source that is far away takes its time, and nothing of this machine.
@@ -47,9 +49,9 @@ struct PushPace: Sendable {
     /// How many pushes may go on of `most`; what a person asked for after the burst began goes without rests.
     func slots(of most: Int, at now: Timestamp, forcedBefore forced: Timestamp) -> Int {
         guard let since = burstSince else { return most }
-        if forced >= since { return max(2, most / 4) }
+        if forced >= since || now - since >= Self.longest { return max(2, most / 4) }
         if now - since < Self.hold || now < restsUntil { return 0 }
-        return max(1, most / 8)
+        return max(2, most / 8)
     }
 
     /// A push has ended that took so long.

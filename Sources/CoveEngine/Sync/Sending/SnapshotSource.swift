@@ -94,10 +94,14 @@ extension SyncHost {
             }
             return logs
         }
-        let changed = logs.map { namespace.overlay($0) }.filter { $0.size > 0 }.map(\.modificationTime).max()
-        guard let changed else { return .zero }
         let rest = configuration.openFileRest
-        return max(.zero, min(rest - (clock.now() - changed), rest))
+        let rests = logs.filter { namespace.overlay($0).size > 0 }.map { log -> TimeSpan in
+            let since = clock.now() - namespace.overlay(log).modificationTime
+            // The kernel tells bytes first, and their date some time later.
+            let written = contents.live.find(log.id)?.state.withLock { $0.lastWrite }
+            return rest - min(since, written.map { clock.monotonic() - $0 } ?? since)
+        }
+        return max(.zero, min(rests.max() ?? .zero, rest))
     }
 
     /// Takes a consistent snapshot of an item for an upload of a journalled entry; the caller ends it with `endSnapshot`.

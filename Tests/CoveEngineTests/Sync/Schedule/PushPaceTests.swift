@@ -36,7 +36,7 @@ import Testing
         #expect(pace.slots(of: 32, at: now, forcedBefore: .distantPast) == 0)
         pass(.milliseconds(300), rate: 2000, &pace, &now, &changes)
         #expect(pace.slots(of: 32, at: now, forcedBefore: .distantPast) == 4)
-        #expect(pace.slots(of: 1, at: now, forcedBefore: .distantPast) == 1)
+        #expect(pace.slots(of: 1, at: now, forcedBefore: .distantPast) == 2)
         // A push of two milliseconds is followed by sixteen of rest, one of a minute by a tenth of a second.
         pace.ended(after: .milliseconds(2), at: now)
         #expect(pace.slots(of: 32, at: now, forcedBefore: .distantPast) == 0)
@@ -47,6 +47,9 @@ import Testing
         // Pushes slow programs: that alone does not end the burst.
         pass(.seconds(1), rate: 200, &pace, &now, &changes)
         #expect(pace.burstSince == since)
+        pace.ended(after: .seconds(60), at: now + .seconds(56))
+        #expect(pace.slots(of: 32, at: now + .seconds(54), forcedBefore: .distantPast) == 0)
+        #expect(pace.slots(of: 32, at: now + .seconds(56), forcedBefore: .distantPast) == 8)
         pass(.milliseconds(300), rate: 0, &pace, &now, &changes)
         #expect(pace.slots(of: 32, at: now, forcedBefore: .distantPast) == 32)
         #expect(pace.nextTime(after: now) == nil)
@@ -83,7 +86,9 @@ import Testing
         var (lastSent, longest, sent) = (now, TimeSpan.zero, 0)
         var rate = 0
         while now < Self.begin + .seconds(600) {
-            if Int.random(in: 0..<200, using: &random) == 0 { rate = [0, 50, 300, 3000].randomElement(using: &random)! }
+            if Int.random(in: 0..<200, using: &random) == 0 {
+                rate = [0, 50, 300, 3000].randomElement(using: &random) ?? 0
+            }
             now = now + .milliseconds(Int.random(in: 1...20, using: &random))
             changes += Int.random(in: 0...max(1, rate / 50), using: &random)
             pace.count(changes, at: now)
