@@ -48,6 +48,23 @@ import Testing
         #expect(try accepted([type], shown + hidden) == shown)
     }
 
+    @Test(
+        arguments: [
+            ([], [], true), ([], ["public.png"], true), (["public.png"], ["public.image"], true),
+            (["image/*"], ["public.png", "text/plain"], true), (["public.png"], ["public.jpeg"], false),
+            (["public.image"], ["public.audio"], false), (["public.image"], ["application/xml"], true),
+            (["application/zip"], ["public.zip-archive"], true),
+            (["public.zip-archive"], ["public.tar-archive"], false),
+            (["application/x-nobody-knows"], ["application/x-nobody-knows"], true), (["public.data"], ["*/*"], true),
+            (["public.folder"], ["com.apple.package"], true), (["public.folder"], [], true),
+            (["public.folder"], ["public.data"], false), (["public.item"], ["public.folder"], true),
+        ]
+    )
+    func `types overlap where something is of both`(_ left: [String], _ right: [String], _ isSo: Bool) throws {
+        let (left, right) = (try TypeFilter(left), try TypeFilter(right))
+        #expect(left.overlaps(right) == isSo && right.overlaps(left) == isSo)
+    }
+
     @Test func `folders and packages conform to what they are`() throws {
         func accepts(_ type: String?, _ name: String, _ kind: String = "directory") throws -> Bool {
             let filter = try TypeFilter(type.map { [$0] } ?? [])

@@ -92,6 +92,11 @@ public struct ContentTypes: Sendable {
     /// The type of a file whose name tells nothing.
     private static let unknown = "application/octet-stream"
 
+    /// The types that names tell, and those that are special cases of others.
+    var known: Set<String> {
+        Set(names.values.map(\.type) + endings.values.map(\.type) + patterns.map(\.glob.type)).union(parents.keys)
+    }
+
     /// By what names files are known to be of some types.
     public struct Names: Sendable, Equatable {
         /// Whole names, in small letters.

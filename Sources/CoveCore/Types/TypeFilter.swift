@@ -63,6 +63,25 @@ public struct TypeFilter: Sendable {
         }
     }
 
+    /// True where there is a kind of item that both accept: of the types that either names, or that this machine knows.
+    public func overlaps(_ other: TypeFilter) -> Bool {
+        if [Subject.package, .folder].contains(where: { accepts($0) && other.accepts($0) }) { return true }
+        return (namedTypes + other.namedTypes + types.known).contains { type in
+            accepts(.file(type: type)) && other.accepts(.file(type: type))
+        }
+    }
+
+    /// The types of files that are named, and one that nothing is known of.
+    private var namedTypes: [String] {
+        ["application/octet-stream"]
+            + meanings.flatMap { meaning in
+                switch meaning {
+                case .files(let names), .exactly(let names): names
+                case .anything, .anyFile, .anyDocument, .package, .folder: [String]()
+                }
+            }
+    }
+
     /// What an item is by its name; `kind` is that of an `ItemStatus`.
     public func subject(name: String, kind: String) -> Subject {
         switch kind {

@@ -87,12 +87,15 @@ public struct PickerRoot: Sendable, Equatable {
     public var path: [UInt8]
     /// What programs call it: a container's identifier, or the account's name.
     public var identifier: String
+    /// What people should know before they go there: that it does not answer; nil for nothing.
+    public var note: String?
 
     /// Names a place.
-    public init(name: String, path: [UInt8], identifier: String) {
+    public init(name: String, path: [UInt8], identifier: String, note: String? = nil) {
         self.name = name
         self.path = path
         self.identifier = identifier
+        self.note = note
     }
 }
 

@@ -59,7 +59,7 @@ enum PickerLayout {
             if let item = model.items[place] {
                 let isCurrent = place == model.cursor && model.focus == .list
                 if place == model.cursor { cursor = (lines.count, 0) }
-                lines.append(row(item.entry, item.shownName, isCurrent, model, columns))
+                lines.append(row(item, model.note(at: place), isCurrent, model, columns))
             } else {
                 lines.append(index == 0 ? line(emptiness(model), .faint, columns) : [])
             }
@@ -122,14 +122,15 @@ enum PickerLayout {
 
     /// The columns of an item, the less important left out where there is no room.
     private static func row(
-        _ entry: PickerEntry,
-        _ shownName: String,
+        _ item: ListedEntry,
+        _ note: String?,
         _ isCurrent: Bool,
         _ model: PickerModel,
         _ columns: Int
     ) -> [Screen.Span] {
+        let entry = item.entry
         let isFolder = entry.kind == .folder
-        let isUsable = isFolder || entry.isSelectable && !model.request.mode.choosesFolder
+        let isUsable = isFolder && note == nil || entry.isSelectable && !model.request.mode.choosesFolder
         let style: Screen.Style =
             isCurrent ? (isUsable ? .current : .currentFaint) : isUsable ? (isFolder ? .strong : .plain) : .faint
         var details: [(text: String, width: Int)] = []
@@ -140,7 +141,8 @@ enum PickerLayout {
         }
         var column = columns - details.reduce(0) { $0 + $1.width }
         // The mark tells the current one where styles can't be seen.
-        let name = (isCurrent ? "> " : "  ") + shownName + (isFolder ? "/" : "")
+        let end = (isFolder ? "/" : "") + (note.map { "   \($0.escapingControls)" } ?? "")
+        let name = (isCurrent ? "> " : "  ") + item.shownName + end
         var spans = [Screen.Span(column: 0, text: TextWidth.fill(name, column), style: style)]
         for detail in details {
             // Each at its own column: terminals do not agree on the width of every character.

@@ -65,6 +65,11 @@ struct PickerModel: Sendable {
     /// The folder that is shown; nil for the list of roots.
     var folder: [UInt8]? { crumbs.last?.path }
 
+    /// What is to be known of a place in the list of roots before a person goes there.
+    func note(at index: Int) -> String? {
+        crumbs.isEmpty && items.places.indices.contains(index) ? roots[items.places[index]].note : nil
+    }
+
     /// The filter's text.
     var filter: String { items.filter }
 

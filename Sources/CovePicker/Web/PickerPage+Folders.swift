@@ -45,13 +45,15 @@ extension PickerPage {
             items.setAttribute("aria-busy", "true");
             // What is shown stays while it is filtered anew.
             if (options.keepsCurrent) options.cameFrom = shown[current]?.id; else clear();
+            // A folder that does not answer is left by the same keys as others.
+            if (options.takesFocus && shown.length === 0) items.focus();
             update();
             if (crumbs.length === 0) {
               const wanted = filter.value.toLowerCase();
               const places = setup.roots.filter((root) => root.name.toLowerCase().includes(wanted));
               clear();
               matches = places.length;
-              add(places.map((root) => ({ name: root.name, id: root.id, kind: "folder", selectable: false })));
+              add(places.map((root) => ({ ...root, kind: "folder", selectable: false })));
               settle(options, places.length);
               return;
             }

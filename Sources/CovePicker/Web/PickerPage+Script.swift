@@ -87,14 +87,14 @@ extension PickerPage {
             const row = document.createElement("li");
             row.id = "item-" + index;
             row.tabIndex = -1;
-            row.className = item.kind + " " + (item.state || "");
+            row.className = item.kind + " " + (item.state || (item.note ? "noted" : ""));
             row.setAttribute("role", "option");
             row.setAttribute("aria-selected", "false");
             row.setAttribute("aria-posinset", index + 1);
             row.setAttribute("aria-setsize", matches);
             if (!canBeUsed(item)) row.setAttribute("aria-disabled", "true");
             const isFolder = item.kind === "folder";
-            const state = isFolder ? "" : states[item.state];
+            const state = item.note || (isFolder ? "" : states[item.state]);
             const size = item.kind === "file" ? sizeText(item.size) : "";
             const [day, time] = dateTexts(item.modified);
             const words = [item.name, isFolder ? "folder" : "", state, size, day, time, canBeUsed(item) ? "" : "can’t be chosen"];

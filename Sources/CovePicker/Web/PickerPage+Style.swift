@@ -52,8 +52,8 @@ extension PickerPage {
         #items li:hover { background: var(--hover); }
         #items li[aria-selected="true"] { background: var(--current); }
         #items li:focus-visible { outline-offset: -3px; }
-        #items li[aria-disabled="true"] .label { color: var(--quiet); font-style: italic; }
-        #items li[aria-disabled="true"] .picture { opacity: 0.6; }
+        #items li[aria-disabled="true"] .label, .noted .label { color: var(--quiet); font-style: italic; }
+        #items li[aria-disabled="true"] .picture, .noted .picture { opacity: 0.6; }
         .picture { display: grid; place-items: center; width: 2.75rem; height: 2.75rem; color: var(--quiet); }
         .picture svg { width: 1.75rem; height: 1.75rem; }
         .folder .picture { color: var(--accent); }
@@ -73,11 +73,11 @@ extension PickerPage {
           #items li { grid-template-columns: 2.75rem auto auto minmax(0, 1fr); min-height: 3.75rem; padding-block: 0.375rem; }
           .picture { grid-row: span 2; }
           .label { grid-column: 2 / -1; }
-          #items li.folder .label { grid-row: span 2; }
+          #items li.folder:not(.noted) .label { grid-row: span 2; }
           .state { grid-column: 2; }
           .size { text-align: left; }
           .date { text-align: left; overflow: hidden; text-overflow: ellipsis; }
-          .folder .state, .folder .size, .folder .date, .time { display: none; }
+          .folder:not(.noted) .state, .folder .size, .folder .date, .time { display: none; }
           .keys { display: none; }
         }
         @media (max-width: 30rem) {

@@ -39,7 +39,10 @@ extension WebFace {
     private func start() -> HTTPResponse {
         let request = service.request
         let roots = places.map {
-            JSONValue.object(["name": .string($0.name.escapingControls), "id": .string(Hexadecimal.text($0.path))])
+            JSONValue.object([
+                "name": .string($0.name.escapingControls), "id": .string(Hexadecimal.text($0.path)),
+                "note": $0.note.map { .string($0.escapingControls) } ?? .null,
+            ])
         }
         return .json(
             .object([

@@ -15,6 +15,8 @@ struct AccountPickerService: PickerService {
     private let manifest: ProviderManifest?
     /// The types that it offers; nil where it says nothing of these.
     private let offered: TypeFilter?
+    /// Why it does not say what it is; nil where it does.
+    private let silence: PickerFailure?
 
     /// Shows what a mount shows.
     init(_ request: PickerRequest, _ place: ItemLocation) {
@@ -22,25 +24,89 @@ struct AccountPickerService: PickerService {
         mount = Array(place.mount.path.utf8)
         top = RemotePath(place.mount.root.split(separator: "/").map { FileName(unchecked: Array($0.utf8)) })
         daemon = place.daemon
-        let source = place.mount.source
-        name = source.hasPrefix("cove:") ? String(source.dropFirst(5)) : "Cove"
-        // An account that does not answer says so at the first call.
-        let status = try? AccountConnection(daemon, name: name).status()
-        manifest = status.flatMap { ProviderManifest(source: $0.source) }
+        name = place.mount.accountName
+        do throws(PickerFailure) {
+            let source = try Self.failing { [daemon, name] () throws(Failure) in
+                try AccountConnection(daemon, name: name).status().source
+            }
+            manifest = ProviderManifest(source: source)
+            silence = nil
+        } catch {
+            manifest = nil
+            silence = error
+        }
         offered = manifest.flatMap { $0.types.isEmpty ? nil : try? TypeFilter($0.types) }
     }
 
-    func roots() throws(PickerFailure) -> [PickerRoot] {
-        if let manifest, let modes = manifest.modes, !modes.contains(request.mode.rawValue) {
-            throw PickerFailure(
+    /// Why nothing of the account is offered for what is asked; nil where something is.
+    private var refusal: PickerFailure? {
+        guard let manifest else { return nil }
+        let remedy = "choose another account"
+        if manifest.isInstalled, !InstalledProviders.isEnabled(manifest.name) {
+            return PickerFailure(
                 manifest.name,
-                modes.isEmpty
-                    ? "nothing is picked of it" : "it takes part in \(modes.joined(separator: ", ")) only",
-                "choose another account, or another mode than \(request.mode.rawValue)"
+                "it is turned off",
+                "turn it on with `cove provider enable`, or \(remedy)"
             )
         }
+        guard let modes = manifest.modes, !modes.contains(request.mode.rawValue) else { return nil }
+        return PickerFailure(
+            manifest.name,
+            modes.isEmpty ? "nothing is picked of it" : "it takes part in \(modes.joined(separator: ", ")) only",
+            "\(remedy), or another mode than \(request.mode.rawValue)"
+        )
+    }
+
+    /// Refuses an account of which nothing is offered, and one that does not say what it is.
+    private func requireOffered() throws(PickerFailure) {
+        if let failure = silence ?? refusal { throw failure }
+    }
+
+    /// What a look at an account beside others came to.
+    enum Offer {
+        /// These places are offered.
+        case places([PickerRoot])
+        /// The program could use nothing of it.
+        case refused(PickerFailure)
+        /// It does not answer.
+        case silent(PickerFailure)
+    }
+
+    /// What is offered of it in a menu of accounts.
+    var offer: Offer {
+        if let silence { return .silent(silence) }
+        if let refusal { return .refused(refusal) }
+        if !request.mode.choosesFolder, let offered, !offered.overlaps(request.filter) {
+            return .refused(PickerFailure(name, "its provider offers no such documents", "choose another account"))
+        }
+        do throws(PickerFailure) {
+            let containers = try Self.failing { () throws(Failure) in try self.containers() }
+            if request.mode == .open || request.mode == .move {
+                // What is given to an app is in its container in the same account.
+                guard containers.contains(where: { $0.app == request.app }) else {
+                    let remedy = "make one with `cove container create ID --app \(request.app)`"
+                    return .refused(PickerFailure(name, "the app has no container", remedy))
+                }
+            }
+            let places = roots(containers).map { root in
+                let isWhole = root.path == mount
+                return isWhole
+                    ? root : PickerRoot(name: "\(root.name) (\(name))", path: root.path, identifier: root.identifier)
+            }
+            return .places(places)
+        } catch {
+            return .silent(error)
+        }
+    }
+
+    func roots() throws(PickerFailure) -> [PickerRoot] {
+        try requireOffered()
+        return roots(try Self.failing { () throws(Failure) in try self.containers() })
+    }
+
+    private func roots(_ containers: [AccessInterface.Container]) -> [PickerRoot] {
         var roots = [PickerRoot(name: name, path: mount, identifier: name)]
-        for container in try Self.failing({ () throws(Failure) in try containers() }) {
+        for container in containers {
             guard container.isPublic, container.app != request.app, let path = container.path,
                 let place = shownPath(RemotePath(unchecked: Array("\(path)/Documents".utf8)))
             else { continue }
@@ -105,6 +171,7 @@ struct AccountPickerService: PickerService {
 
     func choose(_ selection: PickerSelection, interruption: Interruption) throws(PickerFailure) -> PickerOutcome {
         let path = try remotePath(selection.path)
+        try requireOffered()
         return try Self.failing { () throws(Failure) in
             // What a face greyed out, a command line may still name.
             let item = try info(path, selection.path)

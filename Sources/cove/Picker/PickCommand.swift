@@ -45,6 +45,9 @@ extension CommandTable {
             Without --type every document can be chosen. Types are uniform type identifiers, such as public.plain-text, public.image
             or com.adobe.pdf, or MIME types; a document of a more special type counts too.
 
+            Where several accounts are mounted, a menu of them comes first, with those that can take part in this; --account
+            shows one alone.
+
             On the terminal: the arrows move, Enter goes into a folder or chooses, Left and Backspace go up, and what you type
             filters the names; a dot at its beginning shows hidden ones. Tab goes to the name of the copy, or chooses a folder
             where folders are wanted. Escape clears the filter, and then leaves.
@@ -62,14 +65,14 @@ extension CommandTable {
 
 /// `cove pick`.
 private struct PickCommand {
-    private let service: AccountPickerService
+    private let service: any PickerService
     private let choice: PickerSelection?
 
     init(_ arguments: Arguments) throws(Failure) {
         let request = try Self.request(arguments)
         guard let path = arguments.values("choose").last else {
             choice = nil
-            service = AccountPickerService(request, try Self.place(arguments))
+            service = try Self.service(request, arguments)
             return
         }
         guard !arguments.has("web") else {
@@ -205,12 +208,30 @@ private struct PickCommand {
         }
     }
 
-    /// The account that is shown: that of the options, or of the working directory.
-    private static func place(_ arguments: Arguments) throws(Failure) -> ItemLocation {
+    /// What is shown: the account of the options alone, or all that the person has, that of the working directory first.
+    private static func service(
+        _ request: PickerRequest,
+        _ arguments: Arguments
+    ) throws(Failure) -> any PickerService {
+        // No mount is entered for this, as it may hang.
+        let here = (try? MountTable.coveMount(holding: ".")) ?? nil
         let isNamed = arguments.has("account") || arguments.has("state")
-        if !isNamed, let here = try? ItemLocation.find([0x2E]) { return here }
-        let mount = try AccountConnection.open(arguments).status().mountpoint
-        return try Failure.locating(Array(mount.utf8) + [0x2F])
+        let own = isNamed ? [] : (try? Mount.ofOwnAccounts(first: here)) ?? []
+        guard !isNamed, here?.isWholeOwnAccount ?? true, !own.isEmpty else {
+            // Who sees a part of an account, or another person's, sees no more by this.
+            if !isNamed, here != nil {
+                return AccountPickerService(request, try Failure.locating([0x2E], ItemLocation.find))
+            }
+            let mount = try AccountConnection.open(arguments).status().mountpoint
+            return AccountPickerService(request, try Failure.locating(Array(mount.utf8) + [0x2F]))
+        }
+        do throws(PickerFailure) {
+            return try AccountsPickerService(request, own)
+        } catch {
+            var failure = Failure(error.subject, error.what, error.remedy)
+            failure.errno = error.errno
+            throw failure
+        }
     }
 
     private static func isDirectory(_ path: [UInt8]) -> Bool {

@@ -70,7 +70,7 @@ extension Mounted {
                 try account.expectRefused("\(pick) f.png --mode import", "is not of a type that its provider offers")
                 #expect(try account.shell("cat \"$(\(pick) f.txt --mode import)\"") == "text\n")
                 let screen = try TerminalScreen(account, columns: 80, rows: 24)
-                try screen.run("$COVE pick --app com.b.app --mode import")
+                try screen.run("$COVE pick --app com.b.app --mode import --state $STATE")
                 try screen.wait(for: "2 of 2")
                 try screen.type("png")
                 try screen.wait("it is found") { $0.contains { $0.hasPrefix("> f.png") } }
@@ -88,6 +88,53 @@ extension Mounted {
                 try say("\"modes\":[\"open\"],\"types\":[\"nonsense\"],")
                 #expect(try account.cove("provider ls").contains("types has nonsense"))
                 try say("")
+            }
+        }
+
+        @Test func `70. the menu has the providers that are on and take part in mode and type`() async throws {
+            try await Self.installed { account in
+                let plain = try MountedAccount()
+                try plain.start()
+                try plain.cove("container create com.b.box --app com.b.app --name b")
+                let screen = try TerminalScreen(account, columns: 100, rows: 40)
+                try screen.run("cd \(plain.mount); clear")
+                /// Whether the provider's account is among the places.
+                func isOffered(_ words: String, _ members: String = "") throws -> Bool {
+                    try account.shell(
+                        "sed -Ei 's/\"(modes|types)\".*\"network\"/\"network\"/; s/\"network\"/\(members)\"network\"/' \(Self.folder)/mine.json"
+                    )
+                    try screen.run("clear; $COVE pick --app com.b.app \(words)")
+                    var isOffered = false
+                    try screen.wait("the places are shown") { lines in
+                        isOffered = lines.contains { $0 == "  mine/" || $0.hasPrefix("  mine – \(account.mount)/") }
+                        return lines.contains { $0.hasPrefix("> source") || $0.hasPrefix("source") }
+                    }
+                    try screen.press("C-c")
+                    try screen.wait(for: "cancelled")
+                    return isOffered
+                }
+                #expect(try isOffered("--mode import"))
+                let text = "\"types\":[\"public.plain-text\"],"
+                #expect(try isOffered("--mode import --type public.text", text))
+                #expect(try !isOffered("--mode import --type public.png --type public.zip-archive", text))
+                #expect(try isOffered("--mode export --file /etc/hostname", text))
+                #expect(try isOffered("--mode import", "\"modes\":[\"import\"],"))
+                #expect(try !isOffered("--mode export --file /etc/hostname", "\"modes\":[\"import\"],"))
+                // What is opened in place is a reference in the app's container beside it.
+                #expect(try !isOffered("--mode open"))
+                try account.cove("container create com.b.box --app com.b.app --name b")
+                #expect(try isOffered("--mode open"))
+                try account.cove("provider disable mine")
+                #expect(try !isOffered("--mode import"))
+                try account.expectRefused(
+                    "$COVE pick --app com.b.app --mode import --state $STATE",
+                    "mine: it is turned off"
+                )
+                try account.cove("provider enable mine")
+                #expect(try isOffered("--mode import"))
+                try screen.run("cd /; clear; echo left")
+                try screen.wait("the shell has left") { $0.first == "left" }
+                try plain.end()
             }
         }
 

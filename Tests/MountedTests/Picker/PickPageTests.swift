@@ -24,7 +24,9 @@ extension Mounted {
 
         /// A command that serves the page, and where.
         private func serve(_ account: MountedAccount, _ words: String) throws -> (Command, String) {
-            let command = try account.start("exec $COVE pick --app org.example.App --web --no-open \(words)")
+            let command = try account.start(
+                "exec $COVE pick --app org.example.App --web --no-open --state $STATE \(words)"
+            )
             let address = /http:\/\/127\.0\.0\.1:\d+\/\?token=[0-9a-f]{64}/
             try waitUntil("it is served: \(command.error)") { command.error.contains(address) }
             return (command, String(try #require(command.error.firstMatch(of: address)).output))
@@ -266,7 +268,7 @@ extension Mounted {
                     "mkdir $tmp/bin; printf '#!/bin/sh\\necho \"$1\" > $tmp/opened\\n' > $tmp/bin/xdg-open; chmod +x $tmp/bin/xdg-open"
                 )
                 let third = try account.start(
-                    "PATH=$tmp/bin:$PATH exec $COVE pick --app org.example.App --mode import --web"
+                    "PATH=$tmp/bin:$PATH exec $COVE pick --app org.example.App --mode import --web --state $STATE"
                 )
                 let opened = account.scratch.appending("opened")
                 try waitUntil("it is opened") {

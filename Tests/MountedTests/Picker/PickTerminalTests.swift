@@ -26,7 +26,7 @@ extension Mounted {
         ) throws -> TerminalScreen {
             let screen = try TerminalScreen(account, columns: columns, rows: rows)
             try screen.run(
-                "stty -a > $tmp/before; clear; sh -c 'echo $$ > $tmp/pid; exec $COVE pick --app org.example.App \(words)'"
+                "stty -a > $tmp/before; clear; sh -c 'echo $$ > $tmp/pid; exec $COVE pick --app org.example.App --state $STATE \(words)'"
                     + " > $tmp/out 2> $tmp/err; echo \"status $?\""
             )
             return screen
