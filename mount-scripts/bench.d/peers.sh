@@ -78,9 +78,37 @@ counter() { "$cove" stats --state "$work/${2:-cove}/state" --json | sed -n "s/.*
 settle() {
     if [ "$1" = cove ]; then
         "$cove" sync --state "$work/cove/state" --wait --timeout 300 --accept-local-deletions >/dev/null
+    elif [ -n "${peer_process[$1]:-}" ]; then
+        # It begins to upload five seconds after a file was closed.
+        [ "$1" != rclone ] || sleep 6
+        await_rest "${peer_process[$1]}"
     fi
     sync -f "${root[$1]}"
     sync -f "$work"
+}
+
+# used_ticks PROCESS: what it and its children have taken of the processors, in hundredths of a second.
+used_ticks() {
+    local process sum=0 fields
+    for process in "$1" $(cat "/proc/$1/task/"*/children); do
+        # One may end just now.
+        read -ra fields <<<"$(sed 's/.*) //' "/proc/$process/stat" 2>/dev/null)" || true
+        ((${#fields[@]} > 12)) || continue
+        sum=$((sum + fields[11] + fields[12]))
+    done
+    echo "$sum"
+}
+
+# await_rest PROCESS: what another file system still does is not to be measured with the next one, for two minutes at most.
+await_rest() {
+    local before now end=$((SECONDS + 120))
+    now=$(used_ticks "$1")
+    while
+        before=$now
+        sleep 0.5
+        now=$(used_ticks "$1")
+        ((now - before > 2 && SECONDS < end))
+    do :; done
 }
 
 # forget_pages PEER: no content of a large file is in memory, neither the peer's nor the disk's. Only those files' pages

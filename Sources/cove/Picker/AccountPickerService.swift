@@ -88,12 +88,7 @@ struct AccountPickerService: PickerService {
                     return .refused(PickerFailure(name, "the app has no container", remedy))
                 }
             }
-            let places = roots(containers).map { root in
-                let isWhole = root.path == mount
-                return isWhole
-                    ? root : PickerRoot(name: "\(root.name) (\(name))", path: root.path, identifier: root.identifier)
-            }
-            return .places(places)
+            return .places(roots(containers))
         } catch {
             return .silent(error)
         }
@@ -137,8 +132,9 @@ struct AccountPickerService: PickerService {
     ) throws(PickerFailure) {
         let path = try remotePath(folder)
         try Self.failing { () throws(Failure) in
-            // Containers are places of their own, where they are offered.
-            let hidden = path.isRoot ? Set(try containers().compactMap(\.path)) : []
+            // Containers are places of their own, where they are offered, and what the account knows of them is for nobody to pick.
+            var hidden: Set<String> = []
+            if path.isRoot { hidden = Set(try containers().compactMap(\.path) + [DriveFolder.name.description]) }
             // Folders hold many files of few types.
             var known: [TypeFilter.Subject: Bool] = [:]
             func take(_ reply: ItemInterface.ListReply) {

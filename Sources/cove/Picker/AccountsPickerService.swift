@@ -71,8 +71,15 @@ struct AccountsPickerService: PickerService {
         return finds.wait(for: accounts.count)
     }
 
-    /// Two accounts may have the same name: then it is told where each is.
-    private static func distinct(_ found: [(MenuAccount, PickerRoot)]) -> [PickerRoot] {
+    /// Where there are several accounts, each container's is told; and where two of these have the same name, where each is.
+    private static func distinct(_ offered: [(account: MenuAccount, root: PickerRoot)]) -> [PickerRoot] {
+        let isAlone = Set(offered.map(\.account.mount.path)).count == 1
+        let found = offered.map { account, root in
+            var root = root
+            let isWhole = root.path == Array(account.mount.path.utf8)
+            if !isAlone, !isWhole { root.name += " (\(account.mount.accountName))" }
+            return (account, root)
+        }
         let names = Dictionary(grouping: found, by: \.1.name)
         return found.map { account, root in
             var root = root

@@ -75,7 +75,10 @@ extension Mounted {
                 try screen.wait(for: "nothing was picked")
                 try screen.run("clear")
                 try screen.run("pick")
-                try screen.wait(for: "  a/")
+                // Accounts of other tests may be in the menu, too.
+                try screen.wait("the container is shown") { lines in
+                    lines.contains { $0.hasPrefix("  a/") || $0.hasPrefix("  a (source)") }
+                }
                 try screen.press("Down", "Enter")
                 try screen.wait(for: "report.txt")
                 // What it can't edit can't be chosen.

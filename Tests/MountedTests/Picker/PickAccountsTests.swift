@@ -81,8 +81,9 @@ extension Mounted {
                 try screen.press("Left")
                 try go(screen, to: "Archive")
                 try screen.wait("what is in it is shown, without containers") { lines in
-                    lines[1] == "Archive" && lines.contains { $0.hasPrefix("  box/") }
+                    lines[1] == "Archive" && lines.contains { $0.hasPrefix("> box/") }
                         && lines.contains { $0.hasPrefix("  old.txt") } && !lines.contains { $0.contains(" a/") }
+                        && !lines.contains { $0.contains("_cove") }
                 }
                 try take(screen, "old.txt")
                 try screen.wait(for: "status 0")
@@ -115,7 +116,7 @@ extension Mounted {
                 try account.cove("container create org.example.box --app org.example.App --name own")
                 let opening = try picker(account, "--mode open")
                 try opening.wait("its own account is shown") { lines in
-                    lines.count > 4 && (lines[4].hasPrefix("> source") || lines.contains { $0.hasPrefix("  mine.txt") })
+                    lines.count > 4 && (lines[4].hasPrefix("> source") || lines.contains { $0.hasPrefix("> mine.txt") })
                 }
                 #expect(try !opening.text().contains("Shelf"))
                 try leave(opening, account)
