@@ -80,7 +80,7 @@ read_row() {
 
 # Runs the row that was read, into a file of times for Cove and one for each peer.
 take_times() {
-    local peer round source
+    local peer round source failed
     mkdir "$work/times"
     for peer in cove $peers; do
         source=$work/source${own_source:+-$peer}
@@ -97,7 +97,15 @@ take_times() {
         for peer in cove $peers; do
             [ "$round" = 0 ] || progress "$name: run $round of $runs, $peer"
             before "$peer"
-            if ! run "$peer" >"$work/time" 2>"$work/errors"; then
+            # In a condition, the shell would go on after a step of it that fails.
+            set +e
+            (
+                set -e
+                run "$peer"
+            ) >"$work/time" 2>"$work/errors"
+            failed=$?
+            set -e
+            if ((failed)); then
                 leave_out "$peer"
                 continue
             fi
@@ -117,7 +125,8 @@ leave_out() {
     tail -n 3 "$work/errors" >&2
     [ "$1" != cove ] || fail "$name failed on Cove"
     echo "$name failed on $1 with $(wc -l <"$work/errors") lines of errors, and is measured without it" >&2
-    [[ $peers != "$1"* ]] || goal=
+    # It is the first one that the goal is about.
+    [ "${peers%% *}" != "$1" ] || goal=
     stop_peer "$1"
     rm -f "$work/times/$1"
     peers=$(tr ' ' '\n' <<<"$peers" | { grep -vx "$1" || true; } | paste -sd ' ')

@@ -22,6 +22,9 @@ public struct Mount: Sendable, Hashable {
     /// True for a mount of Cove's.
     public var isCove: Bool { type == "fuse.cove" }
 
+    /// True for all of an account, not a part of one, mounted by this process's user.
+    public var isWholeOwnAccount: Bool { isCove && root == "/" && owners.contains(geteuid()) }
+
     /// The users that its daemon may run as, as this process sees them.
     public var owners: Set<UInt32> {
         guard let owner else { return [] }

@@ -248,7 +248,7 @@ extension RemoteChanges {
         transition.aside = place.aside
         transition.dated = place.time.map { (place.item, $0) }
         let announcer = self.announcer
-        guard let announcer, namespace.mayBeKnown(place.parent), place.isListed || place.time != nil else {
+        guard let announcer, namespace.mayBeKnown(place.parent), place.isListed else {
             try commit(transition, staged: nil)
             invalidate(place)
             return

@@ -23,8 +23,7 @@ enum MountedAccounts {
     static var all: [Mount] {
         let name = ProcessEnvironment.value("COVE_ACCOUNT").map { "cove:\($0)" }
         return ((try? MountTable.read()) ?? []).filter { mount in
-            mount.isCove && mount.root == "/" && mount.owners.contains(geteuid())
-                && (name == nil || mount.source == name)
+            mount.isWholeOwnAccount && (name == nil || mount.source == name)
         }
     }
 

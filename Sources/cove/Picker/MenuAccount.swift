@@ -72,7 +72,4 @@ extension Mount {
             mount.isWholeOwnAccount && devices.insert([mount.majorDevice, mount.minorDevice]).inserted
         }
     }
-
-    /// True for all of an account, mounted by this process's user.
-    var isWholeOwnAccount: Bool { isCove && root == "/" && owners.contains(geteuid()) }
 }

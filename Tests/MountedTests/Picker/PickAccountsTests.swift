@@ -100,6 +100,26 @@ extension Mounted {
             }
         }
 
+        @Test func `who has one account meets its name once, and its containers by theirs alone`() async throws {
+            try await Self.two("Gone") { account, _ in
+                try account.addApp("b", document: "own.txt", "own\n")
+                // Other accounts are mounted for everybody but the picker.
+                let alone = """
+                    awk '$3 == "fuse.cove" && $2 != ENVIRON["mnt"] { print $2 }' /proc/self/mounts | xargs -rn1 umount -l
+                    exec "$COVE" pick --app org.example.App --mode import
+                    """
+                try account.shell("cat > $tmp/alone <<'END'\n\(alone)\nEND")
+                let screen = try TerminalScreen(account, columns: 120, rows: 40)
+                try screen.run("cd $mnt; unshare --mount bash $tmp/alone 2> $tmp/err; echo \"status $?\"")
+                try screen.wait("its places are shown") { lines in
+                    lines.count > 5 && lines[4].hasPrefix("> source/") && lines[5].hasPrefix("  b/")
+                }
+                #expect(try !screen.text().contains("(source)") && !screen.text().contains("Gone"))
+                try screen.press("C-c")
+                try screen.wait(for: "status 1")
+            }
+        }
+
         @Test func `files go to a folder of another account, and apps get references there if they have a container`()
             async throws
         {
