@@ -76,4 +76,58 @@ import Testing
             await engine.stop()
         }
     }
+
+    @Test func `what is in a folder that is renamed while it is looked at has gone with it`() async throws {
+        try await blocking {
+            let state = try TemporaryDirectory("moving-state")
+            let server = try TestServer.apache()
+            let source = SourceFolder(server.files)
+            for folder in ["top", "top/big", "top/big/below", "top/big/below/deep"] { try source.makeDirectory(folder) }
+            for index in 0..<5 { try source.save("top/big/below/deep/\(index)", Array("text".utf8)) }
+            try source.save("top/big/file", Array("text".utf8))
+            let address = "webdav://\(TestServer.user)@127.0.0.1:\(server.port)/"
+            let login = Credentials(user: TestServer.user, password: TestServer.password)
+            let configuration = EngineConfiguration.ofTest(address, state: state.path) {
+                $0.pollInterval = .seconds(3600)
+            }
+            let access = ProviderFactory.Access(stallLimit: configuration.stallLimit, credentials: { login })
+            let base = try ProviderFactory.make(source: address, access: access)
+            let isDue = Atomic<Bool>(false)
+            let provider = MeddledProvider(
+                base,
+                show: { directory in
+                    // What is above it was listed before that.
+                    if directory.description == "top/big/below/deep",
+                        isDue.exchange(false, ordering: .acquiringAndReleasing)
+                    {
+                        try? source.rename("top/big", "top/other")
+                    }
+                    return nil
+                }
+            )
+            let engine = try Engine(
+                configuration: configuration,
+                provider: provider,
+                log: Log(path: nil, echoToStandardError: false)
+            )
+            engine.start(kernel: nil, announcer: nil)
+            let tree = EngineTree(engine)
+            for folder in ["", "top", "top/big", "top/big/below", "top/big/below/deep"] { _ = try tree.list(folder) }
+            _ = await engine.waitUntilSettled(nil, timeout: .seconds(30))
+            func ids(_ top: String) throws -> [ItemID] {
+                try ["", "/below", "/below/deep", "/below/deep/3"].map { try tree.resolve("top/\(top)\($0)") }
+            }
+            let known = try ids("big")
+            #expect(try tree.read("top/big/below/deep/3") == Array("text".utf8))
+            isDue.store(true, ordering: .releasing)
+            await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
+            try waitUntil("it is renamed while it is looked at") { !isDue.load(ordering: .acquiring) }
+            _ = await engine.waitUntilSettled(nil, timeout: .seconds(30))
+            await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
+            try waitUntil("it has its new name alone") { try tree.list("top") == ["other": .directory] }
+            #expect(try ids("other") == known)
+            await engine.stop()
+            withExtendedLifetime(server) {}
+        }
+    }
 }

@@ -216,6 +216,25 @@ extension SyncEngine {
         return nil
     }
 
+    /// What is not there any more at the provider: a directory, or one above it.
+    ///
+    /// A folder that was renamed takes what is in it along, which is not gone where it is not found.
+    func topmostMissing(_ path: RemotePath) async throws(ProviderError) -> RemotePath {
+        let host = host
+        var missing = path
+        while let name = missing.parent.name {
+            let above = missing.parent
+            let directory = try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.read { database throws(Errno) in try database.directory(atRemotePath: above.parent) }
+            }
+            guard let directory else { return missing }
+            let (found, place) = try await look(for: name.bytes, in: directory)
+            guard found == nil, place == above.parent else { return missing }
+            missing = above
+        }
+        return missing
+    }
+
     private func remotePath(of id: Int64) async -> RemotePath? {
         let host = host
         let found = try? await host.onContentQueue { () throws(Errno) in
