@@ -161,6 +161,36 @@ import Testing
         }
     }
 
+    /// Overwrites the first page of a table.
+    private func damage(_ table: String, _ catalog: String) throws {
+        let query = "SELECT rootpage FROM sqlite_schema WHERE name = '\(table)'"
+        let answer = try Command.run("sqlite3", [catalog, query]).output
+        let page = try #require(Int64(answer.prefix { $0.isNumber }))
+        let file = try System.open(catalog, O_RDWR)
+        try [UInt8](repeating: 0xA5, count: 4096).withUnsafeBytes { bytes in
+            Result<Void, Errno> { () throws(Errno) in try System.pwriteAll(file, bytes, (page - 1) * 4096) }
+        }.get()
+        System.close(file)
+    }
+
+    @Test func `what a damaged catalog of an earlier version has is saved too`() async throws {
+        try await blocking {
+            let account = try await account()
+            let catalog = "\(account.state)/catalog.db"
+            let version = try Command.run("sqlite3", [catalog, "PRAGMA user_version"]).output.dropLast()
+            let earlier = """
+                ALTER TABLE items DROP COLUMN born; DROP TABLE unnamed;
+                PRAGMA user_version = \(try #require(Int(version)) - 1)
+                """
+            try Command.run("sqlite3", [catalog, earlier])
+            try damage("problems", catalog)
+            #expect(try account.repair().keptAside != nil)
+            let lost = "SELECT count(*) FROM items WHERE born <> mtime AND id > 1"
+            #expect(try Command.run("sqlite3", [catalog, lost]).output == "0\n")
+            try await expectWhole(account)
+        }
+    }
+
     @Test func `what was excluded stays here where a repair can't read what is`() async throws {
         try await blocking {
             final class Rules { var globs = ["*.o"] }
@@ -171,14 +201,7 @@ import Testing
             try await account.settle()
             await account.stop()
             let catalog = "\(account.state)/catalog.db"
-            let query = "SELECT rootpage FROM sqlite_schema WHERE name = 'excluded_places'"
-            let answer = try Command.run("sqlite3", [catalog, query]).output
-            let page = try #require(Int64(answer.prefix { $0.isNumber }))
-            let file = try System.open(catalog, O_RDWR)
-            try [UInt8](repeating: 0xA5, count: 4096).withUnsafeBytes { bytes in
-                Result<Void, Errno> { () throws(Errno) in try System.pwriteAll(file, bytes, (page - 1) * 4096) }
-            }.get()
-            System.close(file)
+            try damage("excluded_places", catalog)
             #expect(try account.repair().findings.contains { $0.check == "exclusions" && $0.count == 2 })
             rules.globs = []
             try account.reopen()

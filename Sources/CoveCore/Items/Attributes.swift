@@ -38,6 +38,8 @@ public struct ItemAttributes: Sendable, Hashable {
     public var modificationTime: Timestamp
     /// Last change of the item's own row.
     public var changeTime: Timestamp
+    /// When it was made, as far as anybody has told; else the date it had when it was first seen.
+    public var birthTime: Timestamp
     /// True while size and dates may change without anybody being told.
     public var mayChangeUnseen = false
 
@@ -54,7 +56,8 @@ public struct ItemAttributes: Sendable, Hashable {
         blocks: Int64,
         accessTime: Timestamp,
         modificationTime: Timestamp,
-        changeTime: Timestamp
+        changeTime: Timestamp,
+        birthTime: Timestamp? = nil
     ) {
         self.id = id
         self.kind = kind
@@ -68,6 +71,7 @@ public struct ItemAttributes: Sendable, Hashable {
         self.accessTime = accessTime
         self.modificationTime = modificationTime
         self.changeTime = changeTime
+        self.birthTime = birthTime ?? modificationTime
     }
 }
 

@@ -41,6 +41,8 @@ public struct RemoteItem: Sendable, Equatable {
     public var sharing: ItemSharing?
     /// Who changed it last, as people know that; nil where this answer does not tell.
     public var editor: String?
+    /// When it was made; nil where nobody tells.
+    public var created: Timestamp?
 
     /// Makes an item.
     public init(
@@ -54,7 +56,8 @@ public struct RemoteItem: Sendable, Equatable {
         linkTarget: [UInt8]? = nil,
         decorations: [UInt8]? = nil,
         sharing: ItemSharing? = nil,
-        editor: String? = nil
+        editor: String? = nil,
+        created: Timestamp? = nil
     ) {
         self.id = id
         self.name = name
@@ -67,6 +70,7 @@ public struct RemoteItem: Sendable, Equatable {
         self.decorations = decorations
         self.sharing = sharing
         self.editor = editor
+        self.created = created
     }
 }
 

@@ -34,7 +34,11 @@ extension Access {
         guard let app = try app(of: caller) else { return }
         let isOpen = try catalog.read { database throws(Errno) in
             for entry in try database.entries(of: id) where try self.isOpen(entry, to: app, database) { return true }
-            return false
+            // What has no name yet is the app's where it was made.
+            guard let directory = try database.unnamed(id) else { return false }
+            if directory == .root { return true }
+            guard let entry = try database.entry(ofDirectory: directory) else { return false }
+            return try self.isOpen(entry, to: app, database)
         }
         if !isOpen { throw .crossDevice }
     }
@@ -91,7 +95,11 @@ extension Access {
             for entry in try database.entries(of: id) where try self.isAdmitted(app, entry, use, database) {
                 return true
             }
-            return false
+            // Of what has no name yet it counts where it was made.
+            guard let directory = try database.unnamed(id) else { return false }
+            if directory == .root { return true }
+            guard let entry = try database.entry(ofDirectory: directory) else { return false }
+            return try self.isAdmitted(app, entry, use, database)
         }
     }
 

@@ -14,7 +14,7 @@ extension Database {
         try first(
             """
             SELECT i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime, i.state,
-                i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
+                i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home, i.born
             FROM items i WHERE i.id = ?
             """,
             .item(id),
@@ -32,8 +32,8 @@ extension Database {
         try run(
             """
             INSERT INTO items(kind, mode, uid, gid, rdev, nlink, size, atime, mtime, ctime, state, generation,
-                version, resident, synced, used, target, home)
-            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                version, resident, synced, used, target, home, born)
+            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             .int(Int64(item.kind.rawValue)),
             .int(Int64(item.permissions)),
@@ -52,7 +52,8 @@ extension Database {
             .flag(item.isSynced),
             .int(item.used),
             .optional(item.target),
-            .optional(item.home?.bytes)
+            .optional(item.home?.bytes),
+            .time(item.birthTime)
         )
         return ItemID(UInt64(bitPattern: lastInsertID))
     }
@@ -129,6 +130,30 @@ extension Database {
         try run("DELETE FROM ranges WHERE item = ?", .item(id))
         try run("DELETE FROM xattrs WHERE item = ?", .item(id))
         try endUnsettled(id)
+        try nameUnnamed(id)
+    }
+
+    /// An item takes the place of another, and with that its date of birth.
+    func inheritBirth(of old: ItemID, by new: ItemID) throws(Errno) {
+        try run("UPDATE items SET born = (SELECT born FROM items WHERE id = ?) WHERE id = ?", .item(old), .item(new))
+    }
+
+    /// Notes that an item has no name yet, the directory in which it was made, and the request that made it.
+    func insertUnnamed(_ id: ItemID, in directory: ItemID, by request: UInt64) throws(Errno) {
+        try run(
+            "INSERT INTO unnamed(item, directory, request) VALUES(?, ?, ?)",
+            .item(id),
+            .item(directory),
+            .int(Int64(bitPattern: request))
+        )
+    }
+
+    /// An item has a name now, or is gone.
+    func nameUnnamed(_ id: ItemID) throws(Errno) { try run("DELETE FROM unnamed WHERE item = ?", .item(id)) }
+
+    /// The directory in which an item was made that has no name yet.
+    func unnamed(_ id: ItemID) throws(Errno) -> ItemID? {
+        try first("SELECT directory FROM unnamed WHERE item = ?", .item(id)) { $0.item(0) }
     }
 
     /// True when the trash or a version keeps the item's bytes.

@@ -23,6 +23,7 @@ struct ItemRow {
     var accessTime: Timestamp
     var modificationTime: Timestamp
     var changeTime: Timestamp
+    var birthTime: Timestamp
     var residency: Residency = .whole
     var generation: Int64 = 1
     var version: ContentVersion?
@@ -53,6 +54,7 @@ struct ItemRow {
         used = row.int(first + 16)
         target = row.optionalBlob(first + 17)
         home = row.optionalBlob(first + 18).flatMap { Place(bytes: $0) }
+        birthTime = row.time(first + 19)
     }
 
     /// A new item made by a local program.
@@ -65,6 +67,7 @@ struct ItemRow {
         accessTime = now
         modificationTime = now
         changeTime = now
+        birthTime = now
     }
 
     /// What stat(2) says of the row.
@@ -81,7 +84,8 @@ struct ItemRow {
             blocks: ItemRow.blocks(kind: kind, size: size, resident: resident),
             accessTime: accessTime,
             modificationTime: modificationTime,
-            changeTime: changeTime
+            changeTime: changeTime,
+            birthTime: birthTime
         )
     }
 

@@ -341,6 +341,13 @@ enum Schema {
             DELETE FROM excluded_places WHERE parent = OLD.id;
         END;
         """,
+        """
+        CREATE TABLE unnamed(         -- files of O_TMPFILE that have no name yet: where they were made, and by which request
+            item INTEGER PRIMARY KEY, directory INTEGER NOT NULL, request INTEGER NOT NULL);
+        -- When an item was made, as far as anybody has told: for one of which nobody has, its date when it was first seen.
+        ALTER TABLE items ADD COLUMN born INTEGER NOT NULL DEFAULT 0;
+        UPDATE items SET born = mtime;
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.

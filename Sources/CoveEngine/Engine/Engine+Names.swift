@@ -48,6 +48,17 @@ extension Engine {
         return made
     }
 
+    /// Makes and opens a file that has no name yet, `O_TMPFILE` of open(2); counts a handle.
+    public func createUnnamed(
+        in directory: ItemID,
+        mode: UInt32,
+        flags: Int32,
+        _ caller: Caller
+    ) throws(Errno) -> ItemAttributes {
+        try access.admit(caller, directory, .writing)
+        return try namespace.create(directory, nil, mode: mode, flags: flags, caller)
+    }
+
     /// Makes a file, fifo, socket or device node; see mknod(2).
     public func makeNode(
         _ parent: ItemID,

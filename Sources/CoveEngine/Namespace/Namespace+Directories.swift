@@ -77,7 +77,7 @@ extension Namespace {
             try database.each(
                 """
                 SELECT e.id, e.name, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime,
-                    i.ctime, i.state, i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
+                    i.ctime, i.state, i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home, i.born
                 FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = ? AND e.id > ? ORDER BY e.id
                 """,
                 .item(id),

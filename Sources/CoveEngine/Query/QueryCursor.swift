@@ -88,7 +88,7 @@ struct QueryCursor {
                 try database.each(
                     """
                     SELECT e.*, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime,
-                        i.state, i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
+                        i.state, i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home, i.born
                     FROM entries e JOIN items i ON i.id = e.item WHERE e.id = ?
                     """,
                     .int(id)
@@ -106,7 +106,7 @@ struct QueryCursor {
             try database.visit(
                 """
                 SELECT e.*, i.id, i.kind, i.mode, i.uid, i.gid, i.rdev, i.nlink, i.size, i.atime, i.mtime, i.ctime,
-                    i.state, i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home
+                    i.state, i.generation, i.version, i.resident, i.synced, i.used, i.target, i.home, i.born
                 FROM entries e CROSS JOIN items i ON i.id = e.item
                 WHERE e.id > ? AND e.id <= ? AND (\(filter?.sql ?? "1")) ORDER BY e.id LIMIT ?
                 """,

@@ -63,8 +63,7 @@ final class QueryItem {
         case .path: return .string(fullPath)
         case .url: return .string("file://" + Self.escaped(fullPath))
         case .size: return .number(Double(attributes.kind == .file ? attributes.size : 0))
-        // No source tells that, nor does a program set it.
-        case .creationDate: return nil
+        case .creationDate: return .date(attributes.birthTime.secondsSinceEpoch)
         case .contentChangeDate: return .date(attributes.modificationTime.secondsSinceEpoch)
         case .contentType: return .string(contentType)
         case .contentTypeTree: return .strings(ContentTypes.ofMachine.tree(contentType))

@@ -42,6 +42,7 @@ struct CatalogSalvage {
                 outcome.counts[table] = copy.count
                 if table == "excluded_places" { hasExclusions = isComplete }
             }
+            try target.execute("UPDATE items SET born = mtime WHERE born = 0")
             if !hasExclusions { outcome.guessedExclusions = try excludeLocal(target) }
             try target.execute("COMMIT")
         }
@@ -64,7 +65,7 @@ struct CatalogSalvage {
     /// An id that a lost row had is not given again: its content file may be there.
     private func raiseIDs(_ target: Database, _ store: ContentStore) throws(Errno) {
         try target.execute(
-            "INSERT OR IGNORE INTO items VALUES(1, 1, 493, 0, 0, 0, 2, 0, 0, 0, 0, 1, 1, NULL, 0, 0, 0, NULL, NULL)"
+            "INSERT OR IGNORE INTO items VALUES(1, 1, 493, 0, 0, 0, 2, 0, 0, 0, 0, 1, 1, NULL, 0, 0, 0, NULL, NULL, 0)"
         )
         var highest: UInt64 = 0
         try store.forEach { id in highest = max(highest, id.rawValue) }
@@ -142,10 +143,13 @@ private struct TableCopy {
         } catch {
             isComplete = false
         }
+        // A table of an earlier version has fewer columns: new ones are only ever added behind the others.
+        let columns = try target.rows("SELECT name FROM pragma_table_info('\(table)') ORDER BY cid") { $0.text(0) }
         for row in rows {
+            let names = columns.prefix(row.count).joined(separator: ", ")
             let marks = Array(repeating: "?", count: row.count).joined(separator: ", ")
             // A row that can't be, as one of a page that was another table's, is left out.
-            let inserted = try? target.change("INSERT OR IGNORE INTO \(table) VALUES(\(marks))", row)
+            let inserted = try? target.change("INSERT OR IGNORE INTO \(table)(\(names)) VALUES(\(marks))", row)
             count += inserted ?? 0
         }
         return (isComplete, last)

@@ -135,7 +135,7 @@ struct ConsistencyCheck {
             guard let status = try? System.lstat(store.path(item)) else { continue }
             try database.change(
                 """
-                INSERT INTO items SELECT ?1, 0, 384, i.uid, i.gid, 0, 1, ?2, ?3, ?3, ?3, 0, 1, NULL, ?2, 0, 0, NULL, NULL
+                INSERT INTO items SELECT ?1, 0, 384, i.uid, i.gid, 0, 1, ?2, ?3, ?3, ?3, 0, 1, NULL, ?2, 0, 0, NULL, NULL, ?3
                 FROM items i WHERE i.id = 1 AND EXISTS (SELECT 1 FROM entries WHERE item = ?1 AND remote_id IS NULL)
                 """,
                 [.item(item), .int(Int64(status.st_size)), .time(Timestamp(status.st_mtim))]

@@ -64,8 +64,7 @@ public enum PromisedItem {
 
     /// What only the bytes would tell, or nobody keeps.
     private static let without: Set<URLResourceKey> = [
-        .contentAccessDateKey, .generationIdentifierKey, .creationDateKey, .addedToDirectoryDateKey,
-        .thumbnailDictionaryKey,
+        .contentAccessDateKey, .generationIdentifierKey, .addedToDirectoryDateKey, .thumbnailDictionaryKey,
     ]
 
     private static func values(of urls: [URL], _ keys: Set<URLResourceKey>) -> [Result<Values, CoveError>] {
@@ -169,6 +168,9 @@ public enum PromisedItem {
                     ? .regular : kind == S_IFDIR ? .directory : kind == S_IFLNK ? .symbolicLink : .unknown
                 value = .string(type.rawValue)
             case .contentModificationDateKey: value = date(status.st_mtim)
+            case .creationDateKey:
+                let birth = (try? System.status(AT_FDCWD, Array(url.path.utf8)))?.birthTime ?? .epoch
+                value = birth == .epoch ? nil : date(birth.timespec)
             case .attributeModificationDateKey: value = date(status.st_ctim)
             case .fileSizeKey: value = kind == S_IFDIR ? nil : .number(Double(status.st_size))
             // What is on this disk says nothing of the file.

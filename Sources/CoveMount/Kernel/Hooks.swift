@@ -13,6 +13,10 @@ enum Hooks {
     @inline(never)
     static var requestNumber: UInt64 { cove_fuse_request_number() }
 
+    /// True when the request which this thread has read last asks for the date of birth too.
+    @inline(never)
+    static var wantsBirth: Bool { cove_fuse_request_wants_birth() != 0 }
+
     /// The INIT request that is being answered.
     @inline(never)
     static var firstRequest: UnsafeRawBufferPointer {

@@ -7,8 +7,8 @@ extension fuse_lowlevel_ops {
     /// libfuse's callbacks: each wraps its request and calls the operation of the same name.
     ///
     /// What is missing is answered ENOSYS by libfuse, and the kernel does not ask again: ioctl, poll, bmap, and the
-    /// locks, which are the kernel's own. TMPFILE so becomes EOPNOTSUPP, and STATX a GETATTR. Nodes of the hidden tree have
-    /// operations of their own.
+    /// locks, which are the kernel's own. What libfuse does not know comes as what it knows (shim.h): TMPFILE as a CREATE, and
+    /// STATX as a GETATTR. Nodes of the hidden tree have operations of their own.
     static var cove: fuse_lowlevel_ops {
         var table = fuse_lowlevel_ops()
         table.`init` = { context, information in
@@ -108,7 +108,10 @@ extension fuse_lowlevel_ops {
         }
         create = { request, parent, name, mode, file in
             if isHidden(parent) { return Request(request).refuseHidden() }
-            Request(request).create(ItemID(parent), bytes(of: name), mode: mode, flags: file?.pointee.flags ?? 0)
+            let name = bytes(of: name)
+            let flags = file?.pointee.flags ?? 0
+            if name == unnamed { return Request(request).createUnnamed(ItemID(parent), mode: mode, flags: flags) }
+            Request(request).create(ItemID(parent), name, mode: mode, flags: flags)
         }
         read = { request, node, count, offset, file in
             if let hidden = HiddenNode(ItemID(node)) {
@@ -168,6 +171,9 @@ extension fuse_lowlevel_ops {
         fsyncdir = { request, node, _, _ in Request(request).fsyncdir(ItemID(node)) }
     }
 }
+
+/// What the kernel calls a file that has no name, of `O_TMPFILE`.
+private let unnamed = Array("/".utf8)
 
 /// True when one of the nodes is of the hidden tree.
 @inline(__always)

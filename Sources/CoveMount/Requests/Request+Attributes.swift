@@ -6,11 +6,13 @@ internal import Synchronization
 
 /// The operations on attributes, extended attributes and the file system as a whole.
 extension Request {
+    /// Answers STATX too, which comes as a GETATTR.
     consuming func getattr(_ id: ItemID) {
+        let wantsBirth = Hooks.wantsBirth
         let engine = begin()
         do throws(Errno) {
             let attributes = try engine.attributes(of: id, caller)
-            reply(attributes: attributes)
+            if wantsBirth { reply(allOf: attributes) } else { reply(attributes: attributes) }
         } catch {
             fail(error)
         }

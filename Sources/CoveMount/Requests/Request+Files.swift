@@ -44,11 +44,24 @@ extension Request {
         coordinated(.create(parent, name)) { engine, caller throws(Errno) in
             try engine.create(parent, name, mode: mode, flags: flags, caller)
         } reply: { request, made in
-            let engine = request.connection.engine
-            let backing = engine.backingNumber(of: made.id)
-            engine.noteGrant(made.id, request.caller)
-            if !request.reply(created: made, named: name, backing: backing) { engine.release(made.id, flags: flags) }
+            request.finishCreate(made, name, flags: flags)
         }
+    }
+
+    /// Makes a file that has no name yet; `O_TMPFILE` of open(2).
+    consuming func createUnnamed(_ directory: ItemID, mode: mode_t, flags: Int32) {
+        coordinated(nil) { engine, caller throws(Errno) in
+            try engine.createUnnamed(in: directory, mode: mode, flags: flags, caller)
+        } reply: { request, made in
+            request.finishCreate(made, [], flags: flags)
+        }
+    }
+
+    private consuming func finishCreate(_ made: ItemAttributes, _ name: [UInt8], flags: Int32) {
+        let engine = connection.engine
+        let backing = engine.backingNumber(of: made.id)
+        engine.noteGrant(made.id, caller)
+        if !reply(created: made, named: name, backing: backing) { engine.release(made.id, flags: flags) }
     }
 
     consuming func read(_ id: ItemID, offset: Int64, count: Int, flags: Int32) {

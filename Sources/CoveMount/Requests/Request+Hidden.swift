@@ -28,11 +28,12 @@ extension Request {
     }
 
     consuming func getattr(hidden node: HiddenNode) {
+        let wantsBirth = Hooks.wantsBirth
         let engine = begin()
         do throws(Errno) {
             var attributes = try engine.hiddenAttributes(of: node)
             attributes.mayChangeUnseen = true
-            reply(attributes: attributes)
+            if wantsBirth { reply(allOf: attributes) } else { reply(attributes: attributes) }
         } catch {
             fail(error)
         }

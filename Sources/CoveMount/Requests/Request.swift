@@ -97,6 +97,13 @@ extension Request {
         discard self
     }
 
+    /// Answers what statx(2) shows.
+    consuming func reply(allOf attributes: ItemAttributes) {
+        var status = stat(attributes)
+        _ = cove_fuse_reply_statx(raw, &status, attributes.birthTime.timespec, attributes.timeout)
+        discard self
+    }
+
     /// Answers an opened file, which the kernel reads and writes by itself where it has a number; false when the kernel no
     /// longer waits and will send no RELEASE.
     consuming func replyOpen(backing: UInt32?) -> Bool {

@@ -14,6 +14,8 @@ struct DAVResource: Sendable {
     var fileID: String?
     /// The id by which a server lists what else it keeps of a file.
     var numericID: String?
+    /// When it was made, as Nextcloud tells.
+    var created: Timestamp?
     /// The server has a picture of it, as Nextcloud says.
     var hasPreview: Bool?
     /// Hashes of the bytes, as ownCloud and Nextcloud write them.
@@ -92,19 +94,20 @@ final class MultistatusReader: XMLHandler {
     static let request = itemRequest("")
     /// The same with checksums, for which some servers read the whole file.
     static let checksumRequest = itemRequest(checksums)
-    /// The same with whom it is shared.
+    /// The same with whom it is shared, and when it was made, as Nextcloud tells.
     static let sharingRequest = itemRequest(sharing)
     /// The same with both.
     static let fullRequest = itemRequest(checksums + sharing)
 
     private static let checksums = "<oc:checksums/>"
-    private static let sharing = "<oc:permissions/><oc:owner-display-name/><oc:share-types/>"
+    private static let sharing = "<oc:permissions/><oc:owner-display-name/><oc:share-types/><nc:creation_time/>"
 
     private static func itemRequest(_ more: String) -> [UInt8] {
         Array(
             """
             <?xml version="1.0" encoding="utf-8"?>
-            <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns"><d:prop><d:resourcetype/><d:getcontentlength/>\
+            <d:propfind xmlns:d="DAV:" xmlns:oc="http://owncloud.org/ns" xmlns:nc="http://nextcloud.org/ns"><d:prop>\
+            <d:resourcetype/><d:getcontentlength/>\
             <d:getetag/><d:getlastmodified/><oc:id/><oc:fileid/>\(more)</d:prop></d:propfind>
             """.utf8
         )
@@ -177,6 +180,9 @@ final class MultistatusReader: XMLHandler {
         case "http://owncloud.org/ns fileid": properties.numericID = text.isEmpty ? nil : text
         case "http://owncloud.org/ns permissions": properties.permissions = text
         case "http://owncloud.org/ns owner-display-name": properties.owner = text.isEmpty ? nil : text
+        case "http://nextcloud.org/ns creation_time":
+            // It has 0 for what it does not know.
+            properties.created = Int64(text).flatMap { $0 > 0 ? Timestamp(seconds: $0, nanoseconds: 0) : nil }
         case "http://nextcloud.org/ns has-preview": properties.hasPreview = text == "true"
         case "DAV: quota-available-bytes": properties.availableBytes = Int64(text)
         case "DAV: quota-used-bytes": properties.usedBytes = Int64(text)
@@ -191,6 +197,7 @@ final class MultistatusReader: XMLHandler {
         resource.modified = properties.modified ?? resource.modified
         resource.fileID = properties.fileID ?? resource.fileID
         resource.numericID = properties.numericID ?? resource.numericID
+        resource.created = properties.created ?? resource.created
         resource.hasPreview = properties.hasPreview ?? resource.hasPreview
         resource.checksums = properties.checksums ?? resource.checksums
         resource.permissions = properties.permissions ?? resource.permissions

@@ -80,7 +80,8 @@ extension WebDAVProvider {
                     ? Self.short((resource.tag ?? "") + shared, 120) : "\(resource.modified?.seconds ?? 0)\(shared)"
             ),
             metadata: ItemMetadata(modificationTime: isDirectory ? nil : resource.modified),
-            sharing: sharing
+            sharing: sharing,
+            created: resource.created
         )
     }
 

@@ -99,14 +99,22 @@ public final class ScriptedCloud: Sendable {
 
     /// Says with whom something is shared, which changes neither its tag nor its date.
     ///
-    /// `permissions`: letters as Nextcloud has them; `owner`: who let the user have it; `isGiven`: the user has given it away.
-    public func share(_ path: String, permissions: String, owner: String? = nil, isGiven: Bool = false) {
+    /// `permissions`: letters as Nextcloud has them; `owner`: who let the user have it; `isGiven`: the user has given it away;
+    /// `created`: when it was made, in seconds, 0 where the server does not know.
+    public func share(
+        _ path: String,
+        permissions: String,
+        owner: String? = nil,
+        isGiven: Bool = false,
+        created: Int64 = 0
+    ) {
         let path = Self.key(path)
         state.state.withLock { state in
             state.files[path]?.sharing =
                 "<oc:permissions>\(permissions)</oc:permissions>"
                 + "<oc:owner-display-name>\(owner ?? TestServer.user)</oc:owner-display-name><oc:share-types>"
                 + (isGiven ? "<oc:share-type>0</oc:share-type>" : "") + "</oc:share-types>"
+                + "<nc:creation_time xmlns:nc=\"http://nextcloud.org/ns\">\(created)</nc:creation_time>"
         }
     }
 

@@ -36,6 +36,7 @@ extension Mounted {
                 #expect(
                     try account.shell("stat -c '%A %s %h' \(one); stat -c %A .cove") == "-r--r--r-- 4 1\ndr-xr-xr-x\n"
                 )
+                #expect(try account.shell("[ $(stat -c %.9W \(one)) = $(stat -c %.9Y \(one)) ]; stat .cove") != "")
                 #expect(try account.shell("ls -A; find . | wc -l") == "doc\n2\n")
                 let names = [one, two].map { $0.split(separator: "/")[3] }.joined(separator: "\n")
                 #expect(

@@ -1,4 +1,5 @@
 import CoveTestSupport
+import Foundation
 import Testing
 
 extension Mounted {
@@ -75,6 +76,71 @@ extension Mounted {
                 #expect(try account.shell(dates) == before)
                 try account.settle()
                 #expect(try account.shell("\(dates); cd $src; \(dates)") == before + before)
+            }
+        }
+
+        @Test func `a date of birth is what it is on a disk`() async throws {
+            try await PosixTests().compare(
+                """
+                def birth(name): return float(subprocess.check_output(["stat", "-c", "%.9W", name]))
+                def now(): return time.clock_gettime(5)
+                def later():
+                    start = now()
+                    while now() < start + 0.02: pass
+                born = {}
+                for name, make in (("file", write), ("folder", os.mkdir), ("link", lambda name: os.symlink("file", name)),
+                                   ("fifo", os.mkfifo)):
+                    before = now(); make(name); born[name] = birth(name)
+                    print(name, before - 0.01 <= born[name] <= now(), born[name] <= os.lstat(name).st_ctime)
+                later(); write("file", "more"); os.chmod("file", 0o600); os.utime("file", (1, 1)); write("folder/x")
+                os.link("file", "second"); os.rename("file", "folder/moved"); os.rename("link", "folder/link")
+                later(); os.rename("folder", "renamed")
+                for name, former in (("second", "file"), ("renamed/moved", "file"), ("renamed/link", "link"),
+                                     ("renamed", "folder")):
+                    print(name, birth(name) == born[former])
+                before = now(); write("file"); print("again", birth("file") >= before - 0.01 > born["file"])
+                file = os.open(".", os.O_TMPFILE | os.O_RDWR)
+                linked = subprocess.check_output(["stat", "-L", "-c", "%.9W", "/proc/self/fd/%d" % file], pass_fds=[file])
+                print("unnamed", before - 0.01 <= float(linked) <= now()); os.close(file)
+                """
+            )
+        }
+
+        @Test func `a document is made once, here or by another device, and queries know when`() async throws {
+            try await mounted { source in
+                try source.save("theirs", Array("text".utf8))
+                try source.makeDirectory("folder")
+            } _: { account in
+                let births = "stat -c '%n %.9W' theirs folder ours"
+                func queried(_ name: String) throws -> Double {
+                    let predicate = "'FSName == \"\(name)\"'"
+                    let json = try account.shell("$COVE query --json --attributes FSCreationDate \(predicate)")
+                    let item = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
+                    let values = try #require(item["values"] as? [String: Any])
+                    return try #require(values["FSCreationDate"] as? Double)
+                }
+                #expect(
+                    try account.shell("stat -c '%n %.9W' theirs folder")
+                        == account.shell("cd $src; stat -c '%n %.9W' theirs folder")
+                )
+                try account.shell("echo text > ours")
+                let made = try account.shell(births)
+                for line in made.split(separator: "\n") {
+                    let parts = line.split(separator: " ")
+                    #expect(abs(try queried(String(parts[0])) - Double(parts[1])!) < 1e-6)
+                }
+                let first = try #require(Double(made.split(separator: " ").last?.dropLast() ?? ""))
+                let later = "'FSName IN {\"ours\", \"theirs\"} AND FSCreationDate >= \(first - 0.001)'"
+                #expect(try account.shell("$COVE query --count \(later)") == "1\n")
+                // Another device makes the file anew, and this one lets its bytes go.
+                try account.settle()
+                try account.source.save("theirs", Array("newer".utf8))
+                try waitUntil("it has come") { try account.shell("cat theirs") == "newer" }
+                try account.cove("evict ours")
+                #expect(try account.shell("cat ours; \(births)") == "text\n" + made)
+                try account.end()
+                try account.start()
+                #expect(try account.shell(births) == made)
             }
         }
     }

@@ -19,6 +19,8 @@ extension Mounted {
                 try source.save("doc", Array("line 0\n".utf8))
             } _: { account in
                 let document = try account.info("doc").documentID
+                let birth = try account.shell("stat -c %.9W doc")
+                #expect(try account.shell("stat -c %.9W $src/doc") == birth)
                 for number in 0..<20 {
                     for (index, editor) in Self.editors.enumerated() {
                         try account.shell("n=\(number * 4 + index + 1)\n\(editor)")
@@ -29,6 +31,7 @@ extension Mounted {
                 #expect(try account.shell("cmp doc <(printf 'line %d\\n' {0..80}); ls $src") == "doc\n")
                 #expect(try account.info("doc").documentID == document)
                 let statistics = try account.statistics()
+                #expect(try account.shell("stat -c %.9W doc") == birth)
                 #expect(statistics.contentUpdates == 80)
                 #expect(statistics.deletions == 0)
                 #expect(statistics.conflicts == 0)

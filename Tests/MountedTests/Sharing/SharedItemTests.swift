@@ -25,7 +25,7 @@ extension Mounted {
                 cloud.share("mine", permissions: "RGDNVW")
                 cloud.share("given", permissions: "RGDNVW", isGiven: true)
                 cloud.share("got", permissions: "SRGDNVW", owner: "Grace\u{85}Hopper")
-                cloud.share("read", permissions: "SG", owner: "Grace Hopper")
+                cloud.share("read", permissions: "SG", owner: "Grace Hopper", created: 1_234_567_890)
                 cloud.share("team", permissions: "SRGDNVCK", owner: "Grace Hopper")
                 let account = try MountedAccount(options: "settle=50ms,poll=200ms", address: cloud.source)
                 try account.start()
@@ -40,6 +40,8 @@ extension Mounted {
                         && got[3].hasPrefix("Grace"),
                     "\(got)"
                 )
+                let births = try account.shell("stat -c %W read; [ $(stat -c %W mine) = $(stat -c %Y mine) ]")
+                #expect(births == "1234567890\n")
                 let query = "IsShared == TRUE AND CurrentUserRole == \"participant\""
                 let found = try account.shell(
                     "$COVE query '\(query)' | sed \"s,.*/,,\" | sort; $COVE query 'IsShared == FALSE' --count"
@@ -78,6 +80,8 @@ extension Mounted {
                     found = super().item(name, node)
                     forged = {"name": "user.cove.most-recent-editor", "value": "Mallory"}
                     found["metadata"] = {**found["metadata"], "attributes": [forged]}
+                    created = {"f": 1_234_567_890_123_456_789, "g": -1, "h": 2**63 - 1, "i": -2**63}
+                    if name in created: found["created"] = created[name]
                     if os.path.exists(here + "/editors"):
                         with open(here + "/editors") as file:
                             editors = json.load(file)
@@ -99,6 +103,10 @@ extension Mounted {
                 // Nobody has told yet, and what a provider calls an attribute of the file is none of Cove's own.
                 let none = "No such attribute"
                 #expect(try account.shell("ls | wc -l") == "4\n")
+                // Any date can be told, and is.
+                let births = "1234567890.123456789\n-0.000000001\n9223372036.854775807\n-9223372036.854775808\n"
+                let told = try account.shell("stat -c %.9W f g h i")
+                #expect(told == births)
                 #expect(try editor("f") == none)
                 let long = "e" + String(repeating: "\u{301}", count: 500)
                 let names = try JSONValue(encoding: ["f": "Grace", "g": "Ada\u{7}\n", "h": "", "i": long]).bytes

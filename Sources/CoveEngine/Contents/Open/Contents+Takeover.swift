@@ -44,8 +44,10 @@ extension Contents {
     /// were to show is decided on again.
     func earlierResult(_ caller: Caller) throws(Errno) -> ItemID? {
         guard caller.isResent, ledger.isInherited else { return nil }
-        let found = try catalog.read { database throws(Errno) in
-            try database.change(by: caller.request, after: self.ledger.firstChange)
+        let found = try catalog.read { database throws(Errno) -> ItemID? in
+            let changed = try database.change(by: caller.request, after: self.ledger.firstChange)
+            if let changed { return changed }
+            return try database.unnamed(by: caller.request)
         }
         if found == nil, caller.thread == ledger.formerAnnouncer { throw .interrupted }
         return found
@@ -65,6 +67,11 @@ extension Database {
             .int(sequence),
             .int(Int64(bitPattern: request))
         ) { $0.item(0) }
+    }
+
+    /// The file without a name that a request made.
+    func unnamed(by request: UInt64) throws(Errno) -> ItemID? {
+        try first("SELECT item FROM unnamed WHERE request = ?", .int(Int64(bitPattern: request))) { $0.item(0) }
     }
 
     /// The items whose bytes only a document at the provider has.

@@ -5,9 +5,11 @@ internal import Synchronization
 /// Making items and entries.
 extension Namespace {
     /// Makes and opens a file; counts a handle.
+    ///
+    /// `name`: nil for one that has no name yet, `O_TMPFILE` of open(2).
     func create(
         _ parent: ItemID,
-        _ name: [UInt8],
+        _ name: [UInt8]?,
         mode: UInt32,
         flags: Int32,
         _ caller: Caller
@@ -113,14 +115,14 @@ extension Namespace {
     private func make(
         _ kind: ItemKind,
         _ parent: ItemID,
-        _ name: [UInt8],
+        _ name: [UInt8]?,
         mode: UInt32,
         _ caller: Caller,
         configure: (inout ItemRow) -> Void = { _ in },
         whenInserted: (ItemRow, Database) throws(Errno) -> Void = { _, _ in }
     ) throws(Errno) -> ItemRow {
         try requireWritable()
-        try checkNewName(name)
+        if let name { try checkNewName(name) }
         if let made = try contents.earlierResult(caller) {
             return try catalog.read { database throws(Errno) in try database.existingItem(made) }
         }
@@ -142,16 +144,22 @@ extension Namespace {
         return made
     }
 
-    /// Inserts an item under a free name of a directory, whose set-group-id and list it follows.
+    /// Inserts an item under a free name of a directory, or without a name; it follows that one's set-group-id and list.
     private func insertNew(
         _ row: inout ItemRow,
         _ parent: ItemID,
-        _ name: [UInt8],
+        _ name: [UInt8]?,
         _ caller: Caller,
         _ database: Database
     ) throws(Errno) {
+        // Of a removed folder the kernel asks for nothing but a file without a name.
+        if name == nil, try database.item(parent) == nil { throw .noSuchEntry }
         let directory = try liveDirectory(parent, database)
-        guard try database.entry(parent, name) == nil else { throw .exists }
+        if let name {
+            guard try database.entry(parent, name) == nil else { throw .exists }
+        } else {
+            row.linkCount = 0
+        }
         if directory.permissions & 0o2000 != 0 {
             row.group = directory.group
             if row.kind == .directory { row.permissions |= 0o2000 }
@@ -159,6 +167,7 @@ extension Namespace {
         let lists = try inherit(from: parent, &row, caller, database)
         row.id = try database.insert(row)
         for (list, value) in lists { try database.setExtendedAttribute(list.name, value.attribute, of: row.id) }
+        guard let name else { return try database.insertUnnamed(row.id, in: parent, by: caller.request) }
         try insertLocal(row, parent, name, row.changeTime, database)
         if row.kind == .directory { try database.addLinks(1, to: parent) }
     }
@@ -191,7 +200,11 @@ extension Namespace {
             _ = try self.liveDirectory(parent, database)
             var row = try database.existingItem(id)
             guard row.kind != .directory else { throw .notPermitted }
-            guard row.linkCount > 0 else { throw .noSuchEntry }
+            if row.linkCount <= 0 {
+                guard try database.unnamed(id) != nil else { throw .noSuchEntry }
+                try database.nameUnnamed(id)
+                database.whenCommitted { [contents] in contents.live.keep(id) }
+            }
             guard row.linkCount < 65000 else { throw .tooManyLinks }
             guard try database.entry(parent, name) == nil else { throw .exists }
             try self.admitLink(of: row, at: Place(parent, name), database)

@@ -53,6 +53,7 @@ extension Namespace {
         moved.flags.policy = .inherited
         moved.flags.formUnion(try localFlags(movedRow.kind, moved.place, database))
         try contents.keepVersion(movedRow, of: departed, database)
+        try database.inheritBirth(of: movedRow.id, by: row.id)
         try database.update(moved)
         if moved.flags.contains(.localOnly) {
             try database.dequeue(moved.id)
@@ -74,6 +75,7 @@ extension Namespace {
             moved.parent == entry.parent, moved.name.starts(with: entry.name), moved.flags.contains(.localOnly),
             try database.existingItem(moved.item).kind == row.kind
         else { return }
+        try database.inheritBirth(of: moved.item, by: row.id)
         var heir = entry
         (heir.document, moved.document) = (moved.document, .random())
         (heir.flags.policy, moved.flags.policy) = (moved.flags.policy, .inherited)
@@ -99,6 +101,7 @@ extension Namespace {
         try database.deleteTrash(trashID)
         if let item = trashed.item, let kept = try database.item(item), kept.linkCount <= 0 {
             try contents.keepVersion(kept, of: heir, database)
+            try database.inheritBirth(of: item, by: row.id)
             database.whenCommitted { [self] in contentQueue.async { [self] in contents.dropOrphan(item) } }
         }
         try database.update(heir)

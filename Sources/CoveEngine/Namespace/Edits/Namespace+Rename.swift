@@ -179,6 +179,7 @@ extension Namespace {
             return kept
         }
         try contents.keepVersion(replaced, of: target, database)
+        try database.inheritBirth(of: replaced.id, by: row.id)
         // The document stays, with its name, cookie and identity; its bytes are the new item's.
         var document = target
         document.item = row.id

@@ -34,6 +34,7 @@ extension Namespace {
         )
         row.accessTime = time
         row.modificationTime = time
+        row.birthTime = remote.created ?? time
         row.size = size
         row.target = remote.linkTarget
         row.version = remote.contentVersion
@@ -98,6 +99,8 @@ extension Namespace {
         if remote.metadata.user == nil { row.user = old.user }
         if remote.metadata.group == nil { row.group = old.group }
         try database.saveAttributes(row)
+        // A document was made once, however often its bytes are.
+        try database.inheritBirth(of: old.id, by: row.id)
         try database.run(
             """
             INSERT OR IGNORE INTO xattrs SELECT ?, name, value FROM xattrs WHERE item = ? AND name NOT IN (?, ?, ?)

@@ -153,6 +153,8 @@ struct WireItem: Codable, Equatable {
     var sharing: ItemSharing?
     /// Who changed it last.
     var editor: String?
+    /// When it was made, in nanoseconds since 1970 UTC.
+    var created: Int64?
 
     init?(_ item: RemoteItem) {
         guard let kind = WireKind(item.kind) else { return nil }
@@ -167,6 +169,7 @@ struct WireItem: Codable, Equatable {
         decorations = item.decorations.flatMap { try? JSONValue(parsing: $0).decode() }
         sharing = item.sharing
         editor = item.editor
+        created = item.created?.nanosecondsSinceEpoch
     }
 
     /// Throws for what breaks the rules of the protocol; the engine checks the rest.
@@ -193,7 +196,8 @@ struct WireItem: Codable, Equatable {
                 list.isEmpty ? nil : try JSONValue(encoding: list.map(\.shown)).bytes
             },
             sharing: sharing,
-            editor: editor
+            editor: editor,
+            created: created.map { Timestamp($0) }
         )
     }
 }

@@ -40,7 +40,8 @@ struct ItemReader: Sendable {
                 group: status.group,
                 extendedAttributes: status.kind == .symbolicLink ? nil : attributes(name, in: directory)
             ),
-            linkTarget: target
+            linkTarget: target,
+            created: status.birthTime == .epoch ? nil : status.birthTime
         )
     }
 
