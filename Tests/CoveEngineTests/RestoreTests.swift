@@ -217,7 +217,7 @@ import Testing
             try await account.die { state in
                 let row = """
                     INSERT INTO items SELECT 5000, kind, mode, uid, gid, 0, 0, size, atime, mtime, ctime, 0, 1, NULL, size, 0,
-                        used, NULL, NULL FROM items WHERE kind = 0 AND nlink = 1 LIMIT 1
+                        used, NULL, NULL, 0 FROM items WHERE kind = 0 AND nlink = 1 LIMIT 1
                     """
                 try Command.run("sqlite3", ["\(state)/catalog.db", row])
                 try FileManager.default.createDirectory(

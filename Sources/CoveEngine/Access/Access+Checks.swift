@@ -34,11 +34,8 @@ extension Access {
         guard let app = try app(of: caller) else { return }
         let isOpen = try catalog.read { database throws(Errno) in
             for entry in try database.entries(of: id) where try self.isOpen(entry, to: app, database) { return true }
-            // What has no name yet is the app's where it was made.
-            guard let directory = try database.unnamed(id) else { return false }
-            if directory == .root { return true }
-            guard let entry = try database.entry(ofDirectory: directory) else { return false }
-            return try self.isOpen(entry, to: app, database)
+            // What has no name yet was never given to anybody.
+            return try self.isAdmitted(app, unnamed: id, .writing, database)
         }
         if !isOpen { throw .crossDevice }
     }
@@ -95,12 +92,21 @@ extension Access {
             for entry in try database.entries(of: id) where try self.isAdmitted(app, entry, use, database) {
                 return true
             }
-            // Of what has no name yet it counts where it was made.
-            guard let directory = try database.unnamed(id) else { return false }
-            if directory == .root { return true }
-            guard let entry = try database.entry(ofDirectory: directory) else { return false }
-            return try self.isAdmitted(app, entry, use, database)
+            return try self.isAdmitted(app, unnamed: id, use, database)
         }
+    }
+
+    /// Whether an app may do something with a file that has no name yet: where it was made that counts.
+    private func isAdmitted(
+        _ app: AppIdentifier,
+        unnamed id: ItemID,
+        _ use: Use,
+        _ database: Database
+    ) throws(Errno) -> Bool {
+        guard let directory = try database.unnamed(id) else { return false }
+        if directory == .root { return true }
+        guard let entry = try database.entry(ofDirectory: directory) else { return false }
+        return try isAdmitted(app, entry, use, database)
     }
 
     /// Whether an app may do something with an entry: it was given it, or something above it, or may use it without.

@@ -135,7 +135,21 @@ extension Database {
 
     /// An item takes the place of another, and with that its date of birth.
     func inheritBirth(of old: ItemID, by new: ItemID) throws(Errno) {
-        try run("UPDATE items SET born = (SELECT born FROM items WHERE id = ?) WHERE id = ?", .item(old), .item(new))
+        try run(
+            """
+            UPDATE items SET born = (SELECT CASE born WHEN 0 THEN mtime ELSE born END FROM items WHERE id = ?)
+            WHERE id = ?
+            """,
+            .item(old),
+            .item(new)
+        )
+    }
+
+    /// Two items exchange the documents whose bytes they are, and the dates of birth with these.
+    func exchangeBirths(_ one: ItemRow, _ other: ItemRow) throws(Errno) {
+        for (item, birth) in [(one.id, other.birthTime), (other.id, one.birthTime)] {
+            try run("UPDATE items SET born = ? WHERE id = ?", .time(birth), .item(item))
+        }
     }
 
     /// Notes that an item has no name yet, the directory in which it was made, and the request that made it.

@@ -54,7 +54,7 @@ struct ItemRow {
         used = row.int(first + 16)
         target = row.optionalBlob(first + 17)
         home = row.optionalBlob(first + 18).flatMap { Place(bytes: $0) }
-        birthTime = row.time(first + 19)
+        birthTime = row.int(first + 19) == 0 ? modificationTime : row.time(first + 19)
     }
 
     /// A new item made by a local program.

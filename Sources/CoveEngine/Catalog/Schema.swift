@@ -344,9 +344,9 @@ enum Schema {
         """
         CREATE TABLE unnamed(         -- files of O_TMPFILE that have no name yet: where they were made, and by which request
             item INTEGER PRIMARY KEY, directory INTEGER NOT NULL, request INTEGER NOT NULL);
-        -- When an item was made, as far as anybody has told: for one of which nobody has, its date when it was first seen.
+        -- When an item was made, as far as anybody has told: for one of which nobody has, its date when it was first seen. 0 for
+        -- one that an earlier version knew: it counts as its date of modification.
         ALTER TABLE items ADD COLUMN born INTEGER NOT NULL DEFAULT 0;
-        UPDATE items SET born = mtime;
         """,
     ]
 

@@ -100,9 +100,15 @@ extension Engine {
         _ name: [UInt8],
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
-        try access.admitLink(caller, id)
-        try admitNew(parent, name, caller)
-        return try namespace.link(id, parent, name, caller)
+        // Of what was done already nothing is asked again.
+        if try contents.earlierResult(caller) == nil {
+            try access.admitLink(caller, id)
+            try admitNew(parent, name, caller)
+        }
+        let linked = try namespace.link(id, parent, name, caller)
+        // It had no name before.
+        if linked.linkCount == 1 { access.noteMade(id, parent, name) }
+        return linked
     }
 
     /// Whether the caller may make something of a name.

@@ -71,7 +71,8 @@ struct QueryFilter {
         case .kind: return comparison.options.isEmpty ? kind(relation) : nil
         case .size: return number(relation, "i.size", scale: 1, live)
         case .contentChangeDate: return number(relation, "i.mtime", scale: 1e9, live)
-        case .creationDate: return number(relation, "i.born", scale: 1e9, live)
+        case .creationDate:
+            return number(relation, "(CASE i.born WHEN 0 THEN i.mtime ELSE i.born END)", scale: 1e9, live)
         case .downloadingStatus:
             guard case .equal(.string(let text)) = relation, comparison.options.isEmpty else { return nil }
             switch text {

@@ -42,7 +42,6 @@ struct CatalogSalvage {
                 outcome.counts[table] = copy.count
                 if table == "excluded_places" { hasExclusions = isComplete }
             }
-            try target.execute("UPDATE items SET born = mtime WHERE born = 0")
             if !hasExclusions { outcome.guessedExclusions = try excludeLocal(target) }
             try target.execute("COMMIT")
         }

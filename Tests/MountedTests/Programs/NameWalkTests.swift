@@ -27,7 +27,7 @@ extension Mounted {
             try await mounted(prepare: Self.fill) { account in
                 let count = 1 + Self.folders * (Self.files + 2)
                 #expect(try account.shell("find . | wc -l") == "\(count)\n")
-                // Of the last folder no file is known. Unlike stat(1), this asks for no birth time, which is never known.
+                // Of the last folder no file is known. Unlike stat(1), this asks for no birth time, which no listing brings.
                 let asked = try Self.requests(account, "[ -s d9/f7 ]")
                 #expect(asked > 0)
                 #expect(try account.shell("stat -c %s d9/f7") == "7\n")

@@ -8,6 +8,7 @@ extension Contents {
         guard ledger.isInherited else {
             ledger.firstChange = try catalog.write { database throws(Errno) in
                 try database.run("DELETE FROM departing")
+                try database.run("DELETE FROM unnamed")
                 return try database.lastChange()
             }
             try followUnsettled()

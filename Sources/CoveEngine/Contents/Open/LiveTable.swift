@@ -111,6 +111,7 @@ final class LiveTable: Sendable {
                 slot.item.record.withLock { [record = slot.record] in $0 = record }
                 openCount.subtract(former.handles, ordering: .relaxed)
             }
+            if let row, row.linkCount <= 0 { shard.orphans.insert(id) }
             if request != 0, slot.handles > 0, slot.lastOpen == request { return slot.item }
             slot.handles += 1
             if writes { slot.writers += 1 }

@@ -39,7 +39,7 @@ extension Namespace {
         do throws(Errno) {
             if mayPass, let opened { made.mayChangeUnseen = try beginPassing(opened, flags: flags) }
         } catch {
-            _ = contents.live.close(made.id, writes: writes)
+            contents.settleClosed(made.id, contents.live.close(made.id, writes: writes))
             throw error
         }
         // The kernel asks for the blocks no more before the first flush, and the file may have bytes till then.
@@ -152,8 +152,10 @@ extension Namespace {
         _ caller: Caller,
         _ database: Database
     ) throws(Errno) {
-        // Of a removed folder the kernel asks for nothing but a file without a name.
-        if name == nil, try database.item(parent) == nil { throw .noSuchEntry }
+        // Of a folder that is gone the kernel asks for nothing but a file without a name.
+        if name == nil, try database.item(parent) == nil {
+            throw contents.whenGone(caller.thread, isWalking: contents.isWalking(caller.thread))
+        }
         let directory = try liveDirectory(parent, database)
         if let name {
             guard try database.entry(parent, name) == nil else { throw .exists }

@@ -243,6 +243,7 @@ extension Namespace {
                 try contents.keepVersion(secondRow, of: second, database)
             }
             swap(&one.item, &other.item)
+            try database.exchangeBirths(firstRow, secondRow)
             for entry in [one, other] {
                 var changed = entry
                 changed.flags.insert(.metadataChanged)

@@ -153,7 +153,7 @@ extension SyncEngine {
             } catch .noSuchItem {
                 // Without a root nothing in it is gone: the disk behind the server may be, or another server answers.
                 if reference.path.isRoot { throw Self.withoutRoot }
-                return [.removed(try await topmostMissing(reference.path))]
+                return try await isGoneWithParent(reference.path) ? [] : [.removed(reference.path)]
             }
             listedPages += RequestBudget.cost(of: listing) - 1
             for item in listing.items { names.insert(item.name) }

@@ -216,23 +216,23 @@ extension SyncEngine {
         return nil
     }
 
-    /// What is not there any more at the provider: a directory, or one above it.
+    /// True for a directory that is not found because the one that it is in is not there either.
     ///
-    /// A folder that was renamed takes what is in it along, which is not gone where it is not found.
-    func topmostMissing(_ path: RemotePath) async throws(ProviderError) -> RemotePath {
-        let host = host
-        var missing = path
-        while let name = missing.parent.name {
-            let above = missing.parent
-            let directory = try await host.onContentQueue { () throws(Errno) in
-                try host.catalog.read { database throws(Errno) in try database.directory(atRemotePath: above.parent) }
-            }
-            guard let directory else { return missing }
-            let (found, place) = try await look(for: name.bytes, in: directory)
-            guard found == nil, place == above.parent else { return missing }
-            missing = above
+    /// A folder that was renamed takes what is in it along, which is not gone: what became of the folder is found where that
+    /// is looked at the next time.
+    func isGoneWithParent(_ path: RemotePath) async throws(ProviderError) -> Bool {
+        guard let name = path.parent.name else { return false }
+        let (host, above) = (host, path.parent.parent)
+        let directory = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.directory(atRemotePath: above) }
         }
-        return missing
+        guard let directory else { return false }
+        listedPages += 1
+        let (found, place) = try await look(for: name.bytes, in: directory)
+        guard found == nil, place == above else { return false }
+        failedListings += 1
+        takeAgain(.directoryChanged(above))
+        return true
     }
 
     private func remotePath(of id: Int64) async -> RemotePath? {
