@@ -85,6 +85,36 @@ extension MountedInCompany {
                         print(name, error)
             """
 
+        @Test func `a file without a name is an app's own, and gets its name where the app may make one`()
+            async throws
+        {
+            try await mounted(options: "settle=50ms") { account in
+                try account.addApp("a", document: "s.txt", "the-secret")
+                try account.addApp("b", document: "own.txt", "own")
+                let script = """
+                    python3 - <<"END"
+                    import ctypes, errno, os
+                    libc = ctypes.CDLL(None, use_errno=True)
+                    def link(file, name):
+                        failed = libc.linkat(-100, b"/proc/self/fd/%d" % file, -100, name.encode(), 0x400)
+                        print(name, errno.errorcode[ctypes.get_errno()] if failed else open(name).read())
+                    for place in ("Documents", os.environ["COVE_SHARED"]):
+                        file = os.open(place, os.O_TMPFILE | os.O_RDWR, 0o644); os.write(file, b"text")
+                        os.fchmod(file, 0o600); os.utime(file, (1, 1)); os.setxattr(file, "user.a", b"1")
+                        print(oct(os.fstat(file).st_mode), os.fstat(file).st_mtime, os.getxattr(file, "user.a"))
+                        link(file, "Documents/of-" + os.path.basename(place)); os.close(file)
+                    END
+                    """
+                let said = try account.asApp("b", script)
+                let shared = account.mount.split(separator: "/").last ?? ""
+                let fact = "0o100600 1.0 b'1'\n"
+                #expect(said == "\(fact)Documents/of-Documents text\n\(fact)Documents/of-\(shared) text\n", "\(said)")
+                try account.settle()
+                let sent = "ls $src/com.b.box/Documents | grep -c of-"
+                #expect(try account.shell("cat b/Documents/of-*; \(sent)") == "texttext2\n")
+            }
+        }
+
         @Test func `74. a program of one app reads no byte of another's container, whichever way it tries`()
             async throws
         {
