@@ -269,6 +269,26 @@ extension Engine {
         access.counted(try namespace.attributes(of: id, caller))
     }
 
+    /// What stat(2) says of an item of which only the number is known, as a file handle has it.
+    ///
+    /// Throws `ESTALE` for one that has no name any more: what was deleted is not there, though the trash may have it.
+    public func attributes(ofNumber id: ItemID, _ caller: Caller) throws(Errno) -> ItemAttributes {
+        if let app = try access.app(of: caller), try !access.isAdmitted(app, id, .reading) { throw .stale }
+        let attributes = try attributes(of: id, caller)
+        guard attributes.linkCount > 0 else { throw .stale }
+        return attributes
+    }
+
+    /// The directory that a directory is in; the root's is the root.
+    ///
+    /// Throws `ESTALE` for one that is gone.
+    public func directory(of id: ItemID) throws(Errno) -> ItemID {
+        if id == .root { return .root }
+        let entry = try catalog.read { database throws(Errno) in try database.entry(ofDirectory: id) }
+        guard let entry else { throw .stale }
+        return entry.parent
+    }
+
     /// True for an open file that had no bytes when last heard of.
     public func isEmpty(_ id: ItemID) -> Bool { namespace.isEmpty(id) }
 

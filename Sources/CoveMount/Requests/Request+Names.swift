@@ -29,6 +29,29 @@ extension Request {
         }
     }
 
+    /// Answers what an item is that a file handle names; see open_by_handle_at(2).
+    consuming func lookup(number id: ItemID) {
+        let engine = begin()
+        do throws(Errno) {
+            let attributes = try engine.attributes(ofNumber: id, caller)
+            reply(entry: attributes, isCached: true)
+        } catch {
+            fail(error)
+        }
+    }
+
+    /// Answers which directory one is in that a file handle names.
+    consuming func lookupParent(of id: ItemID) {
+        let engine = begin()
+        do throws(Errno) {
+            let parent = try engine.directory(of: id)
+            let attributes = try engine.attributes(ofNumber: parent, caller)
+            reply(entry: attributes, isCached: true)
+        } catch {
+            fail(error)
+        }
+    }
+
     /// Answers a look-up once a program may cut the file that it is of.
     private consuming func lookup(
         _ parent: ItemID,
