@@ -28,8 +28,10 @@ extension fuse_lowlevel_ops {
             if let hidden = HiddenNode(ItemID(parent)) { return Request(request).lookup(hidden: hidden, name) }
             if parent == FUSE_ROOT_ID, name == HiddenNode.name { return Request(request).lookupHiddenTree() }
             // No path has these: the kernel has a file handle, and asks what it is of, or where that is.
-            if name == [0x2E] { return Request(request).lookup(number: ItemID(parent)) }
-            if name == [0x2E, 0x2E] { return Request(request).lookupParent(of: ItemID(parent)) }
+            if (1...2).contains(name.count), name.allSatisfy({ $0 == 0x2E }) {
+                if name.count == 1 { return Request(request).lookup(number: ItemID(parent)) }
+                return Request(request).lookupParent(of: ItemID(parent))
+            }
             Request(request).lookup(ItemID(parent), name)
         }
         mknod = { request, parent, name, mode, device in

@@ -98,6 +98,30 @@ extension Mounted {
                 try account.start()
                 #expect(try account.info("d/there").state == "dataless")
                 #expect(try account.shell(show) == all)
+                // Who came by a handle hears of what another device changes, though nobody has walked there since the mount.
+                try account.end()
+                try account.start()
+                let watcher = try account.start(
+                    """
+                    cat > $tmp/watch.py <<'END'
+                    from handles import *; import sys
+                    file = by(Handle.from_buffer_copy(open(sys.argv[1], "rb").read()))
+                    while not os.path.exists(sys.argv[2]):
+                        print(oct(os.fstat(file).st_mode), flush=True)
+                        os.read(0, 1)
+                    END
+                    echo 3 > /proc/sys/vm/drop_caches; mkfifo $tmp/next; exec 3<> $tmp/next
+                    PYTHONPATH=$tmp exec python3 $tmp/watch.py $tmp/handle-d-there $tmp/stop <&3
+                    """
+                )
+                try waitUntil("it is looked at") { watcher.output.contains("0o100644\n") }
+                try account.shell("chmod 640 $src/d/there; $COVE sync")
+                try waitUntil("the change is told") {
+                    try account.shell("echo >> $tmp/next")
+                    return watcher.output.contains("0o100640\n")
+                }
+                try account.shell("touch $tmp/stop; echo >> $tmp/next")
+                #expect(try watcher.wait(deadline: 30).status == 0)
             }
         }
     }
