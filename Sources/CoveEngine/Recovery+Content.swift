@@ -104,6 +104,7 @@ extension Recovery {
 
     /// After an unclean end: changed bytes that were not durable may be anything, so they replace nothing.
     ///
+    /// So may those which the provider had, but has no more if what was sent of their document has arrived.
     /// They stay as a conflict copy. Where parts of their base version were never here, or nothing arrived, they are no
     /// document: what there is goes to the content without items. The document's bytes are the provider's again.
     func setAsideUnsynced(_ database: Database) throws(Errno) {
@@ -112,7 +113,8 @@ extension Recovery {
             """
             SELECT e.id FROM entries e JOIN items i ON i.id = e.item JOIN journal j ON j.entry = e.id
             WHERE i.kind = 0 AND i.synced = 0 AND i.state <> 1 AND e.remote_id IS NOT NULL
-                AND (e.remote_item IS NOT i.id OR e.remote_generation IS NOT i.generation)
+                AND (e.remote_item IS NOT i.id OR e.remote_generation IS NOT i.generation
+                    OR EXISTS (SELECT 1 FROM underway u WHERE u.document = e.document AND u.item <> i.id))
             """,
             read: { $0.int(0) }
         )
@@ -183,7 +185,8 @@ extension Recovery {
                 (SELECT e.remote_version FROM entries e WHERE e.item = items.id LIMIT 1)
             WHERE kind = 0 AND state <> 1 AND synced = 0 AND size > 0 AND EXISTS
                 (SELECT 1 FROM entries e WHERE e.item = items.id AND e.remote_id IS NOT NULL
-                    AND e.remote_item = items.id AND e.remote_generation = items.generation)
+                    AND e.remote_item = items.id AND e.remote_generation = items.generation
+                    AND NOT EXISTS (SELECT 1 FROM underway u WHERE u.document = e.document AND u.item <> items.id))
             """
         )
         try database.run("DELETE FROM ranges WHERE item IN (SELECT id FROM items WHERE state = 1)")

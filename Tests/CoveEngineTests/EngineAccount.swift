@@ -78,10 +78,19 @@ final class EngineAccount: AccountUnderTest {
                 // A process started meanwhile may hold a descriptor of the source for a moment: then it is busy.
             } while !report.isSettled && !report.errors.isEmpty && attempt < 5
             guard report.isSettled else {
-                let rows = "SELECT 'journal', * FROM journal; SELECT 'trash', * FROM trash WHERE pending = 1"
+                let rows = """
+                    SELECT 'journal', j.*, hex(e.document), e.*, i.* FROM journal j JOIN entries e ON e.id = j.entry
+                        JOIN items i ON i.id = e.item;
+                    SELECT 'trash', * FROM trash WHERE pending = 1;
+                    SELECT 'underway', hex(document), * FROM underway; SELECT 'departing', * FROM departing;
+                    """
                 let left = try? Command.run("sqlite3", ["-readonly", "\(state)/catalog.db", rows]).output
+                let reasons = await engine.syncEngine?.reasons() ?? []
                 throw NotSettled(
-                    description: "\(report.remaining) left (\(left ?? "")), \(report.errors), \(engine.accountStatus())"
+                    description: """
+                        \(report.remaining) left (\(left ?? "")), they wait for \(reasons), \(report.errors), \
+                        \(engine.accountStatus())
+                        """
                 )
             }
         }
@@ -105,11 +114,12 @@ final class EngineAccount: AccountUnderTest {
     /// A restart on a copy of the state; the mounted tests kill a real daemon.
     func crash() async throws { try await restart { _ in } }
 
-    /// The machine goes down before the bytes of some content files, which are all zeros afterwards, are durable.
-    func losePower() async throws {
+    /// The machine goes down before the bytes of some content files are durable: they may be all zeros afterwards.
+    func losePower(keepingBytes: Bool = false) async throws {
         try await restart { state in
             let forget = "UPDATE items SET synced = 0; INSERT OR REPLACE INTO meta VALUES('boot', x'00')"
             try Command.run("sqlite3", ["\(state)/catalog.db", forget])
+            if keepingBytes { return }
             let content = FileManager.default.enumerator(atPath: "\(state)/content")
             while let name = content?.nextObject() as? String {
                 let file = "\(state)/content/\(name)"
@@ -176,5 +186,24 @@ final class EngineAccount: AccountUnderTest {
         crashed.append(engine)
         (engine, link) = try EngineAccount.start(state, source, wrap, configure)
         tree = EngineTree(engine)
+    }
+}
+
+extension SyncEngine {
+    /// What each row of the queue waits for.
+    fileprivate func reasons() -> [String] {
+        let now = host.journalTime()
+        let found = try? host.catalog.read { database throws(Errno) -> [String] in
+            var found: [String] = []
+            for id in try database.all("SELECT entry FROM journal", read: { $0.int(0) }) {
+                guard let row = try database.journalRow(id) else { continue }
+                found.append("\(id): \(try reason(of: row, now, database))")
+            }
+            for row in try database.trash(pending: true) {
+                found.append("trash \(row.id): \(try reason(ofTrash: row, now, database))")
+            }
+            return found
+        }
+        return (found ?? []) + ["rests \(schedule.rests), blocked \(schedule.blocked), weight \(activeWeight)"]
     }
 }

@@ -81,6 +81,12 @@ extension Database {
         try first("SELECT * FROM underway WHERE document = ?", .document(document), read: { UnderwayRow($0) })
     }
 
+    /// True while bytes are sent that replace those which the provider has of an entry, or may have replaced them already.
+    func isReplacedUnderway(_ entries: [EntryRow]) throws(Errno) -> Bool {
+        for entry in entries where try underway(entry.document)?.item != nil { return true }
+        return false
+    }
+
     /// What was sent to a place and not answered.
     func underway(at place: Place) throws(Errno) -> UnderwayRow? {
         try first(

@@ -107,6 +107,10 @@ extension Contents {
         if entries.contains(where: { $0.hasUnsentContent(generation: row.generation) }) {
             throw Refusal.errno(.busy, "its changes are not uploaded yet; run `cove sync --wait` first")
         }
+        let isReplaced = try catalog.read { database throws(Errno) in try database.isReplacedUnderway(entries) }
+        if isReplaced {
+            throw Refusal.errno(.busy, "other bytes of it are being uploaded; run `cove sync --wait` first")
+        }
         let freed = row.resident
         row.residency = .dataless
         row.version = first.remoteVersion
@@ -114,10 +118,11 @@ extension Contents {
         row.isSynced = false
         let saved = row
         try catalog.write { database throws(Errno) in
-            // It may have left the cloud while this waited for the catalog.
-            guard try database.entries(of: id).allSatisfy({ $0.isUploaded && $0.remoteVersion == saved.version }) else {
-                throw .busy
-            }
+            // It may have left the cloud, or be on its way there, since this waits for the catalog.
+            let entries = try database.entries(of: id)
+            guard entries.allSatisfy({ $0.isUploaded && $0.remoteVersion == saved.version }),
+                try !database.isReplacedUnderway(entries)
+            else { throw .busy }
             try database.saveContent(saved)
             try database.endWanted(id)
             try database.setRanges(RangeSet(), of: id)

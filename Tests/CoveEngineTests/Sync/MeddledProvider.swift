@@ -12,13 +12,14 @@ final class MeddledProvider: Provider {
     private let show: @Sendable (RemotePath) -> [Listing]?
     private let alter: @Sendable (inout ProviderCapabilities) -> Void
     private let watch: @Sendable (any ContentSource) -> any ContentSource
+    private let beforeAnswer: @Sendable (RemotePath) async -> Void
     private let isSilent: Bool
 
     /// Wraps a provider.
     ///
     /// `meddle` is called with what is deleted, with the new place of what was moved, or with what was looked for and is not there; `refuse` with what is to be made, and
     /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
-    /// `watch` may read what is sent before the source does. `isSilent`: it tells of no changes by itself.
+    /// `watch` may read what is sent before the source does; `beforeAnswer` is called when something was modified. `isSilent`: it tells of no changes by itself.
     init(
         _ base: any Provider,
         _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
@@ -28,9 +29,11 @@ final class MeddledProvider: Provider {
         show: @escaping @Sendable (RemotePath) -> [Listing]? = { _ in nil },
         alter: @escaping @Sendable (inout ProviderCapabilities) -> Void = { _ in },
         watch: @escaping @Sendable (any ContentSource) -> any ContentSource = { $0 },
+        beforeAnswer: @escaping @Sendable (RemotePath) async -> Void = { _ in },
         isSilent: Bool = false
     ) {
         self.watch = watch
+        self.beforeAnswer = beforeAnswer
         self.alter = alter
         self.isSilent = isSilent
         self.base = base
@@ -136,7 +139,9 @@ final class MeddledProvider: Provider {
         metadata: ItemMetadata,
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
-        try await base.modify(item, base: version, metadata: metadata, content: content.map(watch))
+        let modified = try await base.modify(item, base: version, metadata: metadata, content: content.map(watch))
+        await beforeAnswer(item.path)
+        return modified
     }
 
     func move(

@@ -134,11 +134,13 @@ extension SyncEngine {
     }
 
     /// Records what is about to be sent; durably, for the power may fail before its answer is.
-    private nonisolated func record(underway row: UnderwayRow) throws(Errno) {
+    nonisolated func record(underway row: UnderwayRow) throws(Errno) {
         try host.catalog.write(durable: true) { database throws(Errno) in
             // It may have left the cloud since it was planned, or have become the bytes of something that stays here.
             guard let entry = try database.entry(document: row.document) else { throw .wouldBlock }
             if try self.host.namespace.isKeptOut(entry, database) { throw .wouldBlock }
+            // It has other bytes since, which may be only at the provider by now: these must not replace them.
+            if let item = row.item, item != entry.item { throw .wouldBlock }
             try database.beginUnderway(row)
         }
     }
