@@ -41,8 +41,13 @@ extension SyncEngine {
                 activePushes += rows.count
                 let weight = rows.reduce(0) { $0 + $1.weight }
                 activeWeight += weight
-                // The end of the others starts more.
-                if weight < slots { next = try queue.nextTime(after: now, configuration) }
+                // The end of the others starts more. What is reserved is started whether or not the next time can be read.
+                if weight < slots {
+                    do throws(Errno) { next = try queue.nextTime(after: now, configuration) } catch {
+                        host.log.error("when the queue goes on can't be read: \(error)")
+                        next = now + .seconds(1)
+                    }
+                }
                 return rows
             }
             if let failure = schedule.takeFailure() {
