@@ -2,18 +2,51 @@ import CoveCore
 import CoveEngine
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @Suite struct EngineModelTests {
-    @Test(arguments: 0..<(Int(ProcessInfo.processInfo.environment["COVE_MODEL_PARTS"] ?? "") ?? 8))
+    /// How the provider answers: at once, or late, so that much changes between what it has done and its word of it.
+    private enum Answers: Int {
+        case rested, prompt, late, lost
+
+        func wrap(seed: UInt64) -> (any Provider) -> any Provider {
+            guard self == .late || self == .lost else { return { $0 } }
+            let random = Mutex(SeededGenerator(seed: seed))
+            return { base in
+                MeddledProvider(
+                    base,
+                    beforeAnswer: { _ throws(ProviderError) in
+                        let (pause, isLost) = random.withLock { random in
+                            (Int.random(in: 0...100, using: &random), self == .lost && random.oneIn(25))
+                        }
+                        do { try await Task.sleep(for: .milliseconds(pause)) } catch { throw .cancelled }
+                        if isLost { throw .serverUnreachable("the answer got lost") }
+                    }
+                )
+            }
+        }
+    }
+
+    /// COVE_MODEL_SEED, COVE_MODEL_STEPS, and COVE_MODEL_PARTS as "8", or as "3..<4" to repeat one.
+    private static var parts: Range<Int> {
+        let numbers = (ProcessInfo.processInfo.environment["COVE_MODEL_PARTS"] ?? "8").split(separator: "..<")
+        let bounds = numbers.compactMap { Int($0) }
+        return bounds.count == 2 ? bounds[0]..<bounds[1] : 0..<(bounds.first ?? 8)
+    }
+
+    @Test(arguments: parts)
     func `random use agrees with the model`(_ part: Int) async throws {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
         let steps = environment["COVE_MODEL_STEPS"].flatMap(Int.init) ?? 1250
         print("model test part \(part): seed \(seed &+ UInt64(part)), \(steps) steps")
         try await blocking {
-            // Half of the walks send at once, so that sending and changing overlap; in half of them changes rest first.
-            let account = try EngineAccount { $0.settleTime = part % 2 == 0 ? .zero : .seconds(2) }
+            // Most walks send at once, so that sending and changing overlap; in some of them changes rest first.
+            let answers = Answers(rawValue: part % 4) ?? .rested
+            let account = try EngineAccount(wrap: answers.wrap(seed: seed &+ UInt64(part))) {
+                $0.settleTime = answers == .rested ? .seconds(2) : .zero
+            }
             let model = ModelTest(account, seed: seed &+ UInt64(part))
             try await model.run(steps: steps)
             await account.stop()

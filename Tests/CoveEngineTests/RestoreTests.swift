@@ -2,6 +2,7 @@ import CoveCore
 import CoveEngine
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 /// Putting an earlier content back, conflicts, and what a death leaves of versions.
@@ -39,6 +40,38 @@ import Testing
 
     private func id(_ account: EngineAccount, _ index: Int) throws -> String {
         try account.engine.versions(of: doc)[index].id
+    }
+
+    @Test(arguments: [true, false])
+    func `what is put back while its deletion is on its way stays`(isHere: Bool) async throws {
+        try await blocking {
+            let held = HeldAnswer(of: "doc")
+            let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
+            try account.tree.write("doc", text("the only bytes"))
+            try await account.settle()
+            if !isHere { #expect(await account.evict("doc")) }
+            let engine = account.engine
+            held.arm()
+            try account.tree.unlink("doc")
+            try waitUntil("the source has the deletion") { held.hasArrived }
+            #expect(try SourceFolder(account.source).snapshot().isEmpty)
+            let document = try #require(engine.trash().first?.documentID)
+            let isBack = Mutex(false)
+            async let restored = {
+                let path = try await engine.restore(document)
+                isBack.withLock { $0 = true }
+                return path
+            }()
+            // It waits for the answer: what is back before is taken again.
+            try? waitUntil("it is back", deadline: 1) { isBack.withLock { $0 } }
+            held.answer()
+            #expect(try await restored.description == "doc")
+            try await account.settle()
+            #expect(try account.tree.read("doc") == text("the only bytes"))
+            #expect(try SourceFolder(account.source).snapshot() == ["doc": text("the only bytes")])
+            #expect(engine.trash().isEmpty)
+            await account.stop()
+        }
     }
 
     @Test func `a deleted file stays in the trash where a directory of another device has its name`() async throws {

@@ -159,6 +159,22 @@ extension SyncEngine {
         while isPushing(document) { await waitForEnd(after: endedReservations) }
     }
 
+    /// Does something with a document of which nothing is on its way meanwhile; `EBUSY` where that goes on for long.
+    func whileIdle<T: Sendable>(
+        _ document: DocumentID,
+        _ body: @Sendable () async throws(Errno) -> T
+    ) async throws(Errno) -> T {
+        let deadline = clock.monotonic() + .seconds(10)
+        while !beginPush(document) {
+            guard clock.monotonic() < deadline else { throw .busy }
+            await withCheckedContinuation { continuation in
+                executor.after(.milliseconds(20)) { continuation.resume() }
+            }
+        }
+        defer { endPush(document) }
+        return try await body()
+    }
+
     /// Waits until more reservations have ended than had at some moment.
     private func waitForEnd(after ended: Int) async {
         guard endedReservations == ended else { return }

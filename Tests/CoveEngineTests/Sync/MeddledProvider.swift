@@ -12,14 +12,15 @@ final class MeddledProvider: Provider {
     private let show: @Sendable (RemotePath) -> [Listing]?
     private let alter: @Sendable (inout ProviderCapabilities) -> Void
     private let watch: @Sendable (any ContentSource) -> any ContentSource
-    private let beforeAnswer: @Sendable (RemotePath) async -> Void
+    private let beforeAnswer: @Sendable (RemotePath) async throws(ProviderError) -> Void
     private let isSilent: Bool
 
     /// Wraps a provider.
     ///
     /// `meddle` is called with what is deleted, with the new place of what was moved, or with what was looked for and is not there; `refuse` with what is to be made, and
     /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
-    /// `watch` may read what is sent before the source does; `beforeAnswer` is called when something was modified. `isSilent`: it tells of no changes by itself.
+    /// `watch` may read what is sent before the source does; `beforeAnswer` is called with the place of what was made,
+    /// modified, moved or deleted, and may lose the answer. `isSilent`: it tells of no changes by itself.
     init(
         _ base: any Provider,
         _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
@@ -29,7 +30,7 @@ final class MeddledProvider: Provider {
         show: @escaping @Sendable (RemotePath) -> [Listing]? = { _ in nil },
         alter: @escaping @Sendable (inout ProviderCapabilities) -> Void = { _ in },
         watch: @escaping @Sendable (any ContentSource) -> any ContentSource = { $0 },
-        beforeAnswer: @escaping @Sendable (RemotePath) async -> Void = { _ in },
+        beforeAnswer: @escaping @Sendable (RemotePath) async throws(ProviderError) -> Void = { _ in },
         isSilent: Bool = false
     ) {
         self.watch = watch
@@ -130,7 +131,9 @@ final class MeddledProvider: Provider {
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
         if let error = refuse(directory.path.appending(name)) { throw error }
-        return try await base.create(template, name: name, in: directory, content: content.map(watch))
+        let made = try await base.create(template, name: name, in: directory, content: content.map(watch))
+        try await beforeAnswer(directory.path.appending(name))
+        return made
     }
 
     func modify(
@@ -140,7 +143,7 @@ final class MeddledProvider: Provider {
         content: (any ContentSource)?
     ) async throws(ProviderError) -> RemoteItem {
         let modified = try await base.modify(item, base: version, metadata: metadata, content: content.map(watch))
-        await beforeAnswer(item.path)
+        try await beforeAnswer(item.path)
         return modified
     }
 
@@ -152,6 +155,7 @@ final class MeddledProvider: Provider {
     ) async throws(ProviderError) -> RemoteItem {
         let moved = try await base.move(item, base: version, to: directory, name: name)
         meddle(.afterMove, directory.path.appending(name))
+        try await beforeAnswer(directory.path.appending(name))
         return moved
     }
 
@@ -168,6 +172,7 @@ final class MeddledProvider: Provider {
         meddle(.beforeDeletion, item.path)
         defer { meddle(.afterDeletion, item.path) }
         try await base.delete(item, base: version)
+        try await beforeAnswer(item.path)
     }
 
     func trash(
@@ -177,6 +182,8 @@ final class MeddledProvider: Provider {
     ) async throws(ProviderError) -> RemoteItem? {
         meddle(.beforeDeletion, item.path)
         defer { meddle(.afterDeletion, item.path) }
-        return try await base.trash(item, base: version, as: token)
+        let trashed = try await base.trash(item, base: version, as: token)
+        try await beforeAnswer(item.path)
+        return trashed
     }
 }

@@ -197,8 +197,12 @@ extension SyncEngine {
         }
         if let document = await entry()?.document { await waitUntilIdle(document) }
         guard let known = await entry(), known.isUploaded else { return nil }
-        // Moved here too: the push finds out what became of it, unless it comes back before.
-        guard !known.isMoved else {
+        // Moved here too, or moved from here without an answer: that finds out what became of it, unless it comes back before.
+        let isSent = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.underway(known.document) != nil }
+        }
+        if isSent != false { takeUpLater(known.document) }
+        guard !known.isMoved, isSent == false else {
             wake()
             if let path = await remotePath(of: id) { takeAgain(.removed(path)) }
             return nil

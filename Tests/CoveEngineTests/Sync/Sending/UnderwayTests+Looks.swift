@@ -17,6 +17,46 @@ extension UnderwayTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `a move that got no answer is not taken for another device's`(isFolder: Bool) async throws {
+        try await blocking {
+            let held = HeldAnswer(of: "f~")
+            let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
+            let tree = account.tree
+            if isFolder {
+                try tree.makeDirectory("f")
+                try tree.write("f/doc", text("what is in it"))
+            } else {
+                try tree.write("f", text("before"))
+            }
+            try await account.settle()
+            held.arm()
+            try tree.rename("f", "f~")
+            try waitUntil("the source has moved it") { held.hasArrived }
+            if isFolder {
+                try tree.rename("f~", "f")
+            } else {
+                try tree.write("f", text("after"))
+                try tree.unlink("f~")
+            }
+            let wanted = try Set(tree.list("").keys)
+            try waitUntil("the source has told of it") {
+                account.engine.syncEngine?.shared.withLock { $0.isPolling } == true
+            }
+            held.answer(isLost: true)
+            try waitUntil("the account goes on", deadline: 60) {
+                let names = try Set(tree.list("").keys)
+                guard names == wanted else { throw CommandFailure("the tree shows \(names)") }
+                return account.engine.accountStatus().queuedOperations == 0
+            }
+            if !isFolder { return try await expect(account, ["f": "after"]) }
+            try await account.settle()
+            #expect(try SourceFolder(account.source).snapshot().keys.sorted() == ["f", "f/doc"])
+            #expect(try tree.read("f/doc") == text("what is in it"))
+            await account.stop()
+        }
+    }
+
     @Test(arguments: [0, 9 << 20, 17 << 20])
     func `a large file is told from another one of its size by its begin and its end`(offset: Int) throws {
         let size = 18 << 20

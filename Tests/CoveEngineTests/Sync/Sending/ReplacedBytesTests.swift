@@ -8,53 +8,12 @@ import Testing
 
 /// Bytes that a document has again while others of it are on their way to the provider, where they replace those bytes.
 @Suite struct ReplacedBytesTests {
-    /// Has the next change of `f` arrive at the provider without an answer, and refuses `g` until then.
-    private final class HeldAnswer: Sendable {
-        private enum State { case passing, armed, arrived }
-        private struct Held {
-            var state = State.passing
-            var answer: CheckedContinuation<Void, Never>?
-        }
-        private let held = Mutex(Held())
-
-        func arm() { held.withLock { $0.state = .armed } }
-        var hasArrived: Bool { held.withLock { $0.state == .arrived } }
-
-        func answer() {
-            let answer = held.withLock { held in
-                held.state = .passing
-                return held.answer.take()
-            }
-            answer?.resume()
-        }
-
-        func wrap(_ base: any Provider) -> any Provider {
-            MeddledProvider(
-                base,
-                refuse: { [self] path in
-                    path.description == "g" && held.withLock { $0.state != .passing } ? .busy : nil
-                },
-                beforeAnswer: { [self] path in
-                    guard path.description == "f" else { return }
-                    await withCheckedContinuation { continuation in
-                        let isHeld = held.withLock { held in
-                            guard held.state == .armed else { return false }
-                            held = Held(state: .arrived, answer: continuation)
-                            return true
-                        }
-                        if !isHeld { continuation.resume() }
-                    }
-                }
-            )
-        }
-    }
-
     enum WayBack: CaseIterable { case rename, exchange }
 
     @Test(arguments: WayBack.allCases)
     func `bytes that are being replaced at the source are not dropped here`(way: WayBack) async throws {
         try await blocking {
-            let held = HeldAnswer()
+            let held = HeldAnswer(of: "f", refusing: "g")
             let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
             let tree = account.tree
             try tree.write("f", Array("the only one".utf8))
@@ -87,7 +46,7 @@ import Testing
 
     @Test func `bytes that were being replaced when the power failed are kept beside the document`() async throws {
         try await blocking {
-            let held = HeldAnswer()
+            let held = HeldAnswer(of: "f", refusing: "g")
             let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
             try account.tree.write("f", Array("the only one".utf8))
             try await account.settle()

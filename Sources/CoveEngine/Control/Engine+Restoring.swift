@@ -1,0 +1,158 @@
+internal import CoveClaims
+public import CoveCore
+
+/// Putting deleted documents back.
+extension Engine {
+    /// Puts a deleted document back where it was, or beside what has taken its name; returns its path.
+    ///
+    /// Throws `EBUSY` while its deletion is on its way and the source does not answer.
+    public func restore(_ documentID: String) async throws(Errno) -> RemotePath {
+        guard let document = DocumentID(documentID) else { throw .invalidArgument }
+        guard let syncEngine else { return try await restore(document) }
+        // A deletion that is on its way would take what has just been put back.
+        return try await syncEngine.whileIdle(document) { () async throws(Errno) in try await self.restore(document) }
+    }
+
+    private func restore(_ document: DocumentID) async throws(Errno) -> RemotePath {
+        let rows = try catalog.read { database throws(Errno) in try database.trash(pending: nil) }
+        guard let row = rows.last(where: { $0.document == document && $0.kind != .directory }) else {
+            throw .noSuchEntry
+        }
+        let names = row.path.names
+        guard let last = names.last else { throw .invalidArgument }
+        var parent = ItemID.root
+        let caller = Caller(thread: 0, user: configuration.user, group: configuration.group)
+        for name in names.dropLast() {
+            let entry = try catalog.read { database throws(Errno) in try database.entry(parent, name.bytes) }
+            if let entry {
+                parent = entry.item
+            } else {
+                let above = parent
+                parent = try namespace.makeDirectory(parent, name.bytes, mode: 0o755, caller).id
+                kernel?.invalidateEntry(above, name.bytes)
+            }
+        }
+        let directory = parent
+        let restored: (name: [UInt8], path: RemotePath)
+        if row.isPending || row.item != nil {
+            restored = try restoreLocally(row, directory, last)
+        } else {
+            restored = try await restoreRemotely(row, directory, last)
+        }
+        kernel?.invalidateEntry(directory, restored.name)
+        wakeSync()
+        return restored.path
+    }
+
+    private func freeName(_ parent: ItemID, _ name: FileName, _ database: Database) throws(Errno) -> [UInt8] {
+        var candidate = name
+        var number = 1
+        // What is excluded keeps its name for itself.
+        func isTaken() throws(Errno) -> Bool {
+            if try database.isExcluded(Place(parent, candidate.bytes)) { return true }
+            return try database.entry(parent, candidate.bytes) != nil
+        }
+        while try isTaken() {
+            number += 1
+            candidate = name.inserting(" (restored \(number))")
+        }
+        return candidate.bytes
+    }
+
+    private func restoreLocally(
+        _ row: TrashRow,
+        _ parent: ItemID,
+        _ last: FileName
+    ) throws(Errno) -> (name: [UInt8], path: RemotePath) {
+        try catalog.write { database throws(Errno) in
+            guard let trashed = try database.trash(id: row.id) else { throw .noSuchEntry }
+            let name = try self.freeName(parent, last, database)
+            let item: ItemID
+            // Its bytes are only in the cloud, which has nothing of that folder.
+            if trashed.item == nil, try self.namespace.keepsOut(parent, database) { throw .crossDevice }
+            if let kept = trashed.item {
+                item = kept
+                try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(kept))
+            } else {
+                // Not sent yet and without bytes here: as if it had never been deleted.
+                var made = ItemRow(
+                    kind: trashed.kind,
+                    permissions: 0o644,
+                    user: self.configuration.user,
+                    group: self.configuration.group,
+                    now: clock.now()
+                )
+                made.size = trashed.size
+                made.version = trashed.remoteVersion
+                made.residency = trashed.size > 0 ? .dataless : .whole
+                item = try database.insert(made)
+            }
+            var entry = EntryRow(parent: parent, name: name, item: item, document: trashed.document)
+            // It may have left the cloud, and go on here.
+            if try database.entry(document: trashed.document) != nil { entry.document = .random() }
+            let staysHere = try self.namespace.keepsOut(parent, database)
+            if staysHere || !trashed.isPending {
+                entry.flags = try self.namespace.localFlags(trashed.kind, entry.place, database)
+            }
+            if trashed.isPending, !staysHere {
+                entry.remoteID = trashed.remoteID
+                entry.remoteVersion = trashed.remoteVersion
+                let isSame = trashed.remoteParent == parent && trashed.remoteName == name
+                entry.remoteParent = isSame ? nil : trashed.remoteParent
+                entry.remoteName = isSame ? nil : trashed.remoteName
+                if trashed.item == nil {
+                    entry.remoteItem = item
+                    entry.remoteGeneration = 1
+                }
+                entry.flags.insert(.metadataChanged)
+            }
+            let id = try database.insert(entry)
+            if trashed.isPending, staysHere {
+                // It goes from the cloud all the same.
+                var deleted = trashed
+                deleted.item = nil
+                try database.update(deleted)
+            } else {
+                try database.deleteTrash(trashed.id)
+            }
+            if !entry.flags.contains(.localOnly) { try database.enqueue(id, at: self.journalTime()) }
+            try database.touch(parent, modified: true, at: clock.now())
+            try database.note(.created, entry: id, item: item, parent: parent)
+            let directory = try database.path(ofDirectory: parent) ?? .root
+            return (name, directory.appending(FileName(unchecked: name)))
+        }
+    }
+
+    private func restoreRemotely(
+        _ row: TrashRow,
+        _ parent: ItemID,
+        _ last: FileName
+    ) async throws(Errno) -> (name: [UInt8], path: RemotePath) {
+        guard let sync = syncEngine, let place = row.place else { throw .noSuchEntry }
+        let name = try catalog.read { database throws(Errno) -> [UInt8] in
+            if try namespace.keepsOut(parent, database) { throw .crossDevice }
+            return try self.freeName(parent, last, database)
+        }
+        let moved: RemoteItem?
+        do throws(ProviderError) {
+            moved = try await sync.whileInPlace(parent) { directory throws(ProviderError) in
+                try await sync.move(sync.trashReference(place), nil, directory, FileName(unchecked: name))
+            }
+        } catch {
+            throw error.errno
+        }
+        guard let remote = moved else { throw .busy }
+        return try catalog.write { database throws(Errno) in
+            try database.deleteTrash(row.id)
+            // The change feed may have been quicker.
+            if try database.entry(parent, name) == nil {
+                var entry = try self.namespace.insertRemote(remote, into: parent, name: name, database)
+                // It may have left the cloud, and go on here.
+                if try database.entry(document: row.document) == nil { entry.document = row.document }
+                try database.update(entry)
+            }
+            let path = try database.path(ofDirectory: parent) ?? .root
+            return (name, path.appending(FileName(unchecked: name)))
+        }
+    }
+}
