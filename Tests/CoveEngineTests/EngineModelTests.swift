@@ -17,11 +17,14 @@ import Testing
                 MeddledProvider(
                     base,
                     beforeAnswer: { _ throws(ProviderError) in
-                        let (pause, isLost) = random.withLock { random in
-                            (Int.random(in: 0...100, using: &random), self == .lost && random.oneIn(25))
+                        let (pause, isLost, isCut) = random.withLock { random in
+                            (
+                                Int.random(in: 0...100, using: &random), self == .lost && random.oneIn(25),
+                                random.oneIn(2)
+                            )
                         }
                         do { try await Task.sleep(for: .milliseconds(pause)) } catch { throw .cancelled }
-                        if isLost { throw .serverUnreachable("the answer got lost") }
+                        if isLost { throw isCut ? .serverUnreachable("the answer got lost") : .timedOut }
                     }
                 )
             }

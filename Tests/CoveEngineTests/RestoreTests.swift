@@ -42,8 +42,8 @@ import Testing
         try account.engine.versions(of: doc)[index].id
     }
 
-    @Test(arguments: [true, false])
-    func `what is put back while its deletion is on its way stays`(isHere: Bool) async throws {
+    @Test(arguments: [true, false], [true, false])
+    func `what is put back while its deletion is on its way stays`(isHere: Bool, isAnswered: Bool) async throws {
         try await blocking {
             let held = HeldAnswer(of: "doc")
             let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
@@ -64,7 +64,7 @@ import Testing
             }()
             // It waits for the answer: what is back before is taken again.
             try? waitUntil("it is back", deadline: 1) { isBack.withLock { $0 } }
-            held.answer()
+            held.answer(isLost: !isAnswered)
             #expect(try await restored.description == "doc")
             try await account.settle()
             #expect(try account.tree.read("doc") == text("the only bytes"))

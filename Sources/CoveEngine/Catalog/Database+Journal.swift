@@ -42,6 +42,8 @@ struct TrashRow {
     var attempts: Int64 = 0
     var retry = Timestamp.epoch
     var error: String?
+    /// The deletion may have arrived at the provider.
+    var wasSent = false
 
     init(
         document: DocumentID,
@@ -78,6 +80,7 @@ struct TrashRow {
         attempts = row.count(13)
         retry = row.milliseconds(14)
         error = row.optionalText(15)
+        wasSent = row.int(16) != 0
     }
 }
 
@@ -238,6 +241,10 @@ extension Database {
 
     func pendingDeletions() throws(Errno) -> Int {
         Int(try first("SELECT count(*) FROM trash WHERE pending = 1", read: { $0.int(0) }) ?? 0)
+    }
+
+    func markTrashSent(_ id: Int64) throws(Errno) {
+        try run("UPDATE trash SET sent = 1 WHERE id = ?", .int(id))
     }
 
     func postponeTrash(_ id: Int64, retry: Timestamp) throws(Errno) {

@@ -348,6 +348,9 @@ enum Schema {
         -- one that an earlier version knew: it counts as its date of modification.
         ALTER TABLE items ADD COLUMN born INTEGER NOT NULL DEFAULT 0;
         """,
+        """
+        ALTER TABLE trash ADD COLUMN sent INTEGER NOT NULL DEFAULT 0;   -- 1 when the deletion may have arrived
+        """,
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.
@@ -355,7 +358,8 @@ enum Schema {
         let found = Int(try database.first("PRAGMA user_version", read: { $0.int(0) }) ?? 0)
         guard found <= version else { return .tooNew(found) }
         for step in max(0, found)..<version {
-            try database.execute("BEGIN IMMEDIATE;\(steps[step]) PRAGMA user_version = \(step + 1); COMMIT")
+            // On a line of its own: a step may end with a comment.
+            try database.execute("BEGIN IMMEDIATE;\(steps[step])\n PRAGMA user_version = \(step + 1); COMMIT")
         }
         return .current
     }

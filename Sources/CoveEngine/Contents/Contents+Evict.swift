@@ -117,16 +117,22 @@ extension Contents {
         row.resident = 0
         row.isSynced = false
         let saved = row
-        try catalog.write { database throws(Errno) in
-            // It may have left the cloud, or be on its way there, since this waits for the catalog.
-            let entries = try database.entries(of: id)
-            guard entries.allSatisfy({ $0.isUploaded && $0.remoteVersion == saved.version }),
-                try !database.isReplacedUnderway(entries)
-            else { throw .busy }
-            try database.saveContent(saved)
-            try database.endWanted(id)
-            try database.setRanges(RangeSet(), of: id)
-            try database.moveVersions(of: id, to: nil)
+        do throws(Errno) {
+            try catalog.write { database throws(Errno) in
+                // It may have been deleted, have left the cloud, or be on its way there, since this waits for the catalog.
+                let entries = try database.entries(of: id)
+                guard entries.count == 1, let entry = entries.first, entry.id == first.id,
+                    entry.document == first.document, entry.isUploaded, entry.remoteVersion == saved.version,
+                    !entry.hasUnsentContent(generation: saved.generation), try !database.isReplacedUnderway(entries)
+                else { throw .busy }
+                try database.saveContent(saved)
+                try database.endWanted(id)
+                try database.setRanges(RangeSet(), of: id)
+                try database.moveVersions(of: id, to: nil)
+            }
+        } catch {
+            if error == .busy { throw Refusal.errno(.busy, "it is being changed; run `cove sync --wait` first") }
+            throw error
         }
         if freed > 0 { leavings.evicted.withLock { _ = $0.insert(id) } }
         // Whatever comes next opens the file anew, as an empty one.

@@ -5,19 +5,35 @@ public import CoveCore
 extension Engine {
     /// Puts a deleted document back where it was, or beside what has taken its name; returns its path.
     ///
-    /// Throws `EBUSY` while its deletion is on its way and the source does not answer.
+    /// Throws `EBUSY` while its deletion is on its way and the source does not answer, and what the source answers where its
+    /// bytes are only there and the deletion may have arrived.
     public func restore(_ documentID: String) async throws(Errno) -> RemotePath {
         guard let document = DocumentID(documentID) else { throw .invalidArgument }
-        guard let syncEngine else { return try await restore(document) }
-        // A deletion that is on its way would take what has just been put back.
-        return try await syncEngine.whileIdle(document) { () async throws(Errno) in try await self.restore(document) }
+        guard let syncEngine else { return try await restore(trashed(document)) }
+        return try await syncEngine.whileIdle(document) { () async throws(Errno) in
+            var row = try self.trashed(document)
+            if row.isPending, row.item == nil, row.wasSent {
+                // The deletion may have arrived, and would take what is put back: it is brought to its end before.
+                do throws(ProviderError) {
+                    guard try await syncEngine.sendDeletion(row.id) else { throw ProviderError.busy }
+                } catch {
+                    throw error.errno
+                }
+                row = try self.trashed(document)
+            }
+            return try await self.restore(row)
+        }
     }
 
-    private func restore(_ document: DocumentID) async throws(Errno) -> RemotePath {
+    private func trashed(_ document: DocumentID) throws(Errno) -> TrashRow {
         let rows = try catalog.read { database throws(Errno) in try database.trash(pending: nil) }
         guard let row = rows.last(where: { $0.document == document && $0.kind != .directory }) else {
             throw .noSuchEntry
         }
+        return row
+    }
+
+    private func restore(_ row: TrashRow) async throws(Errno) -> RemotePath {
         let names = row.path.names
         guard let last = names.last else { throw .invalidArgument }
         var parent = ItemID.root

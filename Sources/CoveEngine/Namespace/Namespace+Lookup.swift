@@ -191,7 +191,7 @@ extension Namespace {
         }
     }
 
-    /// True when the document at a place of the provider is one that was moved or deleted here.
+    /// True when the document at a place of the provider is one that was moved or deleted here, or may be what was sent there.
     func isRemotelyClaimed(
         _ parent: ItemID,
         _ name: [UInt8],
@@ -199,6 +199,7 @@ extension Namespace {
         _ database: Database
     ) throws(Errno) -> Bool {
         if try database.entry(remoteParent: parent, remoteName: name) != nil { return true }
+        if try database.underway(at: Place(parent, name)) != nil { return true }
         return try database.pendingTrash(remoteParent: parent, remoteName: name) != nil
     }
 }

@@ -43,6 +43,8 @@ extension SyncEngine {
         else { return false }
         if try database.entry(directory, remote.name) != nil { return false }
         if try database.entry(remoteParent: directory, remoteName: remote.name) != nil { return false }
+        // It may be one of here that was moved there, which was not answered.
+        if try database.underway(at: Place(directory, remote.name)) != nil { return false }
         return try database.pendingTrash(remoteParent: directory, remoteName: remote.name) == nil
     }
 

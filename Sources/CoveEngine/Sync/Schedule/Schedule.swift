@@ -55,23 +55,29 @@ struct Schedule: Sendable {
         var unreadable = 0
         for stream in Schedule.order(turn) {
             var failure: Errno?
-            try view.eachDue(stream, at: now) { row in
-                guard blocked[row.key] == nil, rests[row.key]?.stamp != row.stamp else { return true }
-                looks += isFull ? 1 : 0
-                guard looks <= Schedule.beyondCapacity else { return false }
-                do throws(Errno) {
-                    if let found = try offer(row, view, now, reserve) {
-                        started.append(found)
-                        left -= found.weight
+            do throws(Errno) {
+                try view.eachDue(stream, at: now) { row in
+                    guard blocked[row.key] == nil, rests[row.key]?.stamp != row.stamp else { return true }
+                    looks += isFull ? 1 : 0
+                    guard looks <= Schedule.beyondCapacity else { return false }
+                    do throws(Errno) {
+                        if let found = try offer(row, view, now, reserve) {
+                            started.append(found)
+                            left -= found.weight
+                        }
+                    } catch {
+                        // It holds up no other row.
+                        rest(row, until: now + Schedule.unreadableRest, .unreadable)
+                        unreadable += 1
+                        lastFailure = error
+                        if unreadable > Schedule.mostUnreadable { failure = error }
                     }
-                } catch {
-                    // It holds up no other row.
-                    rest(row, until: now + Schedule.unreadableRest, .unreadable)
-                    unreadable += 1
-                    lastFailure = error
-                    if unreadable > Schedule.mostUnreadable { failure = error }
+                    return left > 0 && failure == nil
                 }
-                return left > 0 && failure == nil
+            } catch {
+                // What is reserved already is started all the same.
+                failure = error
+                lastFailure = error
             }
             if let failure {
                 if started.isEmpty { throw failure }

@@ -71,6 +71,9 @@ extension SyncEngine {
             if let kept {
                 try host.contents.live.use(kept) { live throws(Errno) in try host.contents.syncContent(live) }
             }
+            if !row.wasSent {
+                try host.catalog.write { database throws(Errno) in try database.markTrashSent(row.id) }
+            }
             try host.catalog.syncLog()
         }
         host.log.debug("deleting \(row.document) \(reference.path)")

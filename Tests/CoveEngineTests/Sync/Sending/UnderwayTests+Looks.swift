@@ -57,6 +57,58 @@ extension UnderwayTests {
         }
     }
 
+    @Test func `where ids are paths, a folder that was sent is not taken for another device's`() async throws {
+        try await blocking {
+            let account = try EngineAccount(
+                wrap: { MeddledProvider($0, alter: { $0.stableIDs = false }) },
+                configure: { _ in }
+            )
+            try account.tree.makeDirectory("f")
+            try await account.settle()
+            let sync = try #require(account.engine.syncEngine)
+            let found = try await account.engine.provider.lookup(FileName(unchecked: text("f")), in: .root)
+            func newcomers() throws -> [[UInt8]] {
+                try account.engine.catalog.write { database throws(Errno) -> [[UInt8]] in
+                    var other = found
+                    other.name = self.text("f~")
+                    return try sync.split([other], in: .root, upTo: 10, database).newcomers.map(\.name)
+                }
+            }
+            #expect(try newcomers() == [text("f~")])
+            try account.engine.catalog.write { database throws(Errno) in
+                guard let entry = try database.entry(ItemID.root, self.text("f")) else { throw .noSuchEntry }
+                let row = try database.existingItem(entry.item)
+                try database.beginUnderway(UnderwayRow(entry, to: Place(.root, self.text("f~")), row))
+            }
+            #expect(try newcomers() == [])
+            await account.stop()
+        }
+    }
+
+    @Test func `a name that a file was sent to is no other file's in a folder that was never listed`() async throws {
+        try await blocking {
+            let account = try EngineAccount(wrap: { MeddledProvider($0, isSilent: true) }, configure: { _ in })
+            let (source, engine) = (SourceFolder(account.source), account.engine)
+            try source.makeDirectory("d")
+            try source.save("d/f", text("f"))
+            #expect(try account.tree.size("d/f") == 1)
+            try engine.catalog.write { database throws(Errno) in
+                guard let entry = try database.entry(atPath: RemotePath(unchecked: self.text("d/f"))) else {
+                    throw .noSuchEntry
+                }
+                let row = try database.existingItem(entry.item)
+                try database.beginUnderway(UnderwayRow(entry, to: Place(entry.parent, self.text("f~")), row))
+            }
+            try source.rename("d/f", "d/f~")
+            #expect(throws: Errno.noSuchEntry) { try account.tree.size("d/f~") }
+            try engine.catalog.write { database throws(Errno) in
+                try database.run("DELETE FROM underway")
+            }
+            #expect(try account.tree.size("d/f~") == 1)
+            await account.stop()
+        }
+    }
+
     @Test(arguments: [0, 9 << 20, 17 << 20])
     func `a large file is told from another one of its size by its begin and its end`(offset: Int) throws {
         let size = 18 << 20
