@@ -2,35 +2,9 @@ import CoveCore
 import CoveEngine
 import CoveTestSupport
 import Foundation
-import Synchronization
 import Testing
 
 @Suite struct EngineModelTests {
-    /// How the provider answers: at once, or late, so that much changes between what it has done and its word of it.
-    private enum Answers: Int {
-        case rested, prompt, late, lost
-
-        func wrap(seed: UInt64) -> (any Provider) -> any Provider {
-            guard self == .late || self == .lost else { return { $0 } }
-            let random = Mutex(SeededGenerator(seed: seed))
-            return { base in
-                MeddledProvider(
-                    base,
-                    beforeAnswer: { _ throws(ProviderError) in
-                        let (pause, isLost, isCut) = random.withLock { random in
-                            (
-                                Int.random(in: 0...100, using: &random), self == .lost && random.oneIn(25),
-                                random.oneIn(2)
-                            )
-                        }
-                        do { try await Task.sleep(for: .milliseconds(pause)) } catch { throw .cancelled }
-                        if isLost { throw isCut ? .serverUnreachable("the answer got lost") : .timedOut }
-                    }
-                )
-            }
-        }
-    }
-
     /// COVE_MODEL_SEED, COVE_MODEL_STEPS, and COVE_MODEL_PARTS as "8", or as "3..<4" to repeat one.
     private static var parts: Range<Int> {
         let numbers = (ProcessInfo.processInfo.environment["COVE_MODEL_PARTS"] ?? "8").split(separator: "..<")
@@ -46,9 +20,9 @@ import Testing
         print("model test part \(part): seed \(seed &+ UInt64(part)), \(steps) steps")
         try await blocking {
             // Most walks send at once, so that sending and changing overlap; in some of them changes rest first.
-            let answers = Answers(rawValue: part % 4) ?? .rested
+            let answers = ProviderAnswers(part: part)
             let account = try EngineAccount(wrap: answers.wrap(seed: seed &+ UInt64(part))) {
-                $0.settleTime = answers == .rested ? .seconds(2) : .zero
+                $0.settleTime = part % 4 == 0 ? .seconds(2) : .zero
             }
             let model = ModelTest(account, seed: seed &+ UInt64(part))
             try await model.run(steps: steps)

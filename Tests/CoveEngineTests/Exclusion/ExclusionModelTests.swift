@@ -13,10 +13,10 @@ import Testing
         let seed = environment["COVE_MODEL_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0...UInt64(UInt32.max))
         let steps = environment["COVE_MODEL_STEPS"].flatMap(Int.init) ?? 400
         print("exclusion model part \(part): seed \(seed &+ UInt64(part)), \(steps) steps")
-        try await excludingAccount(configure: { if part % 2 == 1 { $0.settleTime = .milliseconds(30) } }) {
-            account,
-            source,
-            watch in
+        try await excludingAccount(
+            answers: ProviderAnswers(part: part).wrap(seed: seed &+ UInt64(part)),
+            configure: { if part % 4 > 0 { $0.settleTime = .milliseconds(30) } }
+        ) { account, source, watch in
             var model = ExclusionModel(account, source, watch, seed: seed &+ UInt64(part))
             do { try await model.run(steps: steps) } catch {
                 throw ModelFailure(

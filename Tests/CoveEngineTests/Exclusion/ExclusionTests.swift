@@ -283,12 +283,13 @@ func path(_ text: String) -> RemotePath { RemotePath(unchecked: Array(text.utf8)
 
 /// Runs a body with an account whose source is watched; it must be sound in the end.
 func excludingAccount(
+    answers: @escaping @Sendable (any Provider) -> any Provider = { $0 },
     configure: @escaping @Sendable (inout EngineConfiguration) -> Void = { _ in },
     _ body: @escaping @Sendable (EngineAccount, SourceFolder, SentBytesWatch) async throws -> Void
 ) async throws {
     try await blocking {
         let watch = SentBytesWatch()
-        let account = try EngineAccount(wrap: { watch.wrap($0) }, configure: configure)
+        let account = try EngineAccount(wrap: { watch.wrap(answers($0)) }, configure: configure)
         do {
             try await body(account, SourceFolder(account.source), watch)
         } catch {
