@@ -106,6 +106,23 @@ final class EngineAccount: AccountUnderTest {
         try await engine.waitForDownload(RemotePath(unchecked: Array(path.utf8))) { _ in }
     }
 
+    func deleteAndRestore(_ path: String) async throws -> String? {
+        let before = Set(engine.trash().map(\.documentID))
+        let size = try tree.size(path)
+        try tree.unlink(path)
+        // Of what the source never had, or has another version of, the trash has not got it.
+        guard let found = engine.trash().first(where: { !before.contains($0.documentID) && $0.size == size })
+        else { return nil }
+        for _ in 0..<10 {
+            do throws(Errno) { return try await engine.restore(found.documentID).description } catch {
+                // The source, which has the only bytes, did not answer.
+                guard [.busy, .timedOut, .hostUnreachable].contains(error) else { throw error }
+                try await settle()
+            }
+        }
+        throw NotSettled(description: "\(path) does not come back")
+    }
+
     func setOffline(_ offline: Bool) async throws {
         isOffline = offline
         link.setOffline(offline)

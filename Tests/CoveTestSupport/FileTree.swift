@@ -59,4 +59,14 @@ public protocol AccountUnderTest: AnyObject {
     func setOffline(_ offline: Bool) async throws
     /// Kills everything without warning and starts again.
     func crash() async throws
+    /// Deletes a file and puts it back from the trash; its path then, nil where the trash has not got it.
+    func deleteAndRestore(_ path: String) async throws -> String?
+}
+
+extension AccountUnderTest {
+    /// Deletes it and leaves it in the trash.
+    public func deleteAndRestore(_ path: String) async throws -> String? {
+        try tree.unlink(path)
+        return nil
+    }
 }

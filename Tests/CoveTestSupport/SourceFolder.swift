@@ -20,7 +20,10 @@ public struct SourceFolder: Sendable {
             if isDirectory.boolValue {
                 result[name] = .some(nil)
             } else {
-                result[name] = try Array(Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)")))
+                // It may go while this looks.
+                do { result[name] = try Array(Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)"))) } catch {
+                    if FileManager.default.fileExists(atPath: "\(path)/\(name)") { throw error }
+                }
             }
         }
         return result

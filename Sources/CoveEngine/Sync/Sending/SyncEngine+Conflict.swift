@@ -20,6 +20,7 @@ extension SyncEngine {
             if plan.row.kind == .directory { enqueue([.directoryChanged(place.path)], seen: .distantPast) }
             return result
         }
+        guard try await isUnchanged(plan) else { return .later(.zero) }
         try await endRefused(plan)
         let transition = Transition(kind: .insert(parent: plan.entry.parent, name: plan.entry.name), remote: remote)
         let showing = try await show(transition, retry: { [weak self] in self?.wake() })
@@ -45,6 +46,7 @@ extension SyncEngine {
         }
         // An earlier attempt may have arrived without its answer.
         if try await isSame(plan, remote, place) { return try await takeAsOwn(plan, remote) }
+        guard try await isUnchanged(plan) else { return .later(.zero) }
         try await endRefused(plan)
         let transition = Transition(kind: .replace(entry: plan.entry.id), remote: remote, sent: plan.entry.document)
         return switch try await show(transition, retry: { [weak self] in self?.wake() }) {
@@ -102,6 +104,16 @@ extension SyncEngine {
             return one == other
         }
         return agree(\.permissions) && agree(\.user) && agree(\.group) && agree(\.extendedAttributes)
+    }
+
+    /// True while the bytes here are those that were to be sent: others tell nothing of what an earlier attempt has sent.
+    private func isUnchanged(_ plan: PushPlan) async throws(ProviderError) -> Bool {
+        let host = host
+        return try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in
+                try database.item(plan.row.id)?.generation == plan.row.generation
+            }
+        }
     }
 
     /// An attempt was answered: what is at its place did not arrive from here, whatever its size, dates and bytes; nor did what

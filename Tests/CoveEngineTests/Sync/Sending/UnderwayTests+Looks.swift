@@ -185,6 +185,41 @@ extension UnderwayTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `a change in the moment in which an arrived one is compared makes no conflict`(isNew: Bool) async throws {
+        try await blocking {
+            let change = Mutex<(@Sendable () -> Void)?>(nil)
+            let account = try EngineAccount(
+                wrap: { base in
+                    MeddledProvider(
+                        base,
+                        refuseFetch: { _ in
+                            change.withLock { $0.take() }?()
+                            return nil
+                        },
+                        isSilent: true
+                    )
+                },
+                configure: { $0.settleTime = .zero }
+            )
+            let (tree, engine) = (account.tree, account.engine)
+            if !isNew { try tree.write("f", text("base")) }
+            try await account.settle()
+            await engine.pause()
+            try tree.write("f", text("sent"))
+            try engine.catalog.write { database throws(Errno) in
+                guard let entry = try database.entry(ItemID.root, self.text("f")) else { throw .noSuchEntry }
+                var sent = UnderwayRow(entry, to: entry.place, try database.existingItem(entry.item))
+                (sent.item, sent.sum) = (entry.item, self.text("sent").withUnsafeBytes { SentBytes.sum($0) })
+                try database.beginUnderway(sent)
+            }
+            try SourceFolder(account.source).save("f", text("sent"))
+            change.withLock { $0 = { try? EngineTree(engine).write("f", Array("after".utf8)) } }
+            try await expect(account, ["f": "after"])
+            #expect(change.withLock { $0 == nil })
+        }
+    }
+
     @Test func `what is not to be read is another device's, and nobody waits for it`() async throws {
         try await deleted {
             .notPermitted("it is another one's")
