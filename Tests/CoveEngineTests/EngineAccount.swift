@@ -73,7 +73,8 @@ final class EngineAccount: AccountUnderTest {
             var attempt = 0
             repeat {
                 await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
-                report = await engine.waitUntilSettled(nil, timeout: .seconds(60))
+                // What this device has hidden at the source and does not find is looked for during a minute.
+                report = await engine.waitUntilSettled(nil, timeout: .seconds(100))
                 attempt += 1
                 // A process started meanwhile may hold a descriptor of the source for a moment: then it is busy.
             } while !report.isSettled && !report.errors.isEmpty && attempt < 5
@@ -116,7 +117,11 @@ final class EngineAccount: AccountUnderTest {
         for _ in 0..<10 {
             do throws(Errno) { return try await engine.restore(found.documentID).description } catch {
                 // The source, which has the only bytes, did not answer.
-                guard [.busy, .timedOut, .hostUnreachable].contains(error) else { throw error }
+                guard [.busy, .timedOut, .hostUnreachable].contains(error) else {
+                    let rows = "SELECT hex(document), * FROM trash; SELECT * FROM underway"
+                    let left = try? Command.run("sqlite3", ["-readonly", "\(state)/catalog.db", rows]).output
+                    throw NotSettled(description: "\(path), \(found), does not come back: \(error): \(left ?? "")")
+                }
                 try await settle()
             }
         }

@@ -112,7 +112,10 @@ extension Mounted {
                 let names = try JSONValue(encoding: ["f": "Grace", "g": "Ada\u{7}\n", "h": "", "i": long]).bytes
                 let text = String(decoding: names, as: UTF8.self)
                 try account.shell("echo '\(text)' > $tmp/n; mv $tmp/n $tmp/here/editors")
-                try waitUntil("it is told", deadline: 30) { try editor("f") == "Grace" }
+                // One after the other.
+                try waitUntil("it is told", deadline: 30) {
+                    try editor("f") == "Grace" && editor("g") != none && editor("i") != none
+                }
                 let hostile = try editor("g")
                 #expect(hostile.hasPrefix("Ada") && !hostile.contains("\u{7}") && !hostile.contains("\n"), "\(hostile)")
                 #expect(try editor("h") == none)

@@ -103,7 +103,7 @@ extension SyncEngine {
             }
             try await host.provider.delete(reference, base: base)
             host.counters.deletions.add(1, ordering: .relaxed)
-            try await endDeletion(id, place: nil)
+            try await endDeletion(id, place: nil, of: row)
             if row.kind == .directory { await lookAtSuccessor(of: reference) }
         } catch .noSuchItem {
             if let pause = try await restBeforeLook(for: row.document, at: reference, in: row.remoteParent) {
@@ -183,8 +183,17 @@ extension SyncEngine {
         let orphan = try await host.onContentQueue { () throws(Errno) in
             try host.catalog.write { database throws(Errno) -> ItemID? in
                 guard var row = try database.trash(id: id) else {
-                    guard var sent, let place else { return nil }
-                    // A file took the name and goes on as the document meanwhile: what went is another one now.
+                    guard var sent else { return nil }
+                    // A file took the name and goes on as the document meanwhile: that is made anew.
+                    if var heir = try database.entry(document: sent.document), heir.isUploaded,
+                        heir.remoteID == sent.remoteID, heir.remoteVersion == sent.remoteVersion
+                    {
+                        host.namespace.forgetRemote(&heir)
+                        try database.update(heir)
+                        try database.enqueue(heir.id, at: .epoch)
+                    }
+                    guard let place else { return nil }
+                    // What went is another one now.
                     sent.document = .random()
                     sent.isPending = false
                     sent.place = place
