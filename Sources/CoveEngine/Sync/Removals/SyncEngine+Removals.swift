@@ -197,9 +197,8 @@ extension SyncEngine {
         }
         if let document = await entry()?.document { await waitUntilIdle(document) }
         guard let known = await entry(), known.isUploaded else { return nil }
-        // Moved here too, or moved from here without an answer: that finds out what became of it, unless it comes back before.
-        let isUnanswered = await takesUpLater(known.document)
-        guard !known.isMoved, !isUnanswered else {
+        // Moved here too: the push finds out what became of it, unless it comes back before.
+        guard !known.isMoved else {
             wake()
             if let path = await remotePath(of: id) { takeAgain(.removed(path)) }
             return nil
@@ -215,17 +214,6 @@ extension SyncEngine {
             if error.parksAccount { disconnect(error) }
         }
         return nil
-    }
-
-    /// True where something of a document was sent that was not answered: what became of it is found out first.
-    private func takesUpLater(_ document: DocumentID) async -> Bool {
-        let host = host
-        let isUnanswered = try? await host.onContentQueue { () throws(Errno) in
-            try host.catalog.read { database throws(Errno) in try database.underway(document) != nil }
-        }
-        if isUnanswered == false { return false }
-        takeUpLater(document)
-        return true
     }
 
     /// True for a directory that is not found because the one that it is in is not there either.
@@ -283,22 +271,10 @@ extension SyncEngine {
                 return try self.tree(below: entry, database)
             }
         }
-        // The last is the top: where that is elsewhere, so is what is in it.
-        if let top = tree?.last {
-            await waitUntilIdle(top.document)
-            if await takesUpLater(top.document) {
-                if let path = await remotePath(of: id) { takeAgain(.removed(path)) }
-                return
-            }
-        }
         for entry in tree ?? [] {
             await waitUntilIdle(entry.document)
             // What was never sent or comes from elsewhere stays, and keeps its directories.
             guard entry.isUploaded, !entry.isMoved else { continue }
-            if await takesUpLater(entry.document) {
-                if let path = await remotePath(of: entry.id) { takeAgain(.removed(path)) }
-                continue
-            }
             do throws(ProviderError) {
                 let transition = Transition(kind: .remove(entry: entry.id), remote: nil, seen: seen, top: id)
                 let showing = try await show(transition) { [weak self] in
