@@ -1,9 +1,10 @@
 import CoveCore
-import CoveEngine
 import CoveTestSupport
 import Foundation
 import Synchronization
 import Testing
+
+@testable import CoveEngine
 
 /// Putting an earlier content back, conflicts, and what a death leaves of versions.
 @Suite struct RestoreTests {
@@ -70,6 +71,30 @@ import Testing
             #expect(try account.tree.read("doc") == text("the only bytes"))
             #expect(try SourceFolder(account.source).snapshot() == ["doc": text("the only bytes")])
             #expect(engine.trash().isEmpty)
+            await account.stop()
+        }
+    }
+
+    @Test func `what may still be at a source without a trash is not deleted there to put it back`() async throws {
+        try await blocking {
+            let account = try EngineAccount(
+                wrap: { MeddledProvider($0, alter: { $0.trash = false }) },
+                configure: { _ in }
+            )
+            let engine = account.engine
+            try account.tree.write("doc", text("the only bytes"))
+            try await account.settle()
+            #expect(await account.evict("doc"))
+            await engine.pause()
+            try account.tree.unlink("doc")
+            let document = try #require(engine.trash().first?.documentID)
+            // An attempt failed without anybody knowing where.
+            try engine.catalog.write { database throws(Errno) in try database.run("UPDATE trash SET sent = 1") }
+            #expect(try await engine.restore(document).description == "doc")
+            await engine.resume()
+            try await account.settle()
+            #expect(try account.tree.read("doc") == text("the only bytes"))
+            #expect(try SourceFolder(account.source).snapshot() == ["doc": text("the only bytes")])
             await account.stop()
         }
     }

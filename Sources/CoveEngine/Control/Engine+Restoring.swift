@@ -12,8 +12,9 @@ extension Engine {
         guard let syncEngine else { return try await restore(trashed(document)) }
         return try await syncEngine.whileIdle(document) { () async throws(Errno) in
             var row = try self.trashed(document)
-            if row.isPending, row.item == nil, row.wasSent {
-                // The deletion may have arrived, and would take what is put back: it is brought to its end before.
+            if row.isPending, row.item == nil, row.wasSent, self.provider.capabilities.trash {
+                // The deletion may have arrived, and would take what is put back: it is brought to its end before. Where the
+                // source keeps nothing that would destroy what may still be there.
                 do throws(ProviderError) {
                     guard try await syncEngine.sendDeletion(row.id) else { throw ProviderError.busy }
                 } catch {

@@ -66,7 +66,9 @@ extension SyncEngine {
         if host.provider.capabilities.stableIDs, let entry = try database.entry(remoteID: remote.id) {
             if let answer = answer(seen, entry.document, place) { return answer }
             // It was moved there from here, which was not answered; meanwhile it may be where it was again.
-            if let sent = try database.underway(entry.document), sent.place == place { return .takeUp(sent) }
+            if let sent = try database.underway(entry.document), sent.place == place, sent.item == nil {
+                return .takeUp(sent)
+            }
             return try decideMoved(entry, remote, to: directory, seen: seen, database)
         }
         if let trashed = try database.pendingTrash(remoteParent: directory, remoteName: remote.name) {

@@ -259,10 +259,7 @@ extension SyncEngine {
                     let row = try database.item(entry.item)
                 else { return nil }
                 if row.kind == .file, row.residency != .whole { return false }
-                host.namespace.forgetRemote(&entry)
-                try database.update(entry)
-                try database.enqueue(entry.id, at: .epoch)
-                if row.kind == .directory { try database.markListed(row.id) }
+                try self.forgetRemote(&entry, row, database)
                 return true
             }
         }
@@ -271,6 +268,14 @@ extension SyncEngine {
         let transition = Transition(kind: .remove(entry: id), remote: nil, sent: document)
         let showing = try await show(transition, retry: { [weak self] in self?.wake() })
         return showing == .claimed ? .later(SyncEngine.claimedRest) : .done
+    }
+
+    /// Has an entry that the provider has no more be sent as a new one.
+    nonisolated func forgetRemote(_ entry: inout EntryRow, _ row: ItemRow, _ database: Database) throws(Errno) {
+        host.namespace.forgetRemote(&entry)
+        try database.update(entry)
+        try database.enqueue(entry.id, at: .epoch)
+        if row.kind == .directory { try database.markListed(row.id) }
     }
 
     private func isThere(

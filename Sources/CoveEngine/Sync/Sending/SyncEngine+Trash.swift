@@ -186,11 +186,10 @@ extension SyncEngine {
                     guard var sent else { return nil }
                     // A file took the name and goes on as the document meanwhile: that is made anew.
                     if var heir = try database.entry(document: sent.document), heir.isUploaded,
-                        heir.remoteID == sent.remoteID, heir.remoteVersion == sent.remoteVersion
+                        heir.remoteID == sent.remoteID, heir.remoteVersion == sent.remoteVersion,
+                        let row = try database.item(heir.item), row.kind == .directory || row.residency == .whole
                     {
-                        host.namespace.forgetRemote(&heir)
-                        try database.update(heir)
-                        try database.enqueue(heir.id, at: .epoch)
+                        try self.forgetRemote(&heir, row, database)
                     }
                     guard let place else { return nil }
                     // What went is another one now.

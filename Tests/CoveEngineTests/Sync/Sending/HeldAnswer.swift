@@ -9,10 +9,14 @@ final class HeldAnswer: Sendable {
         var answer: CheckedContinuation<Bool, Never>?
     }
     private let held = Mutex(Held())
+    private let missed = Mutex(0)
     private let path: String
     private let refused: String?
 
     init(of path: String, refusing refused: String? = nil) { (self.path, self.refused) = (path, refused) }
+
+    /// How often something was looked for that is not there.
+    var misses: Int { missed.withLock { $0 } }
 
     func arm() { held.withLock { $0.state = .armed } }
     var hasArrived: Bool { held.withLock { $0.state == .arrived } }
@@ -29,6 +33,7 @@ final class HeldAnswer: Sendable {
     func wrap(_ base: any Provider) -> any Provider {
         MeddledProvider(
             base,
+            { [self] moment, _ in if moment == .afterMiss { missed.withLock { $0 += 1 } } },
             refuse: { [self] path in
                 path.description == refused && held.withLock { $0.state != .passing } ? .busy : nil
             },

@@ -67,6 +67,25 @@ import Testing
         }
     }
 
+    @Test func `a file saved while the deletion before it is on its way is not looked for`() async throws {
+        try await blocking {
+            let held = HeldAnswer(of: "f")
+            let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
+            try account.tree.write("f", Array("before".utf8))
+            try await account.settle()
+            held.arm()
+            try account.tree.unlink("f")
+            try waitUntil("the source has the deletion") { held.hasArrived }
+            try account.tree.write("f", Array("after".utf8))
+            let misses = held.misses
+            held.answer()
+            try await account.settle()
+            #expect(try SourceFolder(account.source).snapshot() == ["f": Array("after".utf8)])
+            #expect(held.misses == misses)
+            await account.stop()
+        }
+    }
+
     @Test func `bytes that a document has no more are not sent`() async throws {
         try await blocking {
             let account = try EngineAccount()
