@@ -229,14 +229,24 @@ extension Database {
 
     func setExtendedAttribute(_ name: [UInt8], _ value: [UInt8], of id: ItemID) throws(Errno) {
         try run("INSERT OR REPLACE INTO xattrs VALUES(?, ?, ?)", .item(id), .blob(name), .blob(value))
+        if name == PackageTypes.attribute { touchTree(id) }
     }
 
     func removeExtendedAttribute(_ name: [UInt8], of id: ItemID) throws(Errno) {
         try run("DELETE FROM xattrs WHERE item = ? AND name = ?", .item(id), .blob(name))
+        if name == PackageTypes.attribute { touchTree(id) }
+    }
+
+    /// True for a directory, of this name, that people see as one document.
+    func isPackage(_ name: FileName, _ id: ItemID) throws(Errno) -> Bool {
+        let ending = String(decoding: name.stemAndExtension.extension.dropFirst(), as: UTF8.self)
+        if PackageTypes.contains(ending) { return true }
+        return try extendedAttribute(PackageTypes.attribute, of: id) == [0x31]
     }
 
     /// Replaces all attributes of an item.
     func replaceExtendedAttributes(_ all: [[UInt8]: [UInt8]], of id: ItemID) throws(Errno) {
+        if try extendedAttribute(PackageTypes.attribute, of: id) != all[PackageTypes.attribute] { touchTree(id) }
         try run("DELETE FROM xattrs WHERE item = ?", .item(id))
         for (name, value) in all { try setExtendedAttribute(name, value, of: id) }
     }

@@ -191,7 +191,7 @@ extension Namespace {
                 walk.place.kind = nil
                 return walk
             }
-            let isPackage = found.kind == .directory ? try self.isPackage(name, found.item, database) : false
+            let isPackage = found.kind == .directory ? try database.isPackage(name, found.item) : false
             walk.place.steps.append(PathStep(name: name, isPackage: isPackage))
             walk.place.entry = found.entry
             walk.place.item = found.item
@@ -238,12 +238,6 @@ extension Namespace {
         try database.existingItem(directory).residency == .whole
     }
 
-    private func isPackage(_ name: FileName, _ id: ItemID, _ database: Database) throws(Errno) -> Bool {
-        let ending = String(decoding: name.stemAndExtension.extension.dropFirst(), as: UTF8.self)
-        if PackageTypes.contains(ending) { return true }
-        return try database.extendedAttribute(PackageTypes.attribute, of: id) == [0x31]
-    }
-
     /// What has a name in a directory, or may get it; nil where that is not in the tree.
     func place(_ parent: ItemID, _ name: [UInt8], _ database: Database) throws(Errno) -> CatalogPlace? {
         let entry = try database.entry(parent, name)
@@ -257,7 +251,7 @@ extension Namespace {
     func step(name: [UInt8], item: ItemID, _ database: Database) throws(Errno) -> PathStep {
         let isDirectory = try database.item(item)?.kind == .directory
         let name = FileName(unchecked: name)
-        return PathStep(name: name, isPackage: isDirectory ? try isPackage(name, item, database) : false)
+        return PathStep(name: name, isPackage: isDirectory ? try database.isPackage(name, item) : false)
     }
 
     /// The steps of an entry's path; nil for one that is not in the tree.
@@ -267,7 +261,7 @@ extension Namespace {
         while current != .root {
             guard let entry = try database.entry(ofDirectory: current), steps.count < 4096 else { return nil }
             let name = FileName(unchecked: entry.name)
-            steps.append(PathStep(name: name, isPackage: try isPackage(name, current, database)))
+            steps.append(PathStep(name: name, isPackage: try database.isPackage(name, current)))
             current = entry.parent
         }
         return steps.reversed()

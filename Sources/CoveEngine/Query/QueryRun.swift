@@ -208,20 +208,12 @@ final class QueryRun {
             // Before their rows: one that is closed in between has saved what its row does not tell yet.
             var open: [ItemID: LiveItem] = [:]
             for item in engine.contents.live.all() { open[item.id] = item }
-            var rows: [(entry: EntryRow, item: ItemRow, path: RemotePath?)] = []
+            var rows: [(entry: EntryRow, item: ItemRow, folder: QueryFolders.Folder?)] = []
             let next = try engine.catalog.read { database throws(Errno) -> QueryCursor? in
                 let next = try cursor.read(database, limit: Self.page) { rows.append(($0, $1, nil)) }
-                var folders: [ItemID: RemotePath?] = [:]
+                var folders = QueryFolders()
                 for index in rows.indices {
-                    let parent = rows[index].entry.parent
-                    let folder: RemotePath?
-                    if let known = folders[parent] {
-                        folder = known
-                    } else {
-                        folder = try database.path(ofDirectory: parent)
-                        folders[parent] = folder
-                    }
-                    rows[index].path = folder?.appending(FileName(unchecked: rows[index].entry.name))
+                    rows[index].folder = try folders.folder(rows[index].entry.parent, database)
                 }
                 return next
             }
@@ -229,12 +221,16 @@ final class QueryRun {
             var hasUnlisted = false
             var moving: Set<Int64> = []
             // What is on the way to what is looked for counts, too.
-            for case (_, let row, let path?) in rows where row.kind == .directory && row.residency != .whole {
-                if path == crawled || path.isInside(crawled) || crawled.isInside(path) { hasUnlisted = true }
+            for case (let entry, let row, let folder?) in rows
+            where row.kind == .directory && row.residency != .whole {
+                let path = folder.path.appending(FileName(unchecked: entry.name))
+                if path.isInside(crawled) || crawled.isInside(path) { hasUnlisted = true }
             }
             // What a client keeps in order it has to be told of.
             let attributes = request.attributes + (isFollowed ? request.order.map(\.key) : [])
-            for case (let entry, let row, let path?) in rows where request.covers(path, scopes, engine.access) {
+            for case (let entry, let row, let folder?) in rows where folder.isShown(to: request.folder) {
+                let path = folder.path.appending(FileName(unchecked: entry.name))
+                guard request.covers(path, scopes, engine.access) else { continue }
                 let item = QueryItem(entry, row, open[row.id], at: path, engine)
                 if request.predicate.holds({ item.value($0) }) {
                     if isOrdered {

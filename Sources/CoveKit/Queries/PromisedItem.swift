@@ -8,6 +8,25 @@ extension URLResourceKey {
     public static let ubiquitousItemIsExcludedFromSyncKey = URLResourceKey(
         rawValue: "NSURLUbiquitousItemIsExcludedFromSyncKey"
     )
+
+    /// True for what others have too, as far as the source tells.
+    public static let ubiquitousItemIsSharedKey = URLResourceKey(rawValue: "NSURLUbiquitousItemIsSharedKey")
+    /// `owner` or `participant`, of what is shared.
+    public static let ubiquitousSharedItemCurrentUserRoleKey = URLResourceKey(
+        rawValue: "NSURLUbiquitousSharedItemCurrentUserRoleKey"
+    )
+    /// `readOnly` or `readWrite`.
+    public static let ubiquitousSharedItemCurrentUserPermissionsKey = URLResourceKey(
+        rawValue: "NSURLUbiquitousSharedItemCurrentUserPermissionsKey"
+    )
+    /// Whose the item is; nil for what is one's own.
+    public static let ubiquitousSharedItemOwnerNameComponentsKey = URLResourceKey(
+        rawValue: "NSURLUbiquitousSharedItemOwnerNameComponentsKey"
+    )
+    /// Who changed the item last, as far as the source tells.
+    public static let ubiquitousSharedItemMostRecentEditorNameComponentsKey = URLResourceKey(
+        rawValue: "NSURLUbiquitousSharedItemMostRecentEditorNameComponentsKey"
+    )
 }
 
 /// What is known of files whose bytes need not be here: no call fetches any, and none needs a claim.
@@ -19,7 +38,8 @@ public enum PromisedItem {
 
     /// What is known of items, in the order of the URLs, by one call of each account's daemon.
     ///
-    /// A key that nobody knows is missing. Dates are dates, sizes are bytes, kinds of things and URLs are texts. Of an item that
+    /// A key that nobody knows is missing. Dates are dates, sizes are bytes, kinds of things and URLs are texts. A label is the
+    /// first tag that is named after its colour: Gray is 1, then Green, Purple, Blue, Yellow, Red and Orange. Of an item that
     /// is not there the error is ``CoveError/Code/noSuchFile``. Pictures, `thumbnailDictionaryKey`, take a call each, and may be
     /// fetched from the source; the only one in the dictionary has the key ``ItemThumbnail/key``.
     public static func resourceValues(
@@ -60,12 +80,20 @@ public enum PromisedItem {
         .ubiquitousItemDownloadRequestedKey: .downloadRequested,
         .ubiquitousItemContainerDisplayNameKey: .containerDisplayName, .documentIdentifierKey: .documentID,
         .typeIdentifierKey: .contentType, .ubiquitousItemIsExcludedFromSyncKey: .isExcludedFromSync,
+        .ubiquitousItemIsSharedKey: .isShared, .ubiquitousSharedItemCurrentUserRoleKey: .currentUserRole,
+        .ubiquitousSharedItemCurrentUserPermissionsKey: .currentUserPermissions,
+        .ubiquitousSharedItemOwnerNameComponentsKey: .ownerName,
+        .ubiquitousSharedItemMostRecentEditorNameComponentsKey: .mostRecentEditor,
     ]
 
     /// What only the bytes would tell, or nobody keeps.
     private static let without: Set<URLResourceKey> = [
         .contentAccessDateKey, .generationIdentifierKey, .addedToDirectoryDateKey, .thumbnailDictionaryKey,
+        .labelColorKey,
     ]
+
+    /// The tags that are colours, in the order of their numbers as labels.
+    private static let labels = ["Gray", "Green", "Purple", "Blue", "Yellow", "Red", "Orange"]
 
     private static func values(of urls: [URL], _ keys: Set<URLResourceKey>) -> [Result<Values, CoveError>] {
         // Whoever looks at a name has the folder listed that it is in.
@@ -147,6 +175,15 @@ public enum PromisedItem {
         let attribute = { (name: String) in
             (try? System.attribute(Array(url.path.utf8), Array(name.utf8))).map { String(decoding: $0, as: UTF8.self) }
         }
+        func tags() -> [String]? {
+            attribute("user.cove.tags").map { $0.split { $0 == "," || $0 == "\n" }.map { String($0) } }
+        }
+        func label() -> (index: Int, tag: String)? {
+            for tag in tags() ?? [] {
+                if let index = labels.firstIndex(where: { $0.lowercased() == tag.lowercased() }) { return (index, tag) }
+            }
+            return nil
+        }
         func date(_ time: timespec) -> MetadataValue {
             .date(Date(timeIntervalSince1970: Double(time.tv_sec) + Double(time.tv_nsec) / 1e9))
         }
@@ -177,10 +214,13 @@ public enum PromisedItem {
             case .fileAllocatedSizeKey, .totalFileAllocatedSizeKey: value = .number(0)
             case .fileResourceIdentifierKey: value = .string("\(status.st_dev):\(status.st_ino)")
             case .fileSecurityKey: value = .string(String(status.st_mode & 0o7777, radix: 8))
-            case .tagNamesKey:
-                value = attribute("user.cove.tags").map { text in
-                    .strings(text.split { $0 == "," || $0 == "\n" }.map { String($0) })
-                }
+            case .tagNamesKey: value = tags().map { .strings($0) }
+            case .labelNumberKey: value = .number(Double(label().map { $0.index + 1 } ?? 0))
+            case .localizedLabelKey: value = label().map { .string($0.tag) }
+            case .localizedTypeDescriptionKey:
+                let type = kind == S_IFDIR ? "inode/directory" : kind == S_IFLNK ? "inode/symlink" : nil
+                let named = ContentTypes.ofMachine.type(ofFile: name)
+                value = TypeDescriptions.description(of: type ?? named).map { .string($0) }
             case .parentDirectoryURLKey: value = .string(url.deletingLastPathComponent().path)
             case .pathKey: value = .string(url.path)
             case .isHiddenKey: value = .bool(name.hasPrefix("."))

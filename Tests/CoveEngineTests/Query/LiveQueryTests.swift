@@ -136,6 +136,33 @@ import Testing
         }
     }
 
+    @Test func `53: while a document is fetched its percentage rises`() async throws {
+        try await blocking {
+            let gate = FetchGate()
+            let account = try EngineAccount(wrap: { MeddledProvider($0, amidFetch: { await gate.pass() }) }) { _ in }
+            try SourceFolder(account.source).save("a.bin", Array(repeating: 1, count: 8 << 20))
+            #expect(try account.tree.list("").count == 1)
+            let keys: [QueryKey] = [.downloadingStatus, .isDownloading, .percentDownloaded]
+            let watch = LiveWatch(account.engine, try request("FSName == 'a.bin'", keys))
+            @Sendable func percent(_ state: LiveWatch.State) -> Double? {
+                let values = state.results.values.first?.values
+                guard case .number(let percent)? = values?[.percentDownloaded] else { return nil }
+                let isComplete = values?[.downloadingStatus] == .string("Current")
+                guard values?[.isDownloading] == .truth(percent > 0 && !isComplete) else { return nil }
+                return isComplete == (percent == 100) ? percent : nil
+            }
+            #expect(try watch.wait { percent($0) == 0 } == nil)
+            let engine = account.engine
+            let fetch = Task { try await engine.download(RemotePath(unchecked: Array("a.bin".utf8))) }
+            #expect(try watch.wait { (percent($0) ?? 0) > 0 && (percent($0) ?? 100) < 100 } == nil)
+            gate.open()
+            try await fetch.value
+            #expect(try watch.wait { percent($0) == 100 } == nil)
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
     @Test func `46: many changes in an interval come as one update`() async throws {
         try await blocking {
             let account = try EngineAccount()
@@ -264,6 +291,40 @@ import Testing
         }
     }
 
+    @Test func `what is in a package comes and goes with that`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try account.tree.makeDirectory("d")
+            try account.tree.makeDirectory("d/in")
+            try account.tree.write("d/in/a.txt", [1])
+            let watch = LiveWatch(account.engine, try request("TRUEPREDICATE"))
+            let all = ["d", "d/in", "d/in/a.txt"]
+            #expect(try watch.wait(for: all, gathered: true) == nil)
+            try setPackage("d", "1", account)
+            #expect(try watch.wait(for: ["d"]) == nil)
+            try account.tree.write("d/in/b.txt", [1])
+            try setPackage("d", "0", account)
+            #expect(try watch.wait(for: all + ["d/in/b.txt"]) == nil)
+            try account.tree.rename("d", "d.rtfd")
+            #expect(try watch.wait(for: ["d.rtfd"]) == nil)
+            try account.tree.rename("d.rtfd/in/b.txt", "b.txt")
+            #expect(try watch.wait(for: ["b.txt", "d.rtfd"]) == nil)
+            try account.tree.rename("b.txt", "d.rtfd/c.txt")
+            #expect(try watch.wait(for: ["d.rtfd"]) == nil)
+            try account.tree.rename("d.rtfd/in", "in")
+            #expect(try watch.wait(for: ["d.rtfd", "in", "in/a.txt"]) == nil)
+            #expect(watch.now.faults.isEmpty, "\(watch.now.faults)")
+            await watch.stop()
+            await account.stop()
+        }
+    }
+
+    /// Sets the attribute that makes a directory a package.
+    private func setPackage(_ path: String, _ value: String, _ account: EngineAccount) throws(Errno) {
+        let (id, caller) = (try account.tree.resolve(path), account.tree.caller)
+        try account.engine.setExtendedAttribute(id, PackageTypes.attribute, Array(value.utf8), flags: 0, caller)
+    }
+
     @Test func `a query ends with the engine, and there are not too many`() async throws {
         try await blocking {
             let account = try EngineAccount()
@@ -297,12 +358,18 @@ import Testing
                 request("HasUnresolvedConflicts == TRUE", [.name]),
             ]
             let model = ModelTest(account, seed: seed &+ UInt64(part))
+            var random = SeededGenerator(seed: seed &+ UInt64(part) &+ 1)
             var engine = account.engine
             var watches: [LiveWatch] = []
             model.afterStep = { step in
                 if engine !== account.engine || watches.isEmpty {
                     engine = account.engine
                     watches = requests.map { LiveWatch(engine, $0) }
+                }
+                if Int.random(in: 0..<8, using: &random) == 0 {
+                    let folders = try account.tree.list("").filter { $0.value == .directory }.keys.sorted()
+                    let value = Bool.random(using: &random) ? "1" : "0"
+                    if let folder = folders.randomElement(using: &random) { try? setPackage(folder, value, account) }
                 }
                 guard step % 3 == 0 else { return }
                 for watch in watches {

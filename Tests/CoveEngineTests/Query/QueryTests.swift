@@ -26,6 +26,12 @@ import Testing
         try await paths(account, try request(text)).paths
     }
 
+    /// Makes a directory a package by its attribute, or makes it none.
+    private func setPackage(_ path: String, _ isOne: Bool, _ account: EngineAccount) throws {
+        let (id, value) = (try account.tree.resolve(path), isOne ? [UInt8(0x31)] : [0x30])
+        try account.engine.setExtendedAttribute(id, PackageTypes.attribute, value, flags: 0, account.tree.caller)
+    }
+
     /// An account on a source with some folders, of which nothing is listed.
     private func account() throws -> EngineAccount {
         let account = try EngineAccount()
@@ -142,9 +148,10 @@ import Testing
             let names = [
                 "a", "ab", "abc", "b.txt", "B.TXT", "ä", "a\u{308}", "x y", "a.pdf", "Documents", "K", "\u{212A}", "ß",
                 "SS",
-                "a_b", "a%b", "a!b", "\u{17F}s",
+                "a_b", "a%b", "a!b", "\u{17F}s", "p.rtfd", "P.Pages",
             ]
             var folders = [""]
+            var packages: [String] = []
             for _ in 0..<40 {
                 let folder = try #require(folders.randomElement(using: &random))
                 let path = (folder.isEmpty ? "" : folder + "/") + names.randomElement(using: &random)!
@@ -152,6 +159,12 @@ import Testing
                 if Int.random(in: 0..<3, using: &random) == 0 {
                     try account.tree.makeDirectory(path)
                     folders.append(path)
+                    if path.lowercased().hasSuffix(".rtfd") || path.lowercased().hasSuffix(".pages") {
+                        packages.append(path)
+                    } else if Int.random(in: 0..<8, using: &random) == 0 {
+                        try setPackage(path, true, account)
+                        packages.append(path)
+                    }
                 } else {
                     try account.tree.write(path, Array(repeating: 7, count: Int.random(in: 0...9, using: &random)))
                 }
@@ -272,17 +285,29 @@ import Testing
             }
             for _ in 0..<300 {
                 let wanted = predicate(3)
+                let folder = Int.random(in: 0..<3, using: &random) > 0 ? "" : folders.randomElement(using: &random)!
+                var asked = QueryRequest(wanted)
+                asked.folder = RemotePath(unchecked: Array(folder.utf8))
                 // What was sent last may be told of a moment later: then both are asked again.
                 var wrong: [String] = []
                 for _ in 0..<5 {
-                    let expected = all.filter { item in wanted.holds { item.values[$0] } }.map { Array($0.path.utf8) }
-                    let found = try await paths(account, QueryRequest(wanted)).paths.map { Array($0.utf8) }
+                    // Byte by byte: to a string, equal letters are the same.
+                    func isInside(_ path: String, _ top: String) -> Bool {
+                        "\(path)/".utf8.starts(with: "\(top)/".utf8)
+                    }
+                    let shown = all.filter { item in
+                        let around = packages.filter { isInside(item.path, $0) && !isInside($0, item.path) }
+                        return (folder.isEmpty || isInside(item.path, folder))
+                            && around.allSatisfy { isInside(folder, $0) }
+                    }
+                    let expected = shown.filter { item in wanted.holds { item.values[$0] } }.map { Array($0.path.utf8) }
+                    let found = try await paths(account, asked).paths.map { Array($0.utf8) }
                     wrong = Set(found).symmetricDifference(expected).map { String(decoding: $0, as: UTF8.self) }
                     #expect(found.count == Set(found).count)
                     if wrong.isEmpty { break }
                     all = try walk()
                 }
-                #expect(wrong.isEmpty, "seed \(seed): \(wanted.json.description)")
+                #expect(wrong.isEmpty, "seed \(seed), in '\(folder)': \(wanted.json.description)")
             }
             try account.tree.close(open)
             await account.stop()

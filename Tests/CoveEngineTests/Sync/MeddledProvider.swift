@@ -13,6 +13,7 @@ final class MeddledProvider: Provider {
     private let alter: @Sendable (inout ProviderCapabilities) -> Void
     private let watch: @Sendable (any ContentSource) -> any ContentSource
     private let beforeAnswer: @Sendable (RemotePath) async throws(ProviderError) -> Void
+    private let amidFetch: (@Sendable () async -> Void)?
     private let isSilent: Bool
 
     /// Wraps a provider.
@@ -20,7 +21,7 @@ final class MeddledProvider: Provider {
     /// `meddle` is called with what is deleted, with the new place of what was moved, or with what was looked for and is not there; `refuse` with what is to be made, and
     /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
     /// `watch` may read what is sent before the source does; `beforeAnswer` is called with the place of what was made,
-    /// modified, moved or deleted, and may lose the answer. `isSilent`: it tells of no changes by itself.
+    /// modified, moved or deleted, and may lose the answer; `amidFetch` when half of what is to be read was brought. `isSilent`: it tells of no changes by itself.
     init(
         _ base: any Provider,
         _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
@@ -31,8 +32,10 @@ final class MeddledProvider: Provider {
         alter: @escaping @Sendable (inout ProviderCapabilities) -> Void = { _ in },
         watch: @escaping @Sendable (any ContentSource) -> any ContentSource = { $0 },
         beforeAnswer: @escaping @Sendable (RemotePath) async throws(ProviderError) -> Void = { _ in },
+        amidFetch: (@Sendable () async -> Void)? = nil,
         isSilent: Bool = false
     ) {
+        self.amidFetch = amidFetch
         self.watch = watch
         self.beforeAnswer = beforeAnswer
         self.alter = alter
@@ -121,7 +124,14 @@ final class MeddledProvider: Provider {
         into sink: any ContentSink
     ) async throws(ProviderError) {
         if let error = refuseFetch(item.path) { throw error }
-        try await base.fetch(item, version: version, range: cutFetch(range), into: sink)
+        var rest = cutFetch(range)
+        if let amidFetch {
+            let middle = rest.lowerBound + (rest.upperBound - rest.lowerBound) / 2
+            try await base.fetch(item, version: version, range: rest.lowerBound..<middle, into: sink)
+            await amidFetch()
+            rest = middle..<rest.upperBound
+        }
+        try await base.fetch(item, version: version, range: rest, into: sink)
     }
 
     func create(

@@ -27,7 +27,7 @@ extension MountedInCompany {
         }
 
         @Test(arguments: SharedSource.servers)
-        func `of edits on both devices while they were apart both are kept, on both`(
+        func `27. of edits on both devices while they were apart both are kept, on both`(
             source: SharedSource
         ) async throws {
             try await source.devices { here, there, _ in

@@ -46,6 +46,34 @@ extension Mounted {
             }
         }
 
+        @Test func `3. a flat file, a package and any bytes are one result each, and the same on another device`()
+            async throws
+        {
+            try await SharedSource.folder.devices { here, there, _ in
+                try here.shell(
+                    """
+                    mkdir -p Documents/note.rtfd/parts Documents/world; setfattr -n user.cove.package -v 1 Documents/world
+                    echo text > Documents/flat.txt; echo rich > Documents/note.rtfd/TXT.rtf
+                    head -c 100000 /dev/urandom > Documents/note.rtfd/parts/a.png
+                    head -c 50001 /dev/urandom > Documents/game; head -c 5000 /dev/urandom > Documents/world/map
+                    $COVE sync --wait
+                    """
+                )
+                try there.shell("$COVE sync --wait")
+                let found = "$COVE query TRUEPREDICATE --scope documents --sort Path | sed \"s,^$mnt/Documents/,,\""
+                let sums = "cd Documents; find . -type f -exec sha256sum {} + | sort"
+                for device in [here, there] {
+                    try waitUntil("each is found once", deadline: 60) {
+                        try device.shell(found) == "flat.txt\ngame\nnote.rtfd\nworld\n"
+                    }
+                }
+                #expect(try there.shell(sums) == here.shell(sums))
+                // Who asks for what is in one finds that.
+                let inside = "$COVE query 'Kind == \"file\"' $mnt/Documents/note.rtfd | sed 's,.*note.rtfd/,,' | sort"
+                #expect(try there.shell(inside) == "TXT.rtf\nparts/a.png\n")
+            }
+        }
+
         @Test func `goes on, over daemons, until the mount ends`() async throws {
             try await blocking {
                 let account = try MountedAccount()

@@ -102,6 +102,15 @@ extension Mounted {
                 }
                 #expect(query.results.allSatisfy { $0[.downloadingStatus] == MetadataDownloadingStatus.notDownloaded })
                 #expect(try account.statistics().downloadsStarted == 0)
+                // A document of another app, by the reference that an app has to it.
+                for app in ["one", "two"] { try account.addApp(app, document: "\(app).txt", "text") }
+                try account.pick("one/Documents/one.txt", for: "two")
+                query.searchScopes = [.accessibleUbiquitousExternalDocuments]
+                try waitUntil("the external one is found: \(names(query))") { names(query) == ["one.txt"] }
+                let external = try #require(query.results.first)
+                #expect(external[.isExternalDocument] == true && external[.containerDisplayName] == "one")
+                #expect(external.url.path == "\(account.mount)/one/Documents/one.txt")
+                #expect(external[.urlInLocalContainer] == "file://\(account.mount)/two/Documents/one.txt")
                 query.stop()
                 try account.end()
             }
@@ -282,7 +291,11 @@ extension Mounted {
                     .isPackageKey,
                     .isSymbolicLinkKey, .fileResourceTypeKey, .ubiquitousItemDownloadingStatusKey, .isUbiquitousItemKey,
                     .typeIdentifierKey, .documentIdentifierKey, .tagNamesKey, .contentAccessDateKey,
-                    .generationIdentifierKey, .fileAllocatedSizeKey, unknown,
+                    .generationIdentifierKey, .fileAllocatedSizeKey, .localizedTypeDescriptionKey, .labelNumberKey,
+                    .labelColorKey, .localizedLabelKey, .ubiquitousItemIsSharedKey,
+                    .ubiquitousSharedItemCurrentUserRoleKey, .ubiquitousSharedItemCurrentUserPermissionsKey,
+                    .ubiquitousSharedItemOwnerNameComponentsKey,
+                    .ubiquitousSharedItemMostRecentEditorNameComponentsKey, unknown,
                 ]
                 let results = await PromisedItem.resourceValues(ofItemsAt: urls + [outside], forKeys: keys)
                 let file = try #require(try results.first?.get())
@@ -293,22 +306,37 @@ extension Mounted {
                     file[.isUbiquitousItemKey] == .bool(true) && file[.typeIdentifierKey] == .string("application/pdf")
                 )
                 #expect(file[.isPackageKey] == .bool(false) && file[.fileAllocatedSizeKey] == .number(0))
-                for key in [URLResourceKey.contentAccessDateKey, .generationIdentifierKey, .tagNamesKey] {
+                #expect(file[.localizedTypeDescriptionKey] == .string("PDF document"))
+                #expect(file[.labelNumberKey] == .number(0) && file[.ubiquitousItemIsSharedKey] == .bool(false))
+                #expect(file[.ubiquitousSharedItemCurrentUserRoleKey] == .string("owner"))
+                #expect(file[.ubiquitousSharedItemCurrentUserPermissionsKey] == .string("readWrite"))
+                for key: URLResourceKey in [
+                    .contentAccessDateKey, .generationIdentifierKey, .tagNamesKey, .labelColorKey, .localizedLabelKey,
+                    .ubiquitousSharedItemOwnerNameComponentsKey, .ubiquitousSharedItemMostRecentEditorNameComponentsKey,
+                ] {
                     #expect(file[key] == .some(nil), "\(key)")
                 }
                 #expect(file[unknown] == nil && file.count == keys.count - 1)
                 #expect(throws: CoveError.self) { try results[1].get() }
                 let folder = try results[2].get()
                 #expect(folder[.isDirectoryKey] == .bool(true) && folder[.isPackageKey] == .bool(true))
+                #expect(folder[.localizedTypeDescriptionKey] == .string("folder"))
                 let link = try results[3].get()
                 #expect(link[.isSymbolicLinkKey] == .bool(true) && link[.typeIdentifierKey] == .string("inode/symlink"))
                 let other = try results[4].get()
                 #expect(other[.isUbiquitousItemKey] == .bool(false) && other[.documentIdentifierKey] == .some(nil))
+                #expect(other[.ubiquitousItemIsSharedKey] == .some(nil))
                 #expect(await PromisedItem.isReachable(urls[0]))
                 #expect(await !PromisedItem.isReachable(urls[1]))
-                try account.shell("setfattr -n user.cove.tags -v red,blue a.pdf")
-                let tags = try await PromisedItem.resourceValues(ofItemAt: urls[0], forKeys: [.tagNamesKey])
-                #expect(tags == [.tagNamesKey: .strings(["red", "blue"])])
+                try account.shell("setfattr -n user.cove.tags -v mine,red,blue a.pdf")
+                let tagKeys: Set<URLResourceKey> = [.tagNamesKey, .labelNumberKey, .localizedLabelKey]
+                let tags = try await PromisedItem.resourceValues(ofItemAt: urls[0], forKeys: tagKeys)
+                #expect(
+                    tags == [
+                        .tagNamesKey: .strings(["mine", "red", "blue"]), .labelNumberKey: .number(6),
+                        .localizedLabelKey: .string("red"),
+                    ]
+                )
                 #expect(try account.statistics().downloadsStarted == 0)
                 try account.end()
             }

@@ -178,17 +178,59 @@ extension Mounted {
             }
         }
 
-        @Test func `copies stay as long as the session that picked them`() async throws {
+        @Test func `83. a copy is the app's own, and stays as long as the session that picked it`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 let first = try account.shell("setsid -w $COVE pick --app a --mode import --choose a.txt").dropLast()
                 #expect(try account.shell("cat \(first)") == "bytes of a.txt")
+                try account.shell("echo edited >> \(first); cp \(first) $tmp/kept")
+                #expect(try account.shell("cat a.txt") == "bytes of a.txt")
                 // Another session makes room, and keeps its own.
                 let second = try account.shell("$COVE pick --app a --mode import --choose a.txt").dropLast()
                 let third = try account.shell("$COVE pick --app a --mode import --choose b.rtf").dropLast()
-                #expect(
-                    try account.shell("cat \(second) \(third); ls $tmp/.cache/cove/picked/a | wc -l")
-                        == "bytes of a.txtbytes of b.rtf2\n"
-                )
+                let picked = "ls $tmp/.cache/cove/picked/a | wc -l"
+                #expect(try account.shell("cat \(second) \(third); \(picked)") == "bytes of a.txtbytes of b.rtf2\n")
+                // So does the end of one that was killed.
+                let session = "echo $$ > $tmp/session; $COVE pick --app a --mode import --choose a.txt; exec sleep 100"
+                let killed = try account.start("exec setsid -w sh -c '\(session)'")
+                try waitUntil("it has picked") { killed.output.contains("\n") }
+                #expect(try account.shell(picked) == "3\n")
+                try account.shell("kill -9 $(cat $tmp/session)")
+                _ = try killed.wait(deadline: 20)
+                try account.shell("$COVE pick --app a --mode import --choose c.png")
+                #expect(try account.shell("ls \(killed.output.dropLast()) 2>&1 || true").contains("No such file"))
+                #expect(try account.shell("cat $tmp/kept") == "bytes of a.txtedited\n")
+            }
+        }
+
+        @Test func `84. what is moved to another app's folder is gone here, and its maker can go on writing it`()
+            async throws
+        {
+            try await mounted { account in
+                try account.addApp("a", document: "report.txt", "original\n")
+                try account.addApp("b", document: "own.txt", "own\n")
+                try account.shell("echo made > $tmp/made.txt")
+                let move = "pick --app com.b.app --mode move --file $tmp/made.txt --choose a/Documents"
+                #expect(try account.shell("$COVE \(move)") == "\(account.mount)/b/Documents/made.txt\n")
+                #expect(try account.shell("ls $tmp/made.txt 2>&1 || true").contains("No such file"))
+                let written = try account.asApp("b", "echo more >> Documents/made.txt; cat Documents/made.txt")
+                #expect(written == "made\nmore\n")
+                #expect(try account.shell("cat a/Documents/made.txt") == "made\nmore\n")
+            }
+        }
+
+        @Test func `85. what is exported stays here too, and its maker has no way to the copy`() async throws {
+            try await mounted { account in
+                try account.addApp("a", document: "report.txt", "original\n")
+                try account.addApp("b", document: "own.txt", "own\n")
+                try account.shell("echo made > $tmp/made.txt")
+                let export = "pick --app com.b.app --mode export --file $tmp/made.txt --choose a/Documents"
+                #expect(try account.shell("$COVE \(export)") == "\(account.mount)/a/Documents/made.txt\n")
+                let left = "cat $tmp/made.txt a/Documents/made.txt; ls b/Documents"
+                #expect(try account.shell(left) == "made\nmade\nown.txt\n")
+                #expect(try account.cove("refs ls") == "")
+                let copy = "a/Documents/made.txt"
+                let tried = try account.asApp("b", "cat '\(account.mount)/\(copy)' $COVE_SHARED/\(copy)")
+                #expect(!tried.contains("made\n"), "\(tried)")
             }
         }
     }

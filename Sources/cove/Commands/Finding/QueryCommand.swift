@@ -36,7 +36,7 @@ extension CommandTable {
         details: """
             Prints the path of each item for which PREDICATE holds, of the account or of PATH and all below it, whether its bytes are
             here or not. Folders that nobody has opened are listed on the way. With --json each item is an object in a line of its
-            own.
+            own. A package, such as a .pages folder, is found as one item; what is in it is found where PATH is in it or is it.
 
             With --follow it goes on until you end it: "+ PATH" is a result that was found or is new, "~ PATH" one whose place, size
             or date is another now, or one of the --attributes, "- PATH" is none any more. With --json each is an object with its event: added, changed
