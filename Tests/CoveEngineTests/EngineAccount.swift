@@ -60,8 +60,8 @@ final class EngineAccount: AccountUnderTest {
         let link = SimulatedLink(base: wrap(FolderProvider(root: source)), latency: .zero, bandwidth: nil, stall: nil)
         // Before the engine can connect.
         link.setOffline(isOffline)
-        let level: Log.Level = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] == nil ? .error : .debug
-        let log = Log(path: nil, echoToStandardError: level == .debug, minimum: level)
+        let isVerbose = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] != nil
+        let log = Log(path: "\(state)/../log", echoToStandardError: isVerbose, minimum: .debug)
         let engine = try Engine(configuration: configuration, provider: link, log: log)
         engine.start(kernel: nil, announcer: nil)
         return (engine, link)
@@ -77,7 +77,7 @@ final class EngineAccount: AccountUnderTest {
                 report = await engine.waitUntilSettled(nil, timeout: .seconds(100))
                 attempt += 1
                 // A process started meanwhile may hold a descriptor of the source for a moment: then it is busy.
-            } while !report.isSettled && !report.errors.isEmpty && attempt < 5
+            } while !report.isSettled && !report.errors.isEmpty && attempt < 20
             guard report.isSettled else {
                 let rows = """
                     SELECT 'journal', j.*, hex(e.document), e.*, i.* FROM journal j JOIN entries e ON e.id = j.entry
@@ -87,15 +87,20 @@ final class EngineAccount: AccountUnderTest {
                     """
                 let left = try? Command.run("sqlite3", ["-readonly", "\(state)/catalog.db", rows]).output
                 let reasons = await engine.syncEngine?.reasons() ?? []
+                let there = try? Command.run("find", [source, "-type", "f", "-printf", "%P %s %i\n"]).output
                 throw NotSettled(
                     description: """
                         \(report.remaining) left (\(left ?? "")), they wait for \(reasons), \(report.errors), \
-                        \(engine.accountStatus())
+                        \(engine.accountStatus()), at the source is
+                        \(there ?? "")
                         """
                 )
             }
         }
     }
+
+    /// The last lines of the log since the last death.
+    var logEnd: String { (try? Command.run("tail", ["-n", "150", "\(state)/../log"]).output) ?? "" }
 
     struct NotSettled: Error, CustomStringConvertible { let description: String }
 

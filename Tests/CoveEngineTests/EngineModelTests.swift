@@ -25,7 +25,9 @@ import Testing
                 $0.settleTime = part % 4 == 0 ? .seconds(2) : .zero
             }
             let model = ModelTest(account, seed: seed &+ UInt64(part))
-            try await model.run(steps: steps)
+            do { try await model.run(steps: steps) } catch {
+                throw CommandFailure("\(error)\n\(account.logEnd)")
+            }
             await account.stop()
             #expect(try account.repair() == RepairReport())
         }

@@ -99,6 +99,109 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `what was put back without an answer is there at the next attempt`(isSeen: Bool) async throws {
+        try await blocking {
+            let held = HeldAnswer(of: "doc")
+            let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
+            try account.tree.write("doc", text("the only bytes"))
+            try await account.settle()
+            #expect(await account.evict("doc"))
+            try account.tree.unlink("doc")
+            try await account.settle()
+            let engine = account.engine
+            let document = try #require(engine.trash().first?.documentID)
+            held.arm()
+            let first = Task { try await engine.restore(document) }
+            try waitUntil("it is back at the source") { held.hasArrived }
+            held.answer(isLost: true)
+            await #expect(throws: Errno.self) { try await first.value }
+            if isSeen {
+                await engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+                try waitUntil("it is seen") { try account.tree.list("").count == 1 }
+            }
+            #expect(try await engine.restore(document).description == "doc")
+            #expect(engine.trash().isEmpty)
+            try await account.settle()
+            #expect(try account.tree.list("").count == 1 && account.tree.read("doc") == text("the only bytes"))
+            #expect(try SourceFolder(account.source).snapshot() == ["doc": text("the only bytes")])
+            await account.stop()
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a name that is taken only at the source keeps nobody from coming back to it`(isAnswered: Bool) async throws {
+        try await blocking {
+            let held = HeldAnswer(of: "doc")
+            let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
+            let (engine, tree) = (account.engine, account.tree)
+            try tree.write("doc", text("the only bytes"))
+            try await account.settle()
+            #expect(await account.evict("doc"))
+            try tree.unlink("doc")
+            try await account.settle()
+            let document = try #require(engine.trash().first?.documentID)
+            try tree.write("other", text("others"))
+            try tree.rename("other", "doc")
+            try await account.settle()
+            await engine.pause()
+            try tree.rename("doc", "other")
+            #expect(try await engine.restore(document).description == "doc")
+            #expect(try tree.read("doc") == text("the only bytes") && tree.read("other") == text("others"))
+            if !isAnswered { held.arm() }
+            await engine.resume()
+            if !isAnswered {
+                try waitUntil("it is moved on") { held.hasArrived }
+                held.answer(isLost: true)
+            }
+            try await account.settle()
+            #expect(try tree.read("doc") == text("the only bytes") && tree.list("").count == 2)
+            #expect(
+                try SourceFolder(account.source).snapshot() == ["doc": text("the only bytes"), "other": text("others")]
+            )
+            await account.stop()
+        }
+    }
+
+    /// Of a file that was not here: cut, and changed in the middle.
+    @Test(arguments: [true, false], [true, false])
+    func `what was changed of a file that is here in part comes back from the trash`(
+        isCut: Bool,
+        isDeletedThere: Bool
+    ) async throws {
+        try await blocking {
+            let account = try EngineAccount { $0.settleTime = .zero }
+            let source = SourceFolder(account.source)
+            let there = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 1000) }
+            try source.save("doc", there)
+            #expect(try account.tree.list("").count == 1)
+            await account.engine.pause()
+            var expected = there
+            if isCut {
+                try account.tree.truncate("doc", to: 2_000_000)
+                expected = Array(there.prefix(2_000_000))
+            } else {
+                try account.tree.overwrite("doc", at: 1_000_000, [1, 2, 3], mapped: false)
+                expected.replaceSubrange(1_000_000..<1_000_003, with: [1, 2, 3])
+            }
+            try account.tree.unlink("doc")
+            if isDeletedThere {
+                await account.engine.resume()
+                try await account.settle()
+                #expect(try source.snapshot().isEmpty)
+            }
+            let trashed = try #require(account.engine.trash().first)
+            #expect(trashed.size == Int64(expected.count) && trashed.location == "local")
+            #expect(try await account.engine.restore(trashed.documentID).description == "doc")
+            #expect(try account.tree.read("doc") == expected)
+            await account.engine.resume()
+            try await account.settle()
+            #expect(try source.snapshot() == ["doc": expected])
+            #expect(try account.repair() == RepairReport())
+            await account.stop()
+        }
+    }
+
     @Test func `a deleted file stays in the trash where a directory of another device has its name`() async throws {
         try await blocking {
             let account = try EngineAccount()

@@ -56,7 +56,7 @@ public final class ModelTest<Account: AccountUnderTest> {
             ("write", 10), ("create", 12), ("append", 6), ("truncate", 4), ("overwrite", 6), ("map", 3), ("read", 12),
             ("rename", 6), ("unlink", 5), ("mkdir", 3), ("rmdir", 2), ("moveDirectory", 2), ("saveByRename", 5),
             ("saveByBackup", 4), ("saveByUnlink", 4), ("saveByExchange", 3), ("swap", 2), ("openUnlinked", 3),
-            ("restore", 3), ("evict", 4), ("download", 2), ("remote", 5), ("concurrent", 2), ("crash", 2),
+            ("restore", 5), ("evict", 6), ("download", 2), ("remote", 5), ("concurrent", 2), ("crash", 2),
         ]
         var pick = Int.random(in: 0..<kinds.reduce(0) { $0 + $1.1 }, using: &random)
         for (name, weight) in kinds {

@@ -304,6 +304,11 @@ extension Database {
         )
     }
 
+    /// The deletion of a file whose bytes are kept.
+    func pendingTrash(item: ItemID) throws(Errno) -> TrashRow? {
+        try first("SELECT * FROM trash WHERE pending = 1 AND item = ?", .item(item), read: { TrashRow($0) })
+    }
+
     /// The last deletion of a document, sent or not.
     func trash(document: DocumentID) throws(Errno) -> TrashRow? {
         try first(

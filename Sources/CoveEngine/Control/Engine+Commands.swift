@@ -35,6 +35,8 @@ extension Engine {
     ) async -> SyncReport {
         let deadline = timeout.map { clock.monotonic() + $0 } ?? .distantFuture
         while true {
+            // Before the status, which then tells it.
+            let hasFailures = self.hasFailures()
             let status = accountStatus()
             let isBusy = syncEngine?.shared.withLock { $0.isBusy } ?? false
             let remaining = status.queuedOperations
@@ -44,7 +46,7 @@ extension Engine {
             let isWaiting = status.state == "waiting-for-approval" && !isBusy
             let isPaused = ["paused", "paused-not-migrated"].contains(status.state)
             let isStuck = isWaiting || isPaused || isOffline || status.standstill != nil
-            let hasFailed = !isBusy && remaining > 0 && !canSendMore() && hasFailures()
+            let hasFailed = !isBusy && remaining > 0 && !canSendMore() && hasFailures
             let isHeld =
                 process.map { remaining > 0 && !isBusy && ((try? coordinator.isAllHeld(by: $0)) ?? false) } ?? false
             if isSettled || isStuck || hasFailed || isHeld || clock.monotonic() >= deadline {

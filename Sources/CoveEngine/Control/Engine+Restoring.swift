@@ -150,15 +150,20 @@ extension Engine {
             if try namespace.keepsOut(parent, database) { throw .crossDevice }
             return try self.freeName(parent, last, database)
         }
-        let moved: RemoteItem?
+        let names = (
+            free: FileName(unchecked: name),
+            hidden: PassingName(row.document, since: row.deleted, original: FileName(unchecked: name)).name
+        )
+        let moved: (item: RemoteItem, name: FileName)?
         do throws(ProviderError) {
             moved = try await sync.whileInPlace(parent) { directory throws(ProviderError) in
-                try await sync.move(sync.trashReference(place), nil, directory, FileName(unchecked: name))
+                try await self.moveBack(row, sync.trashReference(place), directory, [names.free, names.hidden])
             }
         } catch {
+            if error == .noSuchItem, let back = try takeBack(row, parent) { return back }
             throw error.errno
         }
-        guard let remote = moved else { throw .busy }
+        guard let (remote, there) = moved else { throw .busy }
         return try catalog.write { database throws(Errno) in
             try database.deleteTrash(row.id)
             // The change feed may have been quicker.
@@ -166,10 +171,68 @@ extension Engine {
                 var entry = try self.namespace.insertRemote(remote, into: parent, name: name, database)
                 // It may have left the cloud, and go on here.
                 if try database.entry(document: row.document) == nil { entry.document = row.document }
+                if there != names.free {
+                    (entry.remoteParent, entry.remoteName) = (parent, there.bytes)
+                    try database.noteHidden(entry.document, at: self.journalTime(), forgetting: .distantPast)
+                    try database.enqueue(entry.id, at: self.journalTime())
+                }
                 try database.update(entry)
             }
             let path = try database.path(ofDirectory: parent) ?? .root
             return (name, path.appending(FileName(unchecked: name)))
+        }
+    }
+
+    /// Moves a document out of the source's trash to its name; to a hidden one, from which it is moved on as any other, where
+    /// something has that name which is on its way elsewhere.
+    private func moveBack(
+        _ row: TrashRow,
+        _ trashed: RemoteReference,
+        _ directory: RemoteReference,
+        _ names: [FileName]
+    ) async throws(ProviderError) -> (item: RemoteItem, name: FileName) {
+        guard let sync = syncEngine else { throw .noSuchItem }
+        var last = ProviderError.noSuchItem
+        for name in names {
+            do throws(ProviderError) {
+                return (try await sync.move(trashed, nil, directory, name), name)
+            } catch {
+                switch error {
+                case .noSuchItem, .filenameCollision: last = error
+                default: throw error
+                }
+            }
+            // An earlier attempt may have arrived without its answer.
+            do throws(ProviderError) {
+                let there = try await provider.lookup(name, in: directory)
+                if sync.isSame(there, row.remoteID, row.remoteVersion) { return (there, name) }
+            } catch {
+                guard error == .noSuchItem else { throw error }
+            }
+        }
+        throw last
+    }
+
+    /// Finds what an earlier attempt has put back, and a look at the source has shown since; nil where it is not in the folder.
+    private func takeBack(_ row: TrashRow, _ parent: ItemID) throws(Errno) -> (name: [UInt8], path: RemotePath)? {
+        let hasStableIDs = provider.capabilities.stableIDs
+        guard let mark = hasStableIDs ? row.remoteID?.bytes : row.remoteVersion?.bytes else { return nil }
+        return try catalog.write { database throws(Errno) in
+            let found = try database.first(
+                hasStableIDs
+                    ? "SELECT * FROM entries WHERE remote_id = ?1 AND parent = ?2"
+                    : "SELECT * FROM entries WHERE remote_version = ?1 AND parent = ?2",
+                .blob(mark),
+                .item(parent),
+                read: { EntryRow($0) }
+            )
+            guard var entry = found else { return nil }
+            try database.deleteTrash(row.id)
+            if try database.entry(document: row.document) == nil {
+                entry.document = row.document
+                try database.update(entry)
+            }
+            return (entry.name, try database.path(of: entry))
         }
     }
 }

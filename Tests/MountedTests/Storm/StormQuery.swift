@@ -51,7 +51,10 @@ final class StormQuery: @unchecked Sendable {
             if told == (try? walk.get()) { return nil }
             if command.hasEnded(within: 0.1) { return "device \(device): the query has ended: \(command.error)" }
             guard System.monotonic() > end else { continue }
-            let there = try walk.get()
+            let there: [String: StormTree.Facts]
+            do { there = try walk.get() } catch {
+                return "device \(device): what is there can't be told: \(error), the query has \(told.count) results"
+            }
             let (missing, wrong) = (Self.lines(there, but: told), Self.lines(told, but: there))
             return "device \(device): the query misses \(missing.prefix(5)) and has \(wrong.prefix(5))"
         }

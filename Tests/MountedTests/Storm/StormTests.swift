@@ -76,7 +76,7 @@ extension Mounted {
                         guard round < rounds, !calls.hasHung else { break }
                         // What goes on to come from elsewhere, and from the source, the queries tell as well.
                         weather.clear()
-                        let problems = try account.queryProblems(deadline: .seconds(60))
+                        let problems = try account.queryProblemsInPause()
                         if !problems.isEmpty { throw CommandFailure(problems.joined(separator: "\n")) }
                         ledger.count("pauses")
                     }

@@ -120,6 +120,9 @@ extension Contents {
                 for entry in try database.entries(of: id) {
                     if let reference = try database.remoteReference(of: entry) { return reference }
                 }
+                if let trashed = try database.pendingTrash(item: id) {
+                    return try database.remoteReference(of: trashed)
+                }
                 guard let document = self.departing.document(of: id) else { return nil }
                 if let entry = try database.entry(document: document) {
                     return try database.remoteReference(of: entry)

@@ -61,7 +61,9 @@ extension Namespace {
         let isLast = row.kind == .directory || row.linkCount <= 1
         var trashKeepsItem = false
         if entry.isUploaded {
-            trashKeepsItem = isLast && (row.kind == .directory || row.residency == .whole)
+            // What was changed of a file that is here in part is nowhere else: the rest is fetched before it is deleted there.
+            let isChanged = row.kind == .file && entry.hasUnsentContent(generation: row.generation)
+            trashKeepsItem = isLast && (row.kind == .directory || row.residency == .whole || isChanged)
             var trashed = TrashRow(
                 document: entry.document,
                 path: try database.path(of: entry),
@@ -92,8 +94,8 @@ extension Namespace {
             try database.addLinks(-1, to: row.id)
             try database.touch(row.id, modified: false, at: now)
         }
+        if isLast, row.residency != .whole { try keepFetchable(row, of: entry, database) }
         if isLast, !trashKeepsItem {
-            try keepFetchable(row, of: entry, database)
             removal.orphan = row.id
             removal.isDropped = try drop(row, database)
         }

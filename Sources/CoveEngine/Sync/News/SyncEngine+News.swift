@@ -135,7 +135,8 @@ extension SyncEngine {
     }
 
     private func leaveWord(_ now: Timestamp) async throws(ProviderError) {
-        let isAlone = news.board.devices.keys.allSatisfy { $0 == device }
+        // Whoever was heeded once may be there still, though somebody has done away with the board.
+        let isAlone = news.heeded?.isEmpty != false && news.board.devices.keys.allSatisfy { $0 == device }
         let pause = isAlone ? Self.leavingIntervals.alone : Self.leavingIntervals.among
         news.setbacks = isLost ? news.setbacks + 1 : 0
         news.rest = now + min(.seconds(300), pause.doubled(min(news.setbacks, 9)))

@@ -25,11 +25,7 @@ extension SyncEngine {
         in parent: ItemID?
     ) async throws(ProviderError) -> TimeSpan? {
         if reference.path.name?.isPassing == true {
-            if try await isInPlace(reference.path.parent, parent) {
-                looks[document] = nil
-                return nil
-            }
-            return restBeforeLook(forHidden: document, at: reference)
+            return try await restBeforeLook(forHidden: document, at: reference, in: parent)
         }
         guard let count = noteLook(for: document, within: Self.search), let parent,
             try await mayBeElsewhere(reference, parent)
@@ -44,7 +40,17 @@ extension SyncEngine {
 
     /// The same for an item that this device has hidden, whose directory may not be known here any more: once that is
     /// listed where it is now, the item is followed there.
-    func restBeforeLook(forHidden document: DocumentID, at reference: RemoteReference?) -> TimeSpan? {
+    ///
+    /// Where that directory is in its place, the item is gone: nobody else moves it out of there.
+    func restBeforeLook(
+        forHidden document: DocumentID,
+        at reference: RemoteReference?,
+        in parent: ItemID?
+    ) async throws(ProviderError) -> TimeSpan? {
+        if let reference, try await isInPlace(reference.path.parent, parent) {
+            looks[document] = nil
+            return nil
+        }
         guard let count = noteLook(for: document, within: Self.searchForHidden) else {
             looks[document] = nil
             return nil

@@ -241,8 +241,10 @@ extension SyncEngine {
         // The change feed may know where it went.
         requestPoll()
         if plan.attempts < 3 { return .retry(after: .milliseconds(200)) }
-        if plan.entry.isHiddenThere, let pause = restBeforeLook(forHidden: plan.entry.document, at: place) {
-            return .later(pause, because: .sought)
+        if plan.entry.isHiddenThere {
+            let (document, parent) = (plan.entry.document, plan.entry.remoteParent)
+            let pause = try await restBeforeLook(forHidden: document, at: place, in: parent)
+            if let pause { return .later(pause, because: .sought) }
         }
         let result = try await makeAnew(entry: plan.entry.id, plan.entry.document)
         // What has its old name there was taken for this document.

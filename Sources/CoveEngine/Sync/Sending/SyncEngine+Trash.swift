@@ -32,6 +32,21 @@ extension SyncEngine {
         return host.journalTime() + .random(in: delay / 2...delay)
     }
 
+    /// Fetches what is not here of a deleted file that was changed: its deletion takes that away.
+    private func completeDeleted(_ item: ItemID) async throws(ProviderError) {
+        let host = host
+        let isWhole = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.item(item)?.residency ?? .whole == .whole }
+        }
+        guard !isWhole else { return }
+        do throws(Errno) {
+            try await host.contents.materialize(item)
+        } catch {
+            // Another version is there by now, and nobody has these bytes any more.
+            guard error == .stale else { throw .failed("what is not here of it can't be fetched (\(error))", nil) }
+        }
+    }
+
     /// Sends one deletion, whose document is reserved; false when it has to be tried again, for it is not where it was.
     func sendDeletion(_ id: Int64) async throws(ProviderError) -> Bool {
         let host = host
@@ -63,6 +78,7 @@ extension SyncEngine {
             try await endDeletion(id, place: nil)
             return true
         }
+        if row.kind == .file, let item = row.item { try await completeDeleted(item) }
         try await host.onContentQueue { () throws(Errno) in
             // What has left the cloud, and stays, has the only bytes from here on; and that it stays is durable.
             let kept = try host.catalog.read { database throws(Errno) in

@@ -56,6 +56,7 @@ extension SyncEngine {
         if let remote, let directory { hasArrived = try await isSent(row, remote, in: directory) }
         let isSent = hasArrived
         try await host.onContentQueue { () throws(Errno) in
+            if let remote { try self.adoptVersion(of: row, remote) }
             try host.catalog.write { database throws(Errno) in
                 // It is where it was again, meanwhile.
                 if isSent, try database.isToBeCompared(row) { return }
@@ -213,6 +214,43 @@ extension SyncEngine {
         }
     }
 
+    /// Takes over what the source calls the bytes of a file since this device has set its date there; none of them were sent.
+    ///
+    /// Only for bytes that are not here, and where the item, its size and its date are exactly those that were sent.
+    private nonisolated func adoptVersion(of row: UnderwayRow, _ remote: RemoteItem) throws(Errno) {
+        let host = host
+        guard row.item == nil, row.kind == .file, host.provider.capabilities.stableIDs, row.isLike(remote),
+            remote.metadata.modificationTime == row.modificationTime
+        else { return }
+        let known = try host.catalog.read { database throws(Errno) -> (EntryRow, ItemRow)? in
+            guard let entry = try database.entry(document: row.document), entry.remoteID == remote.id,
+                let item = try database.item(entry.item), item.residency != .whole
+            else { return nil }
+            return (entry, item)
+        }
+        if let (entry, item) = known, let base = entry.remoteVersion, base != remote.contentVersion {
+            try host.contents.rebase(item.id, from: base, to: remote.contentVersion)
+        }
+        try host.catalog.write { database throws(Errno) in
+            let version = remote.contentVersion.bytes
+            if let (entry, _) = known {
+                try database.run(
+                    "UPDATE entries SET remote_version = ? WHERE id = ? AND document = ? AND remote_id = ?",
+                    .blob(version),
+                    .int(entry.id),
+                    .document(row.document),
+                    .blob(remote.id.bytes)
+                )
+            }
+            try database.run(
+                "UPDATE trash SET remote_version = ? WHERE document = ? AND pending = 1 AND remote_id = ?",
+                .blob(version),
+                .document(row.document),
+                .blob(remote.id.bytes)
+            )
+        }
+    }
+
     private nonisolated func record(
         _ row: UnderwayRow,
         arrivedAs remote: RemoteItem,
@@ -275,7 +313,7 @@ extension SyncEngine {
     }
 
     /// True when an item of the provider is the one that was acknowledged, wherever it is.
-    private nonisolated func isSame(_ remote: RemoteItem, _ id: RemoteID?, _ version: ContentVersion?) -> Bool {
+    nonisolated func isSame(_ remote: RemoteItem, _ id: RemoteID?, _ version: ContentVersion?) -> Bool {
         host.provider.capabilities.stableIDs ? remote.id == id : remote.contentVersion == version
     }
 }

@@ -57,6 +57,32 @@ extension UnderwayTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `a date that got no answer makes a file that is not here no other one`(isDeleted: Bool) async throws {
+        try await blocking {
+            let held = HeldAnswer(of: "f")
+            let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
+            let tree = account.tree
+            try tree.write("f", text("the bytes"))
+            try await account.settle()
+            #expect(await account.evict("f"))
+            held.arm()
+            var change = AttributeChange()
+            change.modificationTime = .at(Timestamp(seconds: 1_000_000_000, nanoseconds: 7))
+            _ = try account.engine.setAttributes(of: tree.resolve("f"), change, hasHandle: false, tree.caller)
+            try waitUntil("the source has the date") { held.hasArrived }
+            let open = isDeleted ? nil : try tree.open("f")
+            if isDeleted { try tree.unlink("f") }
+            held.answer(isLost: true)
+            try await account.settle()
+            if let open {
+                #expect(try tree.read(open) == text("the bytes"))
+                try tree.close(open)
+            }
+            try await expect(account, isDeleted ? [:] : ["f": "the bytes"])
+        }
+    }
+
     @Test func `where ids are paths, a folder that was sent is not taken for another device's`() async throws {
         try await blocking {
             let account = try EngineAccount(
