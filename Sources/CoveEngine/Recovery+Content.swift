@@ -74,7 +74,7 @@ extension Recovery {
         let rows = try database.all(
             """
             SELECT i.id, i.size FROM items i WHERE i.kind = 0 AND i.state = 2 AND i.synced >= ? AND i.id IN
-                (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry)
+                (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry UNION SELECT item FROM trash)
             """,
             .flag(isUnclean),
             read: { ($0.item(0), $0.int(1)) }
@@ -175,6 +175,18 @@ extension Recovery {
         try database.update(entry)
         // Nothing of it is to be sent but a move or new dates, and a push would be in the way of that look.
         if !entry.isMoved, !entry.flags.contains(.metadataChanged) { try database.dequeue(entry.id) }
+    }
+
+    /// After an unclean end: what was not durable of a deleted file may be anything, and the provider has a version of it still.
+    ///
+    /// That may have another size, so that it comes back from there alone.
+    func dropUnsyncedDeleted(_ database: Database) throws(Errno) {
+        try database.run(
+            """
+            UPDATE trash SET item = NULL, sent = 1 WHERE (pending = 1 OR place IS NOT NULL)
+                AND item IN (SELECT id FROM items WHERE kind = 0 AND size > 0 AND synced = 0)
+            """
+        )
     }
 
     /// After an unclean end: clean bytes that were not durable are fetched again.

@@ -106,7 +106,10 @@ struct Recovery {
                 )
             }
             if !isTakeover { try recoverUnsettled(database, isUnclean: isUnclean) }
-            if isUnclean { try database.dropDamagedVersions(isUnclean: true) }
+            if isUnclean {
+                try database.dropDamagedVersions(isUnclean: true)
+                try dropUnsyncedDeleted(database)
+            }
             let orphans = try database.orphans().filter { !live.isOpen($0) }
             for id in orphans { try database.deleteItem(id) }
             if isUnclean {

@@ -228,8 +228,8 @@ extension Database {
     }
 
     func setExtendedAttribute(_ name: [UInt8], _ value: [UInt8], of id: ItemID) throws(Errno) {
+        if name == PackageTypes.attribute, try extendedAttribute(name, of: id) != value { touchTree(id) }
         try run("INSERT OR REPLACE INTO xattrs VALUES(?, ?, ?)", .item(id), .blob(name), .blob(value))
-        if name == PackageTypes.attribute { touchTree(id) }
     }
 
     func removeExtendedAttribute(_ name: [UInt8], of id: ItemID) throws(Errno) {
@@ -248,7 +248,9 @@ extension Database {
     func replaceExtendedAttributes(_ all: [[UInt8]: [UInt8]], of id: ItemID) throws(Errno) {
         if try extendedAttribute(PackageTypes.attribute, of: id) != all[PackageTypes.attribute] { touchTree(id) }
         try run("DELETE FROM xattrs WHERE item = ?", .item(id))
-        for (name, value) in all { try setExtendedAttribute(name, value, of: id) }
+        for (name, value) in all {
+            try run("INSERT INTO xattrs VALUES(?, ?, ?)", .item(id), .blob(name), .blob(value))
+        }
     }
 
     func meta(_ key: String) throws(Errno) -> [UInt8]? {

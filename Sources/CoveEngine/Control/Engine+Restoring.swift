@@ -12,7 +12,8 @@ extension Engine {
         guard let syncEngine else { return try await restore(trashed(document)) }
         return try await syncEngine.whileIdle(document) { () async throws(Errno) in
             var row = try self.trashed(document)
-            if row.isPending, row.item == nil, row.wasSent, self.provider.capabilities.trash {
+            let isHere = try self.catalog.read { database throws(Errno) in try database.keepsAllBytes(of: row) }
+            if row.isPending, !isHere, row.wasSent, self.provider.capabilities.trash {
                 // The deletion may have arrived, and would take what is put back: it is brought to its end before. Where the
                 // source keeps nothing that would destroy what may still be there.
                 do throws(ProviderError) {
@@ -51,7 +52,7 @@ extension Engine {
         }
         let directory = parent
         let restored: (name: [UInt8], path: RemotePath)
-        if row.isPending || row.item != nil {
+        if row.isPending || row.place == nil {
             restored = try restoreLocally(row, directory, last)
         } else {
             restored = try await restoreRemotely(row, directory, last)
@@ -61,15 +62,16 @@ extension Engine {
         return restored.path
     }
 
+    /// What is excluded keeps its name for itself.
+    private func isFree(_ parent: ItemID, _ name: [UInt8], _ database: Database) throws(Errno) -> Bool {
+        if try database.isExcluded(Place(parent, name)) { return false }
+        return try database.entry(parent, name) == nil
+    }
+
     private func freeName(_ parent: ItemID, _ name: FileName, _ database: Database) throws(Errno) -> [UInt8] {
         var candidate = name
         var number = 1
-        // What is excluded keeps its name for itself.
-        func isTaken() throws(Errno) -> Bool {
-            if try database.isExcluded(Place(parent, candidate.bytes)) { return true }
-            return try database.entry(parent, candidate.bytes) != nil
-        }
-        while try isTaken() {
+        while try !isFree(parent, candidate.bytes, database) {
             number += 1
             candidate = name.inserting(" (restored \(number))")
         }
@@ -140,51 +142,56 @@ extension Engine {
         }
     }
 
+    /// So many names are tried where those that are free here are taken at the source.
+    private static let mostNames = 4
+
     private func restoreRemotely(
         _ row: TrashRow,
         _ parent: ItemID,
         _ last: FileName
     ) async throws(Errno) -> (name: [UInt8], path: RemotePath) {
         guard let sync = syncEngine, let place = row.place else { throw .noSuchEntry }
-        let name = try catalog.read { database throws(Errno) -> [UInt8] in
+        let names = try catalog.read { database throws(Errno) -> [FileName] in
             if try namespace.keepsOut(parent, database) { throw .crossDevice }
-            return try self.freeName(parent, last, database)
+            var names: [FileName] = []
+            for number in 0..<Self.mostNames {
+                let name = number == 0 ? last : last.inserting(" (restored \(number + 1))")
+                if try self.isFree(parent, name.bytes, database) { names.append(name) }
+            }
+            return names.isEmpty ? [FileName(unchecked: try self.freeName(parent, last, database))] : names
         }
-        let names = (
-            free: FileName(unchecked: name),
-            hidden: PassingName(row.document, since: row.deleted, original: FileName(unchecked: name)).name
-        )
         let moved: (item: RemoteItem, name: FileName)?
         do throws(ProviderError) {
             moved = try await sync.whileInPlace(parent) { directory throws(ProviderError) in
-                try await self.moveBack(row, sync.trashReference(place), directory, [names.free, names.hidden])
+                try await self.moveBack(row, sync.trashReference(place), directory, names)
             }
         } catch {
             if error == .noSuchItem, let back = try takeBack(row, parent) { return back }
             throw error.errno
         }
         guard let (remote, there) = moved else { throw .busy }
-        return try catalog.write { database throws(Errno) in
-            try database.deleteTrash(row.id)
-            // The change feed may have been quicker.
-            if try database.entry(parent, name) == nil {
-                var entry = try self.namespace.insertRemote(remote, into: parent, name: name, database)
-                // It may have left the cloud, and go on here.
-                if try database.entry(document: row.document) == nil { entry.document = row.document }
-                if there != names.free {
+        return try finishRestoring(row) { database throws(Errno) in
+            // The change feed may have been quicker, or a program has taken the name.
+            var known = try database.entry(parent, there.bytes)
+            if let entry = known, !entry.isUploaded || !sync.isSame(remote, entry.remoteID, entry.remoteVersion) {
+                known = nil
+            }
+            var entry: EntryRow
+            if let known {
+                entry = known
+            } else {
+                let name = try self.freeName(parent, there, database)
+                entry = try self.namespace.insertRemote(remote, into: parent, name: name, database)
+                if name != there.bytes {
                     (entry.remoteParent, entry.remoteName) = (parent, there.bytes)
-                    try database.noteHidden(entry.document, at: self.journalTime(), forgetting: .distantPast)
                     try database.enqueue(entry.id, at: self.journalTime())
                 }
-                try database.update(entry)
             }
-            let path = try database.path(ofDirectory: parent) ?? .root
-            return (name, path.appending(FileName(unchecked: name)))
+            return entry
         }
     }
 
-    /// Moves a document out of the source's trash to its name; to a hidden one, from which it is moved on as any other, where
-    /// something has that name which is on its way elsewhere.
+    /// Moves a document out of the source's trash to the first of some names that is free there.
     private func moveBack(
         _ row: TrashRow,
         _ trashed: RemoteReference,
@@ -197,8 +204,12 @@ extension Engine {
             do throws(ProviderError) {
                 return (try await sync.move(trashed, nil, directory, name), name)
             } catch {
+                last = error
                 switch error {
-                case .noSuchItem, .filenameCollision: last = error
+                case .noSuchItem: break
+                // Of what is still in the trash another item of its version says nothing.
+                case .filenameCollision where provider.capabilities.stableIDs: break
+                case .filenameCollision: continue
                 default: throw error
                 }
             }
@@ -215,24 +226,46 @@ extension Engine {
 
     /// Finds what an earlier attempt has put back, and a look at the source has shown since; nil where it is not in the folder.
     private func takeBack(_ row: TrashRow, _ parent: ItemID) throws(Errno) -> (name: [UInt8], path: RemotePath)? {
-        let hasStableIDs = provider.capabilities.stableIDs
-        guard let mark = hasStableIDs ? row.remoteID?.bytes : row.remoteVersion?.bytes else { return nil }
-        return try catalog.write { database throws(Errno) in
-            let found = try database.first(
-                hasStableIDs
-                    ? "SELECT * FROM entries WHERE remote_id = ?1 AND parent = ?2"
-                    : "SELECT * FROM entries WHERE remote_version = ?1 AND parent = ?2",
-                .blob(mark),
-                .item(parent),
-                read: { EntryRow($0) }
-            )
-            guard var entry = found else { return nil }
+        guard provider.capabilities.stableIDs, let id = row.remoteID else { return nil }
+        let found = try catalog.read { database throws(Errno) in try database.entry(remoteID: id) }
+        guard let found, found.parent == parent else { return nil }
+        return try finishRestoring(row) { database throws(Errno) in
+            guard let entry = try database.entry(id: found.id), entry.remoteID == id else { throw .noSuchEntry }
+            return entry
+        }
+    }
+
+    /// Records what is back: it goes on as the document that it was, with what was changed of it before it was deleted.
+    private func finishRestoring(
+        _ row: TrashRow,
+        _ find: (Database) throws(Errno) -> EntryRow
+    ) throws(Errno) -> (name: [UInt8], path: RemotePath) {
+        var bases: (old: ContentVersion, new: ContentVersion)?
+        var orphan: ItemID?
+        let restored = try catalog.write { database throws(Errno) -> (name: [UInt8], path: RemotePath) in
+            var entry = try find(database)
             try database.deleteTrash(row.id)
-            if try database.entry(document: row.document) == nil {
+            // It may have left the cloud, and go on here; and what is being sent has its document for the answer.
+            let isPushing = self.syncEngine?.isPushing(entry.document) == true
+            let isUnanswered = try database.underway(entry.document) != nil
+            if !isPushing, !isUnanswered, try database.entry(document: row.document) == nil {
                 entry.document = row.document
-                try database.update(entry)
             }
+            if let kept = row.item, let version = entry.remoteVersion, try database.item(kept) != nil {
+                orphan = entry.item
+                entry.item = kept
+                (entry.remoteItem, entry.remoteGeneration) = (nil, nil)
+                try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(kept))
+                try database.run("UPDATE items SET version = ? WHERE id = ?", .blob(version.bytes), .item(kept))
+                try database.addLinks(-1, to: orphan ?? kept)
+                try database.enqueue(entry.id, at: self.journalTime())
+                if let old = row.remoteVersion { bases = (old, version) }
+            }
+            try database.update(entry)
             return (entry.name, try database.path(of: entry))
         }
+        if let kept = row.item, let bases { try contents.rebase(kept, from: bases.old, to: bases.new) }
+        if let orphan { contents.dropOrphan(orphan) }
+        return restored
     }
 }

@@ -41,13 +41,14 @@ extension SyncEngine {
     /// The same for an item that this device has hidden, whose directory may not be known here any more: once that is
     /// listed where it is now, the item is followed there.
     ///
-    /// Where that directory is in its place, the item is gone: nobody else moves it out of there.
+    /// Where that directory is in its place, the item is gone, unless others may have brought it back to light.
     func restBeforeLook(
         forHidden document: DocumentID,
         at reference: RemoteReference?,
-        in parent: ItemID?
+        in parent: ItemID?,
+        mayBeGone: Bool = true
     ) async throws(ProviderError) -> TimeSpan? {
-        if let reference, try await isInPlace(reference.path.parent, parent) {
+        if mayBeGone, let reference, try await isInPlace(reference.path.parent, parent) {
             looks[document] = nil
             return nil
         }

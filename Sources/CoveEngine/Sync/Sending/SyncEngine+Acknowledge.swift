@@ -224,6 +224,9 @@ extension SyncEngine {
         return other != nil
     }
 
+    /// For so long no other device touches what this one has hidden.
+    private static let hiddenForSure = TimeSpan.seconds(300)
+
     /// The document is not where it was at the provider: another device moved or deleted it, or an answer got lost.
     func recreate(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
         let host = host
@@ -243,7 +246,10 @@ extension SyncEngine {
         if plan.attempts < 3 { return .retry(after: .milliseconds(200)) }
         if plan.entry.isHiddenThere {
             let (document, parent) = (plan.entry.document, plan.entry.remoteParent)
-            let pause = try await restBeforeLook(forHidden: document, at: place, in: parent)
+            // What was hidden long ago another device may have brought back to light.
+            let since = place?.path.name.flatMap { PassingName($0) }?.since
+            let isFresh = since.map { host.journalTime() - $0 < Self.hiddenForSure } ?? false
+            let pause = try await restBeforeLook(forHidden: document, at: place, in: parent, mayBeGone: isFresh)
             if let pause { return .later(pause, because: .sought) }
         }
         let result = try await makeAnew(entry: plan.entry.id, plan.entry.document)

@@ -32,21 +32,6 @@ extension SyncEngine {
         return host.journalTime() + .random(in: delay / 2...delay)
     }
 
-    /// Fetches what is not here of a deleted file that was changed: its deletion takes that away.
-    private func completeDeleted(_ item: ItemID) async throws(ProviderError) {
-        let host = host
-        let isWhole = try await host.onContentQueue { () throws(Errno) in
-            try host.catalog.read { database throws(Errno) in try database.item(item)?.residency ?? .whole == .whole }
-        }
-        guard !isWhole else { return }
-        do throws(Errno) {
-            try await host.contents.materialize(item)
-        } catch {
-            // Another version is there by now, and nobody has these bytes any more.
-            guard error == .stale else { throw .failed("what is not here of it can't be fetched (\(error))", nil) }
-        }
-    }
-
     /// Sends one deletion, whose document is reserved; false when it has to be tried again, for it is not where it was.
     func sendDeletion(_ id: Int64) async throws(ProviderError) -> Bool {
         let host = host
@@ -62,7 +47,7 @@ extension SyncEngine {
             }
         }
         let found = try await host.onContentQueue { () throws(Errno) in
-            try host.catalog.write { database throws(Errno) -> (TrashRow, RemoteReference)? in
+            try host.catalog.write { database throws(Errno) -> (TrashRow, RemoteReference, keepsThere: Bool)? in
                 guard let row = try database.trash(id: id), row.isPending, let parent = row.remoteParent,
                     let reference = try database.remoteReference(of: row)
                 else { return nil }
@@ -71,14 +56,14 @@ extension SyncEngine {
                 if host.contents.departing.needs(row.document) { throw .wouldBlock }
                 let place = Place(parent, row.remoteName ?? [])
                 try self.rely(on: [parent], moving: directory, changing: [place], for: row.document, database)
-                return (row, reference)
+                let isHere = try database.keepsAllBytes(of: row)
+                return (row, reference, row.kind == .file && !isHere && self.host.provider.capabilities.trash)
             }
         }
-        guard let (row, reference) = found else {
+        guard let (row, reference, keepsThere) = found else {
             try await endDeletion(id, place: nil)
             return true
         }
-        if row.kind == .file, let item = row.item { try await completeDeleted(item) }
         try await host.onContentQueue { () throws(Errno) in
             // What has left the cloud, and stays, has the only bytes from here on; and that it stays is durable.
             let kept = try host.catalog.read { database throws(Errno) in
@@ -102,7 +87,7 @@ extension SyncEngine {
                 case .directory: .directory
                 default: nil
                 }
-            if row.kind == .file, row.item == nil, host.provider.capabilities.trash {
+            if keepsThere {
                 // A document may be deleted, go on as the file that takes its name, and be deleted again.
                 let token = "\(row.document)-\(row.deleted.millisecondsSinceEpoch)"
                 let kept = try await host.provider.trash(reference, base: base, as: token)
@@ -215,7 +200,9 @@ extension SyncEngine {
                     try database.insert(sent)
                     return nil
                 }
-                if forget || row.kind == .directory || row.item == nil && place == nil {
+                // A part of a file is nothing without the rest.
+                let isHere = try database.keepsAllBytes(of: row)
+                if forget || row.kind == .directory || !isHere && place == nil {
                     try database.deleteTrash(id)
                     return row.item
                 }
@@ -260,5 +247,13 @@ extension SyncEngine {
     /// Where a provider keeps a trashed document.
     nonisolated func trashReference(_ place: [UInt8]) -> RemoteReference {
         RemoteReference(id: nil, path: RemotePath(unchecked: Array(".cove/trash/".utf8) + place))
+    }
+}
+
+extension Database {
+    /// True where the trash has all bytes of a document on this device.
+    func keepsAllBytes(of row: TrashRow) throws(Errno) -> Bool {
+        guard let item = row.item else { return false }
+        return try self.item(item)?.residency == .whole
     }
 }

@@ -222,22 +222,29 @@ extension SyncEngine {
         guard row.item == nil, row.kind == .file, host.provider.capabilities.stableIDs, row.isLike(remote),
             remote.metadata.modificationTime == row.modificationTime
         else { return }
-        let known = try host.catalog.read { database throws(Errno) -> (EntryRow, ItemRow)? in
-            guard let entry = try database.entry(document: row.document), entry.remoteID == remote.id,
-                let item = try database.item(entry.item), item.residency != .whole
+        let known = try host.catalog.read { database throws(Errno) -> (ItemID?, ContentVersion?)? in
+            if let entry = try database.entry(document: row.document) {
+                guard entry.remoteID == remote.id, try database.item(entry.item)?.residency != .whole else {
+                    return nil
+                }
+                return (entry.item, entry.remoteVersion)
+            }
+            guard let trashed = try database.pendingTrash(document: row.document), trashed.remoteID == remote.id,
+                try !database.keepsAllBytes(of: trashed)
             else { return nil }
-            return (entry, item)
+            return (trashed.item, trashed.remoteVersion)
         }
-        if let (entry, item) = known, let base = entry.remoteVersion, base != remote.contentVersion {
-            try host.contents.rebase(item.id, from: base, to: remote.contentVersion)
+        guard let (item, base) = known else { return }
+        if let item, let base, base != remote.contentVersion {
+            try host.contents.rebase(item, from: base, to: remote.contentVersion)
         }
         try host.catalog.write { database throws(Errno) in
             let version = remote.contentVersion.bytes
-            if let (entry, _) = known {
+            if let item {
                 try database.run(
-                    "UPDATE entries SET remote_version = ? WHERE id = ? AND document = ? AND remote_id = ?",
+                    "UPDATE entries SET remote_version = ? WHERE item = ? AND document = ? AND remote_id = ?",
                     .blob(version),
-                    .int(entry.id),
+                    .item(item),
                     .document(row.document),
                     .blob(remote.id.bytes)
                 )
