@@ -188,6 +188,7 @@ import Testing
             }
             try await account.losePower()
             gate.open()
+            try waitUntil("it is connected", deadline: 60) { account.engine.syncEngine?.isConnected == true }
             let trashed = try #require(account.engine.trash().first)
             #expect(trashed.location == "remote")
             #expect(try await account.engine.restore(trashed.documentID).description == "doc")

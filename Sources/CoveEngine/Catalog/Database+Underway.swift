@@ -113,6 +113,19 @@ extension Database {
         try all("SELECT * FROM underway WHERE parent = ?", .item(directory), read: { UnderwayRow($0) })
     }
 
+    /// The operations on a directory, as the provider has it, and on those above it that were not answered, the highest first.
+    func unansweredFolders(above directory: ItemID) throws(Errno) -> [UnderwayRow] {
+        // Nearly always there are none.
+        guard try first("SELECT 1 FROM underway WHERE kind = 1 LIMIT 1", read: { _ in true }) == true else { return [] }
+        var rows: [UnderwayRow] = []
+        var (current, depth) = (directory, 0)
+        while current != .root, depth < 4096, let entry = try entry(ofDirectory: current) {
+            if let sent = try underway(entry.document) { rows.append(sent) }
+            (current, depth) = (entry.remoteParent ?? entry.parent, depth + 1)
+        }
+        return rows.reversed()
+    }
+
     /// True where the next attempt to send a document finds out by itself what became of an operation: it goes to the same place,
     /// and has the bytes that were sent, which it compares.
     func isToBeCompared(_ row: UnderwayRow) throws(Errno) -> Bool {

@@ -13,7 +13,13 @@ extension Engine {
         return try await syncEngine.whileIdle(document) { () async throws(Errno) in
             var row = try self.trashed(document)
             let isHere = try self.catalog.read { database throws(Errno) in try database.keepsAllBytes(of: row) }
-            if row.isPending, !isHere, row.wasSent, self.provider.capabilities.trash {
+            let mayHaveArrived = row.isPending && !isHere && row.wasSent
+            if mayHaveArrived {
+                // Before the source was reached nobody knows whether it keeps what is deleted.
+                await self.connected.pass(limit: .seconds(5))
+                if !self.provider.capabilities.trash, !syncEngine.isConnected { throw .hostUnreachable }
+            }
+            if mayHaveArrived, self.provider.capabilities.trash {
                 // The deletion may have arrived, and would take what is put back: it is brought to its end before. Where the
                 // source keeps nothing that would destroy what may still be there.
                 do throws(ProviderError) {

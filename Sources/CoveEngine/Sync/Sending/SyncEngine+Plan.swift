@@ -75,6 +75,15 @@ extension SyncEngine {
                     plan.unanswered = sent
                     return plan
                 }
+                // Where a folder above it was not answered, nobody knows where it is.
+                let folders = try database.unansweredFolders(above: entry.parent)
+                let others = try entry.remoteParent.map { old throws(Errno) in
+                    try database.unansweredFolders(above: old)
+                }
+                if let sent = (folders + (others ?? [])).first(where: { $0.document != entry.document }) {
+                    plan.unanswered = sent
+                    return plan
+                }
                 plan.metadata = try self.metadata(of: row, database)
                 if !entry.isUploaded || entry.isMoved {
                     // What another document has sent there may have arrived.

@@ -133,9 +133,9 @@ extension SyncEngine {
         return try await modify(plan, current, hasContent: hasContent)
     }
 
-    /// Records what is about to be sent; durably, for the power may fail before its answer is.
-    nonisolated func record(underway row: UnderwayRow) throws(Errno) {
-        try host.catalog.write(durable: true) { database throws(Errno) in
+    /// Records what is about to be sent; durably where bytes or places are, for the power may fail before its answer is.
+    nonisolated func record(underway row: UnderwayRow, isDurable: Bool = true) throws(Errno) {
+        try host.catalog.write(durable: isDurable) { database throws(Errno) in
             // It may have left the cloud since it was planned, or have become the bytes of something that stays here.
             guard let entry = try database.entry(document: row.document) else { throw .wouldBlock }
             if try self.host.namespace.isKeptOut(entry, database) { throw .wouldBlock }
@@ -145,8 +145,8 @@ extension SyncEngine {
         }
     }
 
-    private func beginUnderway(_ row: UnderwayRow) async throws(ProviderError) {
-        try await host.onContentQueue { () throws(Errno) in try self.record(underway: row) }
+    private func beginUnderway(_ row: UnderwayRow, isDurable: Bool = true) async throws(ProviderError) {
+        try await host.onContentQueue { () throws(Errno) in try self.record(underway: row, isDurable: isDurable) }
     }
 
     private func create(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
@@ -181,8 +181,10 @@ extension SyncEngine {
                 }
             }
             // A date may be a part of the version: without an answer nobody knows what the bytes there are called then.
-            if host.provider.capabilities.stableIDs, plan.row.kind == .file, plan.row.residency != .whole {
-                try await beginUnderway(UnderwayRow(plan.entry, to: plan.entry.remotePlace, plan.row))
+            if host.provider.capabilities.stableIDs, plan.row.kind == .file {
+                let row = UnderwayRow(plan.entry, to: plan.entry.remotePlace, plan.row)
+                // After a power failure it may pass for another device's change, which loses nothing.
+                try await beginUnderway(row, isDurable: false)
             }
             host.counters.providerRequests.add(1, ordering: .relaxed)
             let remote = try await provider.modify(current, base: base, metadata: plan.metadata, content: nil)

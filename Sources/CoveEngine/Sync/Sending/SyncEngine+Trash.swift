@@ -35,10 +35,12 @@ extension SyncEngine {
     /// Sends one deletion, whose document is reserved; false when it has to be tried again, for it is not where it was.
     func sendDeletion(_ id: Int64) async throws(ProviderError) -> Bool {
         let host = host
-        let document = try await host.onContentQueue { () throws(Errno) in
-            try host.catalog.read { database throws(Errno) in try database.trash(id: id)?.document }
+        let row = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.trash(id: id) }
         }
-        if let document {
+        if let row {
+            let document = row.document
+            if let parent = row.remoteParent { try await takeUpFolders(above: parent) }
             _ = try await takeUpUnanswered(document)
             // Nor is a folder deleted before it is known what has arrived in it.
             guard try await takeUpAll(below: id, for: document) else {

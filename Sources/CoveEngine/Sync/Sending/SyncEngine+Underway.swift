@@ -27,6 +27,7 @@ extension SyncEngine {
         let host = host
         let operation = operation ?? row.document
         if operation != row.document { shared.withLock { $0.reservations.change(row.document) } }
+        try await takeUpFolders(above: row.place.parent)
         let directory = try await host.onContentQueue { () throws(Errno) in
             try host.catalog.write { database throws(Errno) -> RemoteReference? in
                 try self.rely(on: [row.place.parent], changing: [row.place], for: operation, database)
@@ -71,6 +72,19 @@ extension SyncEngine {
                 [.directoryChanged(directory.path.appending(FileName(unchecked: row.place.name)))],
                 seen: .distantPast
             )
+        }
+    }
+
+    /// Finds out first where the folders above a place are, if that was not answered: in a wrong one nothing would be found.
+    func takeUpFolders(above directory: ItemID) async throws(ProviderError) {
+        let host = host
+        let rows = try await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try database.unansweredFolders(above: directory) }
+        }
+        for row in rows {
+            guard beginPush(row.document) else { throw .failed("its folder is being sent", .wouldBlock) }
+            defer { endPush(row.document) }
+            try await takeUp(row)
         }
     }
 
@@ -216,7 +230,7 @@ extension SyncEngine {
 
     /// Takes over what the source calls the bytes of a file since this device has set its date there; none of them were sent.
     ///
-    /// Only for bytes that are not here, and where the item, its size and its date are exactly those that were sent.
+    /// Only where the item, its size and its date are exactly those that were sent: a change of the bytes has a date of its own.
     private nonisolated func adoptVersion(of row: UnderwayRow, _ remote: RemoteItem) throws(Errno) {
         let host = host
         guard row.item == nil, row.kind == .file, host.provider.capabilities.stableIDs, row.isLike(remote),
@@ -224,15 +238,10 @@ extension SyncEngine {
         else { return }
         let known = try host.catalog.read { database throws(Errno) -> (ItemID?, ContentVersion?)? in
             if let entry = try database.entry(document: row.document) {
-                guard entry.remoteID == remote.id, try database.item(entry.item)?.residency != .whole else {
-                    return nil
-                }
-                return (entry.item, entry.remoteVersion)
+                return entry.remoteID == remote.id ? (entry.item, entry.remoteVersion) : nil
             }
-            guard let trashed = try database.pendingTrash(document: row.document), trashed.remoteID == remote.id,
-                try !database.keepsAllBytes(of: trashed)
-            else { return nil }
-            return (trashed.item, trashed.remoteVersion)
+            let trashed = try database.pendingTrash(document: row.document)
+            return trashed?.remoteID == remote.id ? (trashed?.item, trashed?.remoteVersion) : nil
         }
         guard let (item, base) = known else { return }
         if let item, let base, base != remote.contentVersion {
