@@ -168,17 +168,6 @@ extension Database {
         return found
     }
 
-    /// True when the last attempt at something went wrong.
-    func hasFailures() throws(Errno) -> Bool {
-        try first(
-            """
-            SELECT 1 WHERE EXISTS (SELECT 1 FROM journal WHERE error IS NOT NULL)
-                OR EXISTS (SELECT 1 FROM trash WHERE pending = 1 AND error IS NOT NULL)
-            """,
-            read: { _ in true }
-        ) ?? false
-    }
-
     /// How many changes wait to be sent, without those in folders that stay here.
     func queueLength() throws(Errno) -> Int {
         Int(

@@ -35,8 +35,6 @@ extension Engine {
     ) async -> SyncReport {
         let deadline = timeout.map { clock.monotonic() + $0 } ?? .distantFuture
         while true {
-            // Before the status, which then tells it.
-            let hasFailures = self.hasFailures()
             let status = accountStatus()
             let isBusy = syncEngine?.shared.withLock { $0.isBusy } ?? false
             let remaining = status.queuedOperations
@@ -46,7 +44,9 @@ extension Engine {
             let isWaiting = status.state == "waiting-for-approval" && !isBusy
             let isPaused = ["paused", "paused-not-migrated"].contains(status.state)
             let isStuck = isWaiting || isPaused || isOffline || status.standstill != nil
-            let hasFailed = !isBusy && remaining > 0 && !canSendMore() && hasFailures
+            // By the same status: what has failed a moment later, or is tried again by then, would not be told.
+            let hasFailures = status.errors.contains { $0.retryInSeconds != nil }
+            let hasFailed = !isBusy && remaining > 0 && hasFailures && !canSendMore()
             let isHeld =
                 process.map { remaining > 0 && !isBusy && ((try? coordinator.isAllHeld(by: $0)) ?? false) } ?? false
             if isSettled || isStuck || hasFailed || isHeld || clock.monotonic() >= deadline {
@@ -70,11 +70,6 @@ extension Engine {
     /// True while something waits that neither failed nor waits for what did.
     private func canSendMore() -> Bool {
         let found = try? catalog.read { database throws(Errno) in try database.canSendMore() }
-        return found ?? false
-    }
-
-    private func hasFailures() -> Bool {
-        let found = try? catalog.read { database throws(Errno) in try database.hasFailures() }
         return found ?? false
     }
 
