@@ -258,6 +258,10 @@ extension Engine {
                 entry.document = row.document
             }
             if let kept = row.item, let version = entry.remoteVersion, try database.item(kept) != nil {
+                // A program may have been quicker with what had come back already: its bytes stay.
+                let shown = try database.existingItem(entry.item)
+                let isChanged = entry.hasUnsentContent(generation: shown.generation)
+                if isChanged || self.contents.live.isWritable(shown.id) { throw .busy }
                 orphan = entry.item
                 entry.item = kept
                 (entry.remoteItem, entry.remoteGeneration) = (nil, nil)
