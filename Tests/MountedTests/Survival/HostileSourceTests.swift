@@ -64,7 +64,8 @@ extension MountedInCompany {
                     elif act == 9: [os.stat(os.path.join(d, e)) for d in folders for e in os.listdir(d)[:20]]
                     else:
                         d = rng.choice(folders)
-                        for e in rng.sample(os.listdir(d), min(3, len(os.listdir(d)))):
+                        entries = os.listdir(d)
+                        for e in rng.sample(entries, min(3, len(entries))):
                             p = os.path.join(d, e)
                             if os.path.isfile(p): read(p)
                 except OSError: pass
