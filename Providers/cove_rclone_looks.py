@@ -1,10 +1,10 @@
 """Looks at files of a remote that many wait for at once."""
 
 import collections
-import threading
 import time
 
 from cove_provider import Failed
+from cove_rclone_together import Together
 
 
 class Looks:
@@ -18,37 +18,15 @@ class Looks:
 
     def __init__(self, stat, listing):
         self.stat, self.listing = stat, listing
-        self.changed = threading.Condition()
-        self.busy, self.waiting, self.large = set(), {}, {}
+        self.together = Together(self.carry_out)
+        self.large = {}
 
     def look(self, path):
         """What is at a path now; nothing where there is none."""
-        folder = path.rpartition("/")[0]
-        with self.changed:
-            if folder in self.busy:
-                look = self.waiting.setdefault(folder, {"paths": set(), "found": None, "is_taken": False})
-                look["paths"].add(path)
-                while folder in self.busy and not look["is_taken"]:
-                    self.changed.wait()
-                is_first = not look["is_taken"]
-                if is_first:
-                    look["is_taken"] = True
-                    del self.waiting[folder]
-            else:
-                look, is_first = {"paths": {path}, "found": None, "is_taken": True}, True
-            if is_first:
-                self.busy.add(folder)
-            else:
-                while look["found"] is None:
-                    self.changed.wait()
-        if is_first:
-            self.carry_out(folder, look)
-        if path not in look["found"]:
-            return self.stat(path)
-        found = look["found"][path]
-        if isinstance(found, Failed):
-            raise found
-        return found
+        return self.together.ask(path, lambda: self.stat(path))
+
+    def is_large(self, folder):
+        return time.monotonic() < self.large.get(folder, 0)
 
     def listed(self, folder, paths):
         """What a listing says of paths; of a name that several items have it says nothing."""
@@ -62,22 +40,11 @@ class Looks:
         names = {item["name"]: item for item in items if count[item["name"]] == 1}
         return {path: names[name] for path in paths if (name := path.rpartition("/")[2]) in names}
 
-    def carry_out(self, folder, look):
+    def carry_out(self, folder, paths, free):
         """One look for all who wait; where it finds out nothing of a path, that one is looked at by itself."""
-        found = {}
+        if len(paths) < self.FEWEST or self.is_large(folder):
+            return {}
         try:
-            if len(look["paths"]) == 1:
-                path = min(look["paths"])
-                try:
-                    found = {path: self.stat(path)}
-                except Failed as error:
-                    found = {path: error}
-            elif len(look["paths"]) >= self.FEWEST and time.monotonic() >= self.large.get(folder, 0):
-                found = self.listed(folder, look["paths"])
+            return self.listed(folder, paths)
         except Failed:
-            pass
-        finally:
-            with self.changed:
-                look["found"] = found
-                self.busy.discard(folder)
-                self.changed.notify_all()
+            return {}

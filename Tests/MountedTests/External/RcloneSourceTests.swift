@@ -71,9 +71,132 @@ extension Mounted {
                         assert not thread.is_alive(), "a look never ended"
                     assert not wrong, wrong[:5]
                     assert calls["list"] > 0 and calls["stat"] < 1600, calls
-                    assert not looks.busy and not looks.waiting
+                    assert not looks.together.busy and not looks.together.waiting
                     """
                 try Command.run("python3", ["-c", script])
+            }
+        }
+
+        @Test func `bytes that several share are of the version that is said of them`() async throws {
+            try await blocking {
+                let seed = Int.random(in: 0..<1_000_000)
+                print("seed \(seed)")
+                let script = """
+                    \(providerModule("cove-rclone"))
+                    import os, random, tempfile, threading, time
+                    lock, versions, calls, wrong = threading.Lock(), {}, {"copy": 0, "alone": 0, "shared": 0}, []
+                    def bytes_of(path, version):
+                        return f"{path} {version}".encode()
+                    def size_of(name):
+                        return 5 * module.Copies.LARGEST if name == "large" else None
+                    def copy(paths, place):
+                        calls["copy"] += 1
+                        for path in sorted(paths):
+                            time.sleep(0.0002)
+                            with lock:
+                                version = versions.get(path, 0)
+                            name = path.rpartition("/")[2]
+                            if name == "stuck":
+                                raise module.Failed("serverUnreachable")
+                            if name != "large":
+                                os.makedirs(os.path.dirname(os.path.join(place, path)), exist_ok=True)
+                                with open(os.path.join(place, path), "wb") as file:
+                                    data = bytes_of(path, version)
+                                    file.write(data[:3] if name == "half" else data)
+                    def listing(folder):
+                        if folder == "fail":
+                            raise module.Failed("serverUnreachable")
+                        with lock:
+                            items = []
+                            for name in names:
+                                path = f"{folder}/{name}"
+                                version = versions.get(path, 0)
+                                size = size_of(name) or len(bytes_of(path, version))
+                                items.append({"name": name, "kind": "file", "size": size, "contentVersion": version})
+                            return items + [items[0]]
+                    names = [f"f{number}" for number in range(20)] + ["large", "half"]
+                    spool = tempfile.mkdtemp()
+                    copies = module.Copies(copy, module.Looks(None, listing), spool)
+                    def work(seed):
+                        choice = random.Random(seed)
+                        for _ in range(150):
+                            folder = choice.choice(["a", "a", "b/c", "fail"])
+                            path = folder + "/" + choice.choice(names + ["stuck", "gone"])
+                            def alone():
+                                calls["alone"] += 1
+                                time.sleep(0.0005)
+                            with lock:
+                                before = versions.get(path, 0)
+                            found = copies.read(path, alone, lambda found: found)
+                            if found is not None:
+                                item, data = found
+                                # Whoever asks for a version knows it before the bytes are read.
+                                is_wanted = item["contentVersion"] == before
+                                if is_wanted and data != bytes_of(path, before) or item["contentVersion"] < before:
+                                    wrong.append((path, found, before))
+                                calls["shared"] += is_wanted
+                                if path.endswith(("/f0", "/large", "/half", "/stuck", "/gone")) or folder == "fail":
+                                    wrong.append((path, found))
+                            if choice.randrange(3) == 0:
+                                with lock:
+                                    versions[path] = versions.get(path, 0) + 1
+                    threads = [threading.Thread(target=work, args=(\(seed) + number,), daemon=True) for number in range(24)]
+                    for thread in threads:
+                        thread.start()
+                    for thread in threads:
+                        thread.join(60)
+                        assert not thread.is_alive(), "a read never ended"
+                    assert not wrong, wrong[:5]
+                    assert calls["copy"] > 0 and calls["alone"] > 0 and calls["shared"] > 0, calls
+                    assert not copies.together.busy and not copies.together.waiting
+                    assert not os.listdir(spool), os.listdir(spool)
+                    os.rmdir(spool)
+                    """
+                try Command.run("python3", ["-c", script])
+            }
+        }
+
+        @Test func `small files that a program reads one after the other are asked for together`() async throws {
+            try await blocking {
+                let server = try TestServer.apache()
+                let port = server.port
+                let front = try ScriptedServer { _ in .handOn(port) }
+                let place = try TemporaryDirectory("together")
+                let password = try Command.run("rclone", ["obscure", TestServer.password]).output
+                let configuration = """
+                    [cloud]
+                    type = webdav
+                    url = http://127.0.0.1:\(front.port)
+                    vendor = other
+                    user = \(TestServer.user)
+                    pass = \(password)
+                    """
+                let file = place.appending("rclone.conf")
+                try configuration.write(toFile: file, atomically: false, encoding: .utf8)
+                let count = 150
+                let folder = URL(fileURLWithPath: server.files).appending(path: "d/e")
+                try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+                for number in 0..<count {
+                    let name = "[\(number)] {a} *?.txt"
+                    try Data("in \(number)\n".utf8).write(to: folder.appending(path: name))
+                }
+                let account = try MountedAccount(
+                    options: "poll=60s,log=debug",
+                    address: "rclone:cloud:",
+                    variables: ["RCLONE_CONFIG": file]
+                )
+                try account.start()
+                try account.shell("ls -l d/e > /dev/null")
+                let before = front.exchanges.count
+                #expect(try account.shell("cat d/e/*") == account.shell("cat \(folder.path)/*"))
+                let asked = front.exchanges.dropFirst(before)
+                let gets = asked.filter { $0.request.method == "GET" }
+                #expect(gets.count(where: { $0.status == 200 || $0.status == 206 }) == count)
+                #expect(gets.count == count)
+                let others = asked.count - gets.count
+                #expect(others < count, "by itself each file takes a look before and one after it")
+                print("\(count) files took \(others) looks")
+                try account.end()
             }
         }
 

@@ -1,0 +1,77 @@
+"""Small files of a remote that are read at the same time, copied by rclone in one call."""
+
+import os
+import re
+import shutil
+import tempfile
+import time
+
+from cove_provider import Failed
+from cove_rclone_together import Together
+
+
+class Copies:
+    """Reads small files of one folder together: with a look at it for all, in place of one for each.
+
+    `copy(paths, folder)` makes rclone copy files of the remote into a folder of this disk, and `looks` says afterwards which
+    versions the remote has. Whoever wants such a version knew it before the copy began, so that the bytes are of it. What did not
+    arrive is read by itself.
+    """
+
+    # Larger files, in bytes, are read by themselves.
+    LARGEST = 256 * 1024
+    # Fewer files are, too: a copy also lists the folders above, one call for each.
+    FEWEST = 4
+    # A copy that takes longer, in seconds, waits for a file that others need not wait for: for a while there is no other one.
+    SLOW = 10
+    REST = 60
+
+    def __init__(self, copy, looks, spool):
+        self.copy, self.looks, self.spool = copy, looks, spool
+        self.together = Together(self.carry_out)
+        self.rest = 0
+
+    def read(self, path, alone, use):
+        """What `use` makes of an item and all its bytes, or what `alone` returns."""
+        return self.together.ask(path, alone, use)
+
+    def carry_out(self, folder, paths, free):
+        depth = folder.count("/") + 1 if folder else 0
+        start = time.monotonic()
+        if len(paths) < self.FEWEST + depth or start < self.rest or self.looks.is_large(folder):
+            return {}
+        place = None
+        try:
+            place = tempfile.mkdtemp(prefix="copies-", dir=self.spool)
+            try:
+                self.copy(paths, place)
+            except Failed:
+                # Those that arrived are there.
+                pass
+            free()
+            if time.monotonic() - start > self.SLOW:
+                self.rest = time.monotonic() + self.REST
+            # After all bytes were read: what has its version still had it while they were.
+            items = self.looks.listed(folder, paths)
+            return {path: (item, data) for path, item in items.items() if (data := self.bytes(place, path, item)) is not None}
+        except (Failed, OSError):
+            return {}
+        finally:
+            if place:
+                shutil.rmtree(place, ignore_errors=True)
+
+    def bytes(self, place, path, item):
+        """The bytes of a file that arrived whole; nothing of another one."""
+        if item["kind"] != "file" or not 0 < item["size"] <= self.LARGEST or ".." in path.split("/"):
+            return None
+        try:
+            with open(os.path.join(place, path), "rb") as file:
+                data = file.read(self.LARGEST + 1)
+        except (OSError, ValueError):
+            return None
+        return data if len(data) == item["size"] else None
+
+
+def rule(path):
+    """rclone's rule for one path, in which some letters mean others."""
+    return "/" + re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
