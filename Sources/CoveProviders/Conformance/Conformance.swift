@@ -1,6 +1,8 @@
 public import CoveCore
 
 /// Tries whether a provider does what Cove relies on, in a folder at the source that is removed again.
+///
+/// At a source that can't be written to it is tried with what is there, and nothing is changed.
 public struct Conformance: Sendable {
     /// What became of one check.
     public struct Outcome: Sendable {
@@ -23,9 +25,9 @@ public struct Conformance: Sendable {
 
     /// Runs all checks, and tells of each when it is over; false where one failed.
     ///
-    /// A source that can't be written to can't be checked: that is `unsupported`.
+    /// One that can't be written to and has no file can't be checked: that is `unsupported`.
     public func run(_ tell: (Outcome) -> Void) async throws(ProviderError) -> Bool {
-        if provider.capabilities.readOnly { throw .unsupported("it can't be written to, so that little can be tried") }
+        if provider.capabilities.readOnly { return try await runWithWhatIsThere(tell) }
         let name = FileName(unchecked: Array("cove-check-\(DocumentID.random())".utf8))
         let root = try await makeDirectory(name, in: .root)
         // What is listed in it is deleted at the end: one that lists other things there is not trusted with that.
@@ -43,18 +45,9 @@ public struct Conformance: Sendable {
             let place = RemoteReference(id: root.id, path: RemotePath([name]))
             let inner = FileName(unchecked: Array("\(index)".utf8))
             let bench = CheckBench(provider, folder: place.path.appending(inner))
-            var failure: String?
-            do {
-                _ = try await makeDirectory(inner, in: place)
-                try await check.run(bench)
-            } catch let error as ConformanceCheck.Failure {
-                failure = error.why
-            } catch {
-                failure = "a call that should have worked failed: \(error)"
-            }
-            passes = passes && failure == nil
-            let calls = failure == nil ? [] : bench.lastCalls
-            tell(Outcome(promise: check.promise, failure: failure, isSkipped: false, calls: calls))
+            let outcome = await outcome(of: check, bench) { _ = try await makeDirectory(inner, in: place) }
+            passes = passes && outcome.failure == nil
+            tell(outcome)
         }
         // What was called off may be cleaned up by the provider yet, and is in the way till then.
         for _ in 0..<10 {
@@ -63,6 +56,42 @@ public struct Conformance: Sendable {
             try? await Task.sleep(for: TimeSpan.seconds(1))
         }
         return passes
+    }
+
+    private func runWithWhatIsThere(_ tell: (Outcome) -> Void) async throws(ProviderError) -> Bool {
+        let known = try await ExistingItems(CheckBench(provider, folder: .root))
+        if known.files.isEmpty {
+            throw .unsupported("it can't be written to, and no file was found with which anything could be tried")
+        }
+        var passes = true
+        for check in ConformanceCheck.existing(known) {
+            let outcome =
+                check.isDue(provider.capabilities)
+                ? await outcome(of: check, CheckBench(provider, folder: .root)) {}
+                : Outcome(promise: check.promise, failure: nil, isSkipped: true, calls: [])
+            passes = passes && outcome.failure == nil
+            tell(outcome)
+        }
+        return passes
+    }
+
+    /// What becomes of a check, once its folder is there.
+    private func outcome(
+        of check: ConformanceCheck,
+        _ bench: CheckBench,
+        after preparation: () async throws -> Void
+    ) async -> Outcome {
+        var failure: String?
+        do {
+            try await preparation()
+            try await check.run(bench)
+        } catch let error as ConformanceCheck.Failure {
+            failure = error.why
+        } catch {
+            failure = "a call that should have worked failed: \(error)"
+        }
+        let calls = failure == nil ? [] : bench.lastCalls
+        return Outcome(promise: check.promise, failure: failure, isSkipped: false, calls: calls)
     }
 
     private func makeDirectory(

@@ -75,8 +75,8 @@ extension CommandTable {
         isForAccount: false,
         details: """
             SOURCE is anything that `cove mount` takes: exec:PROGRAM, for a provider of your own. The checks make a folder
-            cove-check-… at its root, and remove it again. Of a check that fails the last calls are shown, with their answers.
-            Fails with status 1 when one does.
+            cove-check-… at its root, and remove it again; a source that can't be written to is read only. Of a check that
+            fails the last calls are shown, with their answers. Fails with status 1 when one does.
             """
     ) { arguments throws(Failure) in
         let source = arguments.operand(0) ?? ""
