@@ -40,6 +40,14 @@ static inline long cove_copy_file_range(int in, int64_t *in_offset, int out, int
 // ioctl_ficlone(2): the macro's value is computed by _IOW, which Swift can't import.
 static inline int cove_clone(int to, int from) { return ioctl(to, FICLONE, from); }
 
+// ioctl_fs(2), likewise: the flags of chattr(1).
+enum : uint32_t {
+    cove_get_flags = FS_IOC_GETFLAGS,
+    cove_set_flags = FS_IOC_SETFLAGS,
+    cove_get_attributes = FS_IOC_FSGETXATTR,
+    cove_set_attributes = FS_IOC_FSSETXATTR,
+};
+
 // FUSE_DEV_IOC_BACKING_OPEN and _CLOSE of <linux/fuse.h> (Linux 6.9), which Debian 12's does not have.
 static inline int cove_backing_open(int device, int fd) {
     struct { int32_t fd; uint32_t flags; uint64_t padding; } map = {fd, 0, 0};

@@ -57,6 +57,8 @@ extension Errno {
     public static let readOnly = Errno(EROFS)
     /// EMLINK.
     public static let tooManyLinks = Errno(EMLINK)
+    /// ENOTTY.
+    public static let noSuchControl = Errno(ENOTTY)
     /// ERANGE.
     public static let range = Errno(ERANGE)
     /// EDEADLK.

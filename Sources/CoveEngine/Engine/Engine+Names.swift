@@ -229,6 +229,18 @@ extension Engine {
         try namespace.removeExtendedAttribute(id, name, caller)
     }
 
+    /// The flags of an item, of chattr(1).
+    public func fileFlags(_ id: ItemID, _ caller: Caller) throws(Errno) -> FileFlags {
+        try access.admit(caller, id)
+        return try namespace.fileFlags(id)
+    }
+
+    /// Sets the flags of an item; `EOPNOTSUPP` for one that can't be kept.
+    public func setFileFlags(_ id: ItemID, _ flags: FileFlags, _ caller: Caller) throws(Errno) {
+        try access.admit(caller, id, .writing)
+        try namespace.setFileFlags(id, flags, caller)
+    }
+
     /// Finds a name in a directory; nil is an answer the kernel may keep.
     public func lookup(
         _ parent: ItemID,

@@ -126,12 +126,13 @@ extension Connection {
         let wanted =
             (hasWriteback ? FUSE_CAP_WRITEBACK_CACHE : 0) | FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS
             | FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_ATOMIC_O_TRUNC
+            | FUSE_CAP_IOCTL_DIR
             // Item numbers are given once, and outlive every mount: so do file handles.
             | FUSE_CAP_EXPORT_SUPPORT
         // Locks stay the kernel's own; the second version of HANDLE_KILLPRIV takes the first one's place; and splice is
         // no faster for writes and half as fast for reads (`reply(read:at:)`).
         let unwanted =
-            FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_IOCTL_DIR
+            FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_HANDLE_KILLPRIV
             | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_READDIRPLUS_AUTO
         // What was agreed on when the account was mounted stays, whichever version of the program agreed on it. The bits of
         // what is wanted here are those of the reply.

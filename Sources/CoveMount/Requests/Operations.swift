@@ -6,7 +6,7 @@ internal import Glibc
 extension fuse_lowlevel_ops {
     /// libfuse's callbacks: each wraps its request and calls the operation of the same name.
     ///
-    /// What is missing is answered ENOSYS by libfuse, and the kernel does not ask again: ioctl, poll, bmap, and the
+    /// What is missing is answered ENOSYS by libfuse, and the kernel does not ask again: poll, bmap, and the
     /// locks, which are the kernel's own. What libfuse does not know comes as what it knows (shim.h): TMPFILE as a CREATE, and
     /// STATX as a GETATTR. Nodes of the hidden tree have operations of their own.
     static var cove: fuse_lowlevel_ops {
@@ -102,6 +102,11 @@ extension fuse_lowlevel_ops {
         removexattr = { request, node, name in
             if isHidden(node) { return Request(request).refuseHidden() }
             Request(request).removexattr(ItemID(node), bytes(of: name))
+        }
+        ioctl = { request, node, command, _, _, _, input, count, room in
+            if isHidden(node) { return Request(request).fail(.noSuchControl) }
+            let input = UnsafeRawBufferPointer(start: input, count: input == nil ? 0 : count)
+            Request(request).ioctl(ItemID(node), command, input, room: room)
         }
     }
 

@@ -179,6 +179,18 @@ extension Request {
         discard self
     }
 
+    /// Answers ioctl(2) with what it fills in.
+    consuming func reply<Value: BitwiseCopyable>(control value: Value) {
+        withUnsafeBytes(of: value) { bytes in _ = fuse_reply_ioctl(raw, 0, bytes.baseAddress, bytes.count) }
+        discard self
+    }
+
+    /// Answers ioctl(2) that fills in nothing.
+    consuming func succeedControl() {
+        fuse_reply_ioctl(raw, 0, nil, 0)
+        discard self
+    }
+
     /// Answers statfs(2).
     consuming func reply(status: FileSystemStatus) {
         var result = statvfs(status)

@@ -38,7 +38,7 @@ extension Namespace {
             try database.all("SELECT name FROM xattrs WHERE item = ? ORDER BY name", .item(id)) { $0.blob(0) }
         }
         // Nobody can set it, as who copies a file with its attributes would.
-        return names.filter { !CoveAttribute.told.contains($0) }.flatMap { $0 + [0] }
+        return names.filter { !CoveAttribute.told.contains($0) && $0 != Self.flagsName }.flatMap { $0 + [0] }
     }
 
     /// Sets an attribute; see setxattr(2).
