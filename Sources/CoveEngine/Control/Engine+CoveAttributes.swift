@@ -128,8 +128,44 @@ extension Engine {
         configuration.isReadOnly ? .readOnly : try sharing(of: id)?.permissions ?? .readWrite
     }
 
-    /// What `user.cove.*` says; nothing is fetched for it.
-    func answer(_ id: ItemID, _ key: String) throws(Errno) -> [UInt8] {
+    private func path(of id: ItemID) throws(Errno) -> RemotePath? {
+        try catalog.read { database throws(Errno) in
+            guard let entry = try database.entries(of: id).first else { return nil }
+            return try database.path(of: entry)
+        }
+    }
+
+    /// The reference by which an app has an item; nil for one of its own.
+    private func external(_ id: ItemID, of app: AppIdentifier?) throws(Errno) -> Access.External? {
+        guard let app else { return nil }
+        return try access.externals(of: app).first { $0.entry.item == id }
+    }
+
+    /// Where a path is in the mounted tree, as a URL.
+    func url(of path: RemotePath) -> String {
+        var text = "file://"
+        for byte in fullPath(path).utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2F, 0x2D, 0x2E, 0x5F, 0x7E:
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let digits = String(byte, radix: 16, uppercase: true)
+                text += "%\(digits.count == 1 ? "0" : "")\(digits)"
+            }
+        }
+        return text
+    }
+
+    /// Where a path is in the mounted tree.
+    func fullPath(_ path: RemotePath) -> String {
+        let base = configuration.mountpoint
+        return "\(base == "/" ? "" : base)/\(String(decoding: path.bytes, as: UTF8.self))"
+    }
+
+    /// What `user.cove.*` says to an app, or to whoever is none; nothing is fetched for it.
+    ///
+    /// A document and its references are one item: that it is external is true for the apps that were given it, and for no one else.
+    func answer(_ id: ItemID, _ key: String, to app: AppIdentifier? = nil) throws(Errno) -> [UInt8] {
         switch key {
         case "item-id": return Array(id.description.utf8)
         case "socket" where id == .root: return Array(configuration.socketPath.utf8)
@@ -158,7 +194,10 @@ extension Engine {
         case "has-conflicts": text = status.hasConflict ? "1" : "0"
         case "is-ubiquitous": text = status.state == "local" ? "0" : "1"
         case "excluded-from-sync": text = try namespace.isExcluded(id) ? "1" : "0"
-        case "is-external": text = "0"
+        case "is-external": text = try external(id, of: app) == nil ? "0" : "1"
+        case "url-in-local-container":
+            guard let external = try external(id, of: app) else { throw .noData }
+            text = url(of: external.reference)
         case "is-shared": text = try sharing(of: id) == nil ? "0" : "1"
         case "role": text = (try sharing(of: id)?.role ?? .owner).rawValue
         case "permissions": text = try permissions(of: id).rawValue
@@ -167,7 +206,8 @@ extension Engine {
             text = owner
         case "docid": text = status.documentID
         case "pinned", "download-requested": text = status.isPinned ? "1" : "0"
-        case "container-display-name": text = configuration.account
+        case "container-display-name":
+            text = try path(of: id).flatMap { access.containerName(of: $0) } ?? configuration.account
         case "policy", "content-policy": text = status.policy ?? ""
         case "content-version":
             guard let version = status.contentVersion else { throw .noData }

@@ -197,7 +197,7 @@ extension Engine {
         _ caller: Caller = .unknown
     ) throws(Errno) -> [UInt8] {
         try access.admit(caller, id)
-        if CoveAttribute.isOne(name) { return try answer(id, CoveAttribute.key(name)) }
+        if CoveAttribute.isOne(name) { return try answer(id, CoveAttribute.key(name), to: access.app(of: caller)) }
         return try namespace.extendedAttribute(id, name)
     }
 

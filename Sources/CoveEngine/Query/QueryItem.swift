@@ -28,13 +28,6 @@ final class QueryItem {
 
     private var name: String { String(decoding: entry.name, as: UTF8.self) }
 
-    private var fullPath: String { full(path) }
-
-    private func full(_ path: RemotePath) -> String {
-        let base = engine.configuration.mountpoint
-        return "\(base == "/" ? "" : base)/\(String(decoding: path.bytes, as: UTF8.self))"
-    }
-
     /// What has to be asked of others than the catalog's row.
     private var status: ItemStatus? {
         if known == nil { known = try? engine.status(entry, item: entry.item, path: path) }
@@ -60,8 +53,8 @@ final class QueryItem {
     func value(_ key: QueryKey) -> QueryValue? {
         switch key {
         case .name, .displayName: return .string(name)
-        case .path: return .string(fullPath)
-        case .url: return .string("file://" + Self.escaped(fullPath))
+        case .path: return .string(engine.fullPath(path))
+        case .url: return .string(engine.url(of: path))
         case .size: return .number(Double(attributes.kind == .file ? attributes.size : 0))
         case .creationDate: return .date(attributes.birthTime.secondsSinceEpoch)
         case .contentChangeDate: return .date(attributes.modificationTime.secondsSinceEpoch)
@@ -72,7 +65,7 @@ final class QueryItem {
         case .containerDisplayName:
             return .string(engine.access.containerName(of: path) ?? engine.configuration.account)
         case .isExternalDocument: return .truth(reference != nil)
-        case .urlInLocalContainer: return reference.map { .string("file://" + Self.escaped(full($0.path))) }
+        case .urlInLocalContainer: return reference.map { .string(engine.url(of: $0.path)) }
         case .documentID: return .string("\(entry.document)")
         case .itemID: return .number(Double(entry.item.rawValue))
         case .isExcludedFromSync:
@@ -106,21 +99,6 @@ final class QueryItem {
         case .uploadingError: return status.isDirty ? status.error.map { .string($0) } : nil
         default: return nil
         }
-    }
-
-    /// A path as the part of a URL.
-    private static func escaped(_ path: String) -> String {
-        var text = ""
-        for byte in path.utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2F, 0x2D, 0x2E, 0x5F, 0x7E:
-                text.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                text += "%\(digits.count == 1 ? "0" : "")\(digits)"
-            }
-        }
-        return text
     }
 }
 

@@ -46,11 +46,13 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
 
     static let apache = webDAV(.apache) { try SharedServers.apache.get() }
 
+    static let seaweedFS = bucket(.seaweedFS) { try SharedServers.seaweedFS.get() }
+
     static let all = [
         folder, apache,
         webDAV(.nginx, showsDotNames: false) { try SharedServers.nginx.get() },
         webDAV(.rcloneWebDAV) { try SharedServers.rcloneWebDAV.get() },
-        bucket(.seaweedFS) { try SharedServers.seaweedFS.get() },
+        seaweedFS,
         bucket(.rcloneS3) { try SharedServers.rcloneS3.get() },
     ]
 
