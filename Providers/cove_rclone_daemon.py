@@ -17,7 +17,7 @@ from cove_provider import Failed
 
 KINDS = [
     ("serverUnreachable", r"dial tcp|connection re|no such host|i/o timeout|network is|unreachable|bad gateway|couldn't connect"),
-    ("noSuchItem", r"(directory|object|file) not found$|no such file or directory$|not a directory$|is a directory( not a file)?$"),
+    ("noSuchItem", r"(directory|object|file|404) not found$|no such file or directory$|not a directory$|is a directory( not a file)?$"),
     ("unsupported", r"name too long"),
     ("directoryNotEmpty", r"not empty"),
     ("insufficientQuota", r"no space left|quota|insufficient storage"),
@@ -82,8 +82,8 @@ class Daemon:
                 return self.idle.pop()
         return self.new_connection()
 
-    def new_connection(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=None)
+    def new_connection(self, timeout=None):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     def keep(self, connection):
         with self.lock:
@@ -91,15 +91,12 @@ class Daemon:
 
     def request(self, method, path, body=None, headers=()):
         """An answer that is to be read, and its connection."""
-        login = base64.b64encode(f"cove:{self.password}".encode()).decode()
-        headers = {"Authorization": f"Basic {login}", **dict(headers)}
         for attempt in (1, 2):
             # Where one has ended, others that were idle may have, too.
             connection = self.connection() if attempt == 1 else self.new_connection()
             is_used = connection.sock is not None
             try:
-                connection.request(method, path, body, headers)
-                return connection.getresponse(), connection
+                return self.request_on(connection, method, path, body, headers)
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 # Only one that was idle may have ended meanwhile, before it took anything.
@@ -107,19 +104,32 @@ class Daemon:
                 if not is_used or attempt == 2 or not isinstance(error, gone):
                     raise Failed("failed", f"rclone does not answer: {error}")
 
+    def request_on(self, connection, method, path, body, headers):
+        login = base64.b64encode(f"cove:{self.password}".encode()).decode()
+        connection.request(method, path, body, {"Authorization": f"Basic {login}", **dict(headers)})
+        return connection.getresponse(), connection
+
     def call(self, name, **parameters):
         """What an rc call answers."""
-        body = json.dumps(parameters).encode()
-        response, connection = self.request("POST", "/" + name, body, {"Content-Type": "application/json"})
-        answer = response.read()
-        self.keep(connection)
+        response, connection = self.request("POST", "/" + name, *body_of(parameters))
         try:
-            result = json.loads(answer)
-        except ValueError:
-            raise Failed("failed", f"rclone answered {response.status} without JSON")
-        if response.status != 200:
-            raise failure(response.status, str(result.get("error", response.status)))
-        return result
+            answer = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise Failed("serverUnreachable", f"rclone answered in part: {error}")
+        self.keep(connection)
+        return result_of(response, answer)
+
+    def call_for(self, seconds, name, **parameters):
+        """The same, ended when it has taken so long: rclone stops what nobody waits for any more."""
+        connection = self.new_connection(seconds)
+        try:
+            response, _ = self.request_on(connection, "POST", "/" + name, *body_of(parameters))
+            return result_of(response, response.read())
+        except (OSError, http.client.HTTPException) as error:
+            raise Failed("serverUnreachable", f"rclone takes too long: {error}")
+        finally:
+            connection.close()
 
     def open(self, remote, path, start, end):
         """The answer that has bytes of a file, and its connection."""
@@ -127,15 +137,38 @@ class Daemon:
         response, connection = self.request("GET", "/" + quoted, headers={"Range": f"bytes={start}-{end - 1}"})
         if response.status in (200, 206):
             return response, connection
-        answer = response.read().decode(errors="replace")
-        self.keep(connection)
+        try:
+            answer = response.read()
+        except http.client.IncompleteRead as error:
+            # It has told the size of the file, and then sent its words.
+            answer = error.partial
+        except (OSError, http.client.HTTPException):
+            answer = b""
+        connection.close()
         if response.status == 416:
             raise Failed("versionNoLongerAvailable")
+        answer = answer.decode(errors="replace")
         try:
             answer = str(json.loads(answer).get("error", answer))
         except (ValueError, AttributeError):
             pass
         raise failure(response.status, answer)
+
+
+def body_of(parameters):
+    """The body of an rc call, and what is said of it."""
+    return json.dumps(parameters).encode(), {"Content-Type": "application/json"}
+
+
+def result_of(response, answer):
+    """What the answer to an rc call says."""
+    try:
+        result = json.loads(answer)
+    except ValueError:
+        raise Failed("failed", f"rclone answered {response.status} without JSON")
+    if response.status != 200:
+        raise failure(response.status, str(result.get("error", response.status)))
+    return result
 
 
 def failure(status, message):

@@ -9,18 +9,19 @@ class Round:
 
     def __init__(self):
         # One for each who takes part, so that some may be there twice.
-        self.paths, self.found, self.is_taken = [], None, False
+        self.paths, self.found, self.start = [], None, None
 
 
 class Together:
     """Does what is asked of one folder in rounds, each begun after all who take part in it came.
 
     `work(folder, paths, free)` does a round of several paths, and returns what it has of them, by path; after `free()` the next
-    round may begin.
+    round may begin. Nobody waits for one that takes long: who comes later goes alone at once.
     """
 
-    # So many seconds somebody waits for a round to begin.
-    PATIENCE = 2
+    # A round may be so old, in seconds, for others to wait for its end, and for its own to wait for what it finds.
+    PATIENCE = 1
+    LIMIT = 6
 
     def __init__(self, work):
         self.work = work
@@ -45,22 +46,29 @@ class Together:
         return use(own.found[path]) if path in own.found else alone()
 
     def begin(self, folder, path):
-        """The path's round: one to be done, or one that is over; nothing where none began in time."""
+        """The path's round: one to be done, or one that is over; nothing where that would be waited for too long."""
         with self.changed:
             own = self.waiting.setdefault(folder, Round())
             own.paths.append(path)
-            deadline = time.monotonic() + self.PATIENCE
-            while folder in self.busy and not own.is_taken:
-                if not self.changed.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
+            while folder in self.busy and own.start is None:
+                if not self.wait(self.busy[folder].start + self.PATIENCE):
                     self.leave(folder, own, path)
                     return None
-            if own.is_taken:
-                while own.found is None:
-                    self.changed.wait()
-            else:
-                own.is_taken = True
+            if own.start is None:
+                own.start = time.monotonic()
                 self.busy[folder] = self.waiting.pop(folder)
+                return own
+            while own.found is None:
+                if not self.wait(own.start + self.LIMIT):
+                    return None
             return own
+
+    def wait(self, deadline):
+        """Waits for a change; false once it is too late."""
+        left = deadline - time.monotonic()
+        if left > 0:
+            self.changed.wait(left)
+        return left > 0
 
     def leave(self, folder, own, path):
         own.paths.remove(path)

@@ -9,6 +9,8 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
     var showsDotNames = true
     /// A script that makes a file `$name` there.
     var plant = "mkdir -p \"$(dirname \"$files/$name\")\"; echo text > \"$files/$name\""
+    /// The environment of who reaches the server of it on a port.
+    var variables: @Sendable (UInt16) throws -> [String: String] = { _ in [:] }
     /// What keeps it, its address, and the folder with its items, or where they are served.
     let start: @Sendable () throws -> (owner: AnyObject, address: String, files: String)
 
@@ -42,6 +44,24 @@ struct SharedSource: Sendable, CustomTestStringConvertible {
         let files = folder.appending("files")
         try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
         return (folder, "rclone::local:\(files)", files)
+    }
+
+    /// A folder of a server that is a remote of rclone's.
+    static let serverRemote = SharedSource(
+        testDescription: "a server that is a remote of rclone's",
+        variables: { port in
+            let password = try Command.run("rclone", ["obscure", TestServer.password]).output
+            return [
+                "RCLONE_CONFIG_CLOUD_TYPE": "webdav", "RCLONE_CONFIG_CLOUD_URL": "http://127.0.0.1:\(port)/",
+                "RCLONE_CONFIG_CLOUD_VENDOR": "other", "RCLONE_CONFIG_CLOUD_USER": TestServer.user,
+                "RCLONE_CONFIG_CLOUD_PASS": password.trimmingCharacters(in: .whitespacesAndNewlines),
+            ]
+        }
+    ) {
+        let server = try SharedServers.apache.get()
+        let name = UUID().uuidString
+        try server.makeCollection(name)
+        return (server, "rclone:cloud:\(name)", "\(server.files)/\(name)")
     }
 
     static let apache = webDAV(.apache) { try SharedServers.apache.get() }

@@ -89,7 +89,7 @@ extension Mounted {
                         return f"{path} {version}".encode()
                     def size_of(name):
                         return 5 * module.Copies.LARGEST if name == "large" else None
-                    def copy(paths, place):
+                    def copy(paths, place, seconds):
                         calls["copy"] += 1
                         for path in sorted(paths):
                             time.sleep(0.0002)
@@ -177,9 +177,12 @@ extension Mounted {
                 let folder = URL(fileURLWithPath: server.files).appending(path: "d/e")
                 try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
                 for number in 0..<count {
-                    let name = "[\(number)] {a} *?.txt"
+                    // rclone looks into other folders for a name with braces: such a file is read by itself.
+                    let name = number == 0 ? "{b{c}" : "[\(number)] (a) *?.txt"
                     try Data("in \(number)\n".utf8).write(to: folder.appending(path: name))
                 }
+                let other = URL(fileURLWithPath: server.files).appending(path: "d/other")
+                try FileManager.default.createDirectory(at: other, withIntermediateDirectories: true)
                 let account = try MountedAccount(
                     options: "poll=60s,log=debug",
                     address: "rclone:cloud:",
@@ -193,6 +196,7 @@ extension Mounted {
                 let gets = asked.filter { $0.request.method == "GET" }
                 #expect(gets.count(where: { $0.status == 200 || $0.status == 206 }) == count)
                 #expect(gets.count == count)
+                #expect(!asked.contains { $0.request.target.contains("other") })
                 let others = asked.count - gets.count
                 #expect(others < count, "by itself each file takes a look before and one after it")
                 print("\(count) files took \(others) looks")

@@ -33,6 +33,7 @@ extension Mounted {
             }
             // Where its folder is away, rclone makes another one in the moment of an upload.
             all += [Storm(source: .remote), Storm(source: .remote, hasKills: true)]
+            all += [Storm(source: .serverRemote), Storm(source: .serverRemote, hasKills: true, hasFaults: true)]
             if let name = environment["COVE_STORM_CLOUD"] { return all.filter { $0.testDescription.hasPrefix(name) } }
             guard seconds == nil else { return all }
             return [Storm(source: .folder, hasKills: true), Storm(source: .apache, hasFaults: true)]
@@ -49,11 +50,12 @@ extension Mounted {
                 let (owner, address, files) = try storm.source.start()
                 let ledger = StormLedger()
                 let calls = StormCalls(ledger)
-                let devices = try (0..<3).map { try Self.device($0, storm, address, calls) }
+                let port = (owner as? TestServer)?.port
+                let devices = try (0..<3).map { try Self.device($0, storm, address, port, calls) }
                 try BlockingThread.start { calls.watch() }
                 defer { calls.end() }
                 for device in devices { try device.start() }
-                let folder = ["dir://", "exec:", "rclone:"].contains(where: address.hasPrefix) ? files : nil
+                let folder = port == nil ? files : nil
                 let weather = StormWeather(devices, folder, ledger, storm, SeededGenerator(seed: seed))
                 let account = StormEnd(devices: devices, files: files, ledger: ledger, calls: calls)
                 let programs = devices.map { device in
@@ -109,18 +111,20 @@ extension Mounted {
             _ index: Int,
             _ storm: Storm,
             _ address: String,
+            _ port: UInt16?,
             _ calls: StormCalls
         ) throws -> StormDevice {
-            var (line, way): (FaultProxy?, String) = (nil, address)
-            if storm.hasFaults, let match = address.firstMatch(of: /127\.0\.0\.1:(\d+)/), let port = UInt16(match.1) {
+            var (line, way, end): (FaultProxy?, String, UInt16?) = (nil, address, port)
+            if storm.hasFaults, let port {
                 let proxy = try FaultProxy(to: port)
                 way = address.replacingOccurrences(of: "127.0.0.1:\(port)", with: "127.0.0.1:\(proxy.port)")
-                line = proxy
+                (line, end) = (proxy, proxy.port)
             }
             // After a death a program has to start first, on a machine where three of them are at work.
             let limit = address.hasPrefix("exec:") || address.hasPrefix("rclone:") ? "10s" : "3s"
             let options = "poll=500ms,settle=50ms,stall-limit=\(limit),log=debug"
-            let account = try MountedAccount(options: options, address: way)
+            let variables = try storm.source.variables(end ?? 0)
+            let account = try MountedAccount(options: options, address: way, variables: variables)
             return StormDevice(index, account, line, mayBeCutOff: storm.hasFaults, calls)
         }
 
