@@ -136,6 +136,7 @@ final class CheckBench: Sendable {
     func list(_ path: String = "") async throws(ProviderError) -> [RemoteItem] {
         var items: [RemoteItem] = []
         var page: Page?
+        var pages = 0
         repeat {
             let asked = page
             let call = "list \(path.isEmpty ? "the folder" : path)\(asked == nil ? "" : ", another page")"
@@ -145,7 +146,8 @@ final class CheckBench: Sendable {
             items += listing.items
             page = listing.next
             // A provider whose pages never end is no reason to check for ever.
-            guard items.count < 100_000 else { throw .failed("its pages don't end", nil) }
+            pages += 1
+            guard items.count < 100_000, pages < 10_000 else { throw .failed("its pages don't end", nil) }
         } while page != nil
         return items
     }
