@@ -27,6 +27,15 @@ public struct AppManifest: Sendable, Equatable {
         case one = "One"
         /// Folders in folders.
         case any = "Any"
+
+        /// How many levels that are; nil where there is no end.
+        public var count: Int? {
+            switch self {
+            case .none: 0
+            case .one: 1
+            case .any: nil
+            }
+        }
     }
 
     /// `CFBundleIdentifier`.

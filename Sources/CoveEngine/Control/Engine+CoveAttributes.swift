@@ -135,16 +135,11 @@ extension Engine {
         }
     }
 
-    /// The reference by which an app has an item; nil for one of its own.
-    private func external(_ id: ItemID, of app: AppIdentifier?) throws(Errno) -> Access.External? {
-        guard let app else { return nil }
-        return try access.externals(of: app).first { $0.entry.item == id }
-    }
-
     /// Where a path is in the mounted tree, as a URL.
     func url(of path: RemotePath) -> String {
         var text = "file://"
-        for byte in fullPath(path).utf8 {
+        let base = configuration.mountpoint
+        for byte in Array((base == "/" ? "" : base).utf8) + [0x2F] + path.bytes {
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2F, 0x2D, 0x2E, 0x5F, 0x7E:
                 text.unicodeScalars.append(Unicode.Scalar(byte))
@@ -194,10 +189,11 @@ extension Engine {
         case "has-conflicts": text = status.hasConflict ? "1" : "0"
         case "is-ubiquitous": text = status.state == "local" ? "0" : "1"
         case "excluded-from-sync": text = try namespace.isExcluded(id) ? "1" : "0"
-        case "is-external": text = try external(id, of: app) == nil ? "0" : "1"
+        case "is-external":
+            text = try app.flatMap { app throws(Errno) in try access.reference(to: id, of: app) } == nil ? "0" : "1"
         case "url-in-local-container":
-            guard let external = try external(id, of: app) else { throw .noData }
-            text = url(of: external.reference)
+            guard let app, let reference = try access.reference(to: id, of: app) else { throw .noData }
+            text = url(of: reference)
         case "is-shared": text = try sharing(of: id) == nil ? "0" : "1"
         case "role": text = (try sharing(of: id)?.role ?? .owner).rawValue
         case "permissions": text = try permissions(of: id).rawValue

@@ -129,6 +129,36 @@ public struct Bookmark: Sendable, Hashable, Codable {
         }
     }
 
+    /// Longer files hold no bookmark, in bytes.
+    private static let longestFile = 1 << 20
+
+    /// Writes a bookmark file, whose text `cove bookmark resolve` takes; other users can't read it, and what was there is replaced.
+    public func write(to url: URL) throws(CoveError) {
+        do {
+            try Data("\(data.base64EncodedString())\n".utf8).write(to: url, options: .atomic)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: url.path)
+        } catch {
+            throw CoveError(error, url: url)
+        }
+    }
+
+    /// Reads a bookmark file; ``CoveError/Code/invalidArgument`` where that is none.
+    public init(contentsOf url: URL) throws(CoveError) {
+        let bytes: Data
+        do {
+            let file = try FileHandle(forReadingFrom: url)
+            defer { try? file.close() }
+            bytes = try file.read(upToCount: Self.longestFile + 1) ?? Data()
+        } catch {
+            throw CoveError(error, url: url)
+        }
+        let text = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard bytes.count <= Self.longestFile, let data = Data(base64Encoded: text), !data.isEmpty else {
+            throw CoveError(.invalidArgument, "it is no bookmark file", url: url)
+        }
+        self.init(data: data)
+    }
+
     /// The app that the environment names.
     static var ownApp: String? { ProcessInfo.processInfo.environment["COVE_APP"] }
 }

@@ -22,6 +22,10 @@ public struct MetadataItem: Sendable, Identifiable, Equatable {
         url = URL(fileURLWithPath: folder.sibling(at: path ?? .root).path, isDirectory: false)
     }
 
+    /// Where an app opens it: by its reference, where the document is another app's and the query asked for
+    /// `urlInLocalContainer`; else where it is.
+    public var accessibleURL: URL { self[.urlInLocalContainer].flatMap { URL(string: $0) } ?? url }
+
     /// One of its values; nil where it has none, or the query did not ask for it.
     public subscript<Value>(key: MetadataKey<Value>) -> Value? {
         value(forAttribute: key.name).flatMap { Value($0) }

@@ -38,7 +38,7 @@ extension MetadataKey where Value == String {
     public static var downloadingError: Self { .init(.downloadingError) }
     /// Why it could not be sent.
     public static var uploadingError: Self { .init(.uploadingError) }
-    /// The account's name.
+    /// What people call the container that it is in; the account's name for what is in none.
     public static var containerDisplayName: Self { .init(.containerDisplayName) }
     /// The reference by which it was found, as a URL.
     public static var urlInLocalContainer: Self { .init(.urlInLocalContainer) }

@@ -197,6 +197,7 @@ final class Daemon: Sendable {
             throw Failure(nil, "a helper process can't be started: \(error)", "check the limit of processes")
         }
         try sockets.start(plan)
+        PrivateCopies.watchSessions()
         engine.start(kernel: session.notifier, announcer: announcer)
         do throws(Errno) {
             try BlockingThread.start { [self] in endOnSignal() }

@@ -118,6 +118,19 @@ struct AccountPickerService: PickerService {
         return reply.containers
     }
 
+    /// How many levels of folders below a folder the app shows whose container it is in, negative where not even that one; nil
+    /// where all are shown, as the program's own are.
+    private func levels(below folder: RemotePath, of containers: [AccessInterface.Container]) -> Int? {
+        for container in containers where container.app != request.app {
+            guard let path = container.path, let all = container.folderLevels.flatMap(AppManifest.FolderLevels.init),
+                let most = all.count
+            else { continue }
+            let documents = RemotePath(unchecked: Array("\(path)/Documents".utf8))
+            if folder.isInside(documents) { return most - (folder.names.count - documents.names.count) }
+        }
+        return nil
+    }
+
     /// Where the mount shows a path of the account; nil where it doesn't.
     func shownPath(_ path: RemotePath) -> [UInt8]? {
         guard path.isInside(top) else { return nil }
@@ -132,13 +145,17 @@ struct AccountPickerService: PickerService {
     ) throws(PickerFailure) {
         let path = try remotePath(folder)
         try Self.failing { () throws(Failure) in
+            let containers = try containers()
             // Containers are places of their own, where they are offered, and what the account knows of them is for nobody to pick.
             var hidden: Set<String> = []
-            if path.isRoot { hidden = Set(try containers().compactMap(\.path) + [DriveFolder.name.description]) }
+            if path.isRoot { hidden = Set(containers.compactMap(\.path) + [DriveFolder.name.description]) }
+            let levels = levels(below: path, of: containers)
+            if let levels, levels < 0 { return }
             // Folders hold many files of few types.
             var known: [TypeFilter.Subject: Bool] = [:]
             func take(_ reply: ItemInterface.ListReply) {
-                body(reply.items.compactMap { hidden.contains($0.path) ? nil : entry($0, in: folder, &known) })
+                let entries = reply.items.compactMap { hidden.contains($0.path) ? nil : entry($0, in: folder, &known) }
+                body(levels == 0 ? entries.filter { $0.kind != .folder } : entries)
             }
             let connection = try AccountConnection(daemon, name: shown(folder))
             let last: ItemInterface.ListReply = try connection.stream(
@@ -169,7 +186,11 @@ struct AccountPickerService: PickerService {
         let path = try remotePath(selection.path)
         try requireOffered()
         return try Self.failing { () throws(Failure) in
-            // What a face greyed out, a command line may still name.
+            // What a face greyed out or did not show, a command line may still name.
+            let folder = request.mode.choosesFolder ? path : path.parent
+            if let levels = levels(below: folder, of: try containers()), levels < 0 {
+                throw Failure(shown(selection.path), "is in a folder that its app shows nobody", "choose another one")
+            }
             let item = try info(path, selection.path)
             switch request.mode {
             case .import: return try importCopy(of: item, at: selection.path, path, interruption)

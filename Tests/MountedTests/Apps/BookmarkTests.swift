@@ -233,5 +233,44 @@ extension MountedInCompany {
                 }
             }
         }
+
+        @Test func `a scope is of use to nobody but the app that has it`() async throws {
+            try await given { account in
+                try account.addApp("c", document: "own.txt", "own\n")
+                let token = try make("a/Documents/report.txt", account)
+                let holder = """
+                    import time
+                    scope = call('ResolveBookmark', bookmark='\(token)')['parameters']['scope']
+                    path = call('StartScope', scope=scope)['parameters']['path']
+                    shared = os.environ['COVE_SHARED']
+                    open(shared + '/scope', 'w').write(scope + ' ' + path)
+                    end = time.monotonic() + 60
+                    while not os.path.exists(shared + '/tried') and time.monotonic() < end: time.sleep(0.05)
+                    print(read(path))
+                    """
+                let other = """
+                    scope, path = open(os.environ['COVE_SHARED'] + '/scope').read().split(' ')
+                    print(read(path))
+                    for method in ('StartScope', 'StopScope'):
+                        answer = call(method, scope=scope)
+                        print(answer.get('error', answer))
+                    print(read(path))
+                    """
+                try account.shell("cat > $tmp/holder.py <<'END'\n\(Self.client)\n\(holder)\nEND")
+                let held = try account.start("$COVE run --app com.b.app -- python3 - < $tmp/holder.py")
+                try waitUntil("it has the scope", deadline: 60) {
+                    try account.shell("cat scope 2> /dev/null || true").contains(" ")
+                }
+                let said = try account.asApp("c", "python3 - <<'END'\n\(Self.client)\n\(other)\nEND")
+                let denied = "Permission denied\n"
+                #expect(
+                    said == "\(denied)io.cove.Access.Failed\n{'parameters': {'isInUse': False}}\n\(denied)",
+                    "\(said)"
+                )
+                try account.shell("touch tried")
+                // Nobody has taken it from the app that has it.
+                #expect(try held.wait(deadline: 60).output == "original\n")
+            }
+        }
     }
 }

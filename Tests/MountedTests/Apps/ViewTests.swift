@@ -144,25 +144,67 @@ extension MountedInCompany {
                 try account.shell("mv $tmp/go.new $tmp/go")
                 let late = try waiting.wait(deadline: 60)
                 #expect(!late.output.contains("late-secret") && late.output.contains("denied"), "\(late.output)")
-                for way in Self.ways {
-                    let tried = try account.asApp(
-                        "b",
-                        "A=$COVE_SHARED/a STATE=\(account.scratch.appending("state")) SRC=\(account.source.path) "
-                            + "CALL=$COVE_SHARED/call.py; export A STATE SRC CALL\n\(way.script)"
-                    )
-                    for secret in ["the-secret", "first-secret", "late-secret", "com.late.box"] {
-                        #expect(!tried.contains(secret), "\(way.name): \(tried)")
-                    }
-                    // Nothing was changed or taken either.
-                    let left = try account.shell("cat a/Documents/s.txt; cat late/Documents/s.txt")
-                    #expect(left == "the-secret\nlate-secret", "\(way.name)")
-                }
+                try expectNothing(account)
+                // What a person gives it reads, until that is revoked: then it has no way to it again.
+                #expect(try account.pick("a/Documents/s.txt", for: "b") == "b/Documents/s.txt")
+                #expect(try account.asApp("b", "cat Documents/s.txt") == "the-secret\n")
+                let grant = try #require(try account.cove("grants ls", as: [AccessInterface.Grant].self).first)
+                try account.cove("grants revoke \(grant.id)")
+                try expectNothing(account)
                 // What it may do works.
                 let may = try account.asApp(
                     "b",
                     "cat Documents/own.txt; echo more >> Documents/own.txt; cat Documents/own.txt; ls $COVE_SHARED"
                 )
                 #expect(may.hasPrefix("ownownmore\n"), "\(may)")
+            }
+        }
+
+        private func expectNothing(_ account: MountedAccount) throws {
+            for way in Self.ways {
+                let tried = try account.asApp(
+                    "b",
+                    "A=$COVE_SHARED/a STATE=\(account.scratch.appending("state")) SRC=\(account.source.path) "
+                        + "CALL=$COVE_SHARED/call.py; export A STATE SRC CALL\n\(way.script)"
+                )
+                for secret in ["the-secret", "first-secret", "late-secret", "com.late.box"] {
+                    #expect(!tried.contains(secret), "\(way.name): \(tried)")
+                }
+                // Nothing was changed or taken either.
+                let left = try account.shell("cat a/Documents/s.txt; cat late/Documents/s.txt")
+                #expect(left == "the-secret\nlate-secret", "\(way.name)")
+            }
+        }
+
+        @Test func `a copy that was picked for an app is there for its programs, and for no other app's`() async throws
+        {
+            try await mounted(options: "settle=50ms") { account in
+                try account.addApp("a", document: "s.txt", "original\n")
+                try account.addApp("b", document: "own.txt", "own")
+                let pick = "$COVE pick --app com.b.app --mode import --choose a/Documents/s.txt"
+                let copy = try account.shell(pick).dropLast()
+                #expect(try account.asApp("b", "cat \(copy); echo more >> \(copy)") == "original\n")
+                #expect(try account.shell("cat \(copy) a/Documents/s.txt") == "original\nmore\noriginal\n")
+                #expect(try account.asApp("a", "cat \(copy)").contains("No such file"))
+            }
+        }
+
+        @Test func `root has an app's container at a place of its own`() async throws {
+            try await mounted(options: "settle=50ms") { account in
+                try account.addApp("b", document: "own.txt", "own\n")
+                let place = account.scratch.appending("place")
+                try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: false)
+                try account.cove("mount --app com.b.app \(place)")
+                #expect(try account.shell("ls \(place); cat \(place)/Documents/own.txt") == "Documents\nown\n")
+                #expect(
+                    try account.shell("echo more >> \(place)/Documents/own.txt; cat b/Documents/own.txt")
+                        == "own\nmore\n"
+                )
+                try account.shell("umount \(place)")
+                try account.expectRefusal(
+                    "$COVE mount --app com.none.app \(place)",
+                    "com.none.app: it has no container; make one with `cove container create ID --app com.none.app`"
+                )
             }
         }
 

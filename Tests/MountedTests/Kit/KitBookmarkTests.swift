@@ -66,6 +66,18 @@ extension Mounted {
                 #expect(Set(bookmark.values.keys) == Set(keys) && bookmark.values["LocalizedName"] == "report.txt")
                 let kept = try JSONDecoder().decode([Bookmark].self, from: JSONEncoder().encode([bookmark]))
                 #expect(kept == [bookmark])
+                let file = URL(fileURLWithPath: account.scratch.appending("kept"))
+                for _ in 0..<2 { try bookmark.write(to: file) }
+                #expect(try Bookmark(contentsOf: file) == bookmark)
+                let resolve = "stat -c %a $tmp/kept; $COVE bookmark resolve \"$(cat $tmp/kept)\" --app \(Self.app)"
+                #expect(try account.shell(resolve) == "600\n\(url.path)\n")
+                for (content, code) in [("", CoveError.Code.invalidArgument), ("no bookmark", .invalidArgument)] {
+                    try Data(content.utf8).write(to: file)
+                    #expect { try Bookmark(contentsOf: file) } throws: { ($0 as? CoveError)?.code == code }
+                }
+                let missing = URL(fileURLWithPath: account.scratch.appending("missing"))
+                #expect { try Bookmark(contentsOf: missing) } throws: { ($0 as? CoveError)?.code == .noSuchFile }
+                #expect { try bookmark.write(to: missing.appending(path: "x")) } throws: { $0 is CoveError }
                 try account.killDaemon()
                 let found = try await bookmark.resolve(app: Self.app)
                 #expect(found.document.url.path == url.path && !found.isStale && !found.document.isReadOnly)

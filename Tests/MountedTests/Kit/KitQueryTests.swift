@@ -111,6 +111,7 @@ extension Mounted {
                 #expect(external[.isExternalDocument] == true && external[.containerDisplayName] == "one")
                 #expect(external.url.path == "\(account.mount)/one/Documents/one.txt")
                 #expect(external[.urlInLocalContainer] == "file://\(account.mount)/two/Documents/one.txt")
+                #expect(external.accessibleURL.path == "\(account.mount)/two/Documents/one.txt")
                 query.stop()
                 try account.end()
             }

@@ -180,10 +180,9 @@ extension Mounted {
 
         @Test func `83. a copy is the app's own, and stays as long as the session that picked it`() async throws {
             try await mounted(prepare: Self.fill) { account in
-                let first = try account.shell("setsid -w $COVE pick --app a --mode import --choose a.txt").dropLast()
-                #expect(try account.shell("cat \(first)") == "bytes of a.txt")
-                try account.shell("echo edited >> \(first); cp \(first) $tmp/kept")
-                #expect(try account.shell("cat a.txt") == "bytes of a.txt")
+                let pick = "f=$($COVE pick --app a --mode import --choose a.txt)"
+                let use = "setsid -w bash -ec '\(pick); cat $f; echo edited >> $f; cp $f $tmp/kept'; cat a.txt"
+                #expect(try account.shell(use) == "bytes of a.txtbytes of a.txt")
                 // Another session makes room, and keeps its own.
                 let second = try account.shell("$COVE pick --app a --mode import --choose a.txt").dropLast()
                 let third = try account.shell("$COVE pick --app a --mode import --choose b.rtf").dropLast()
@@ -196,8 +195,10 @@ extension Mounted {
                 #expect(try account.shell(picked) == "3\n")
                 try account.shell("kill -9 $(cat $tmp/session)")
                 _ = try killed.wait(deadline: 20)
-                try account.shell("$COVE pick --app a --mode import --choose c.png")
-                #expect(try account.shell("ls \(killed.output.dropLast()) 2>&1 || true").contains("No such file"))
+                try waitUntil("its copy is gone, and no other one") {
+                    let found = try account.shell("ls \(killed.output.dropLast()) 2>&1 || true; \(picked)")
+                    return found.contains("No such file") && found.hasSuffix("\n2\n")
+                }
                 #expect(try account.shell("cat $tmp/kept") == "bytes of a.txtedited\n")
             }
         }

@@ -69,6 +69,48 @@ extension Mounted {
             }
         }
 
+        @Test func `as many levels of folders are shown as the app says whose documents they are`() async throws {
+            try await mounted(options: "settle=50ms") { account in
+                try account.shell("echo at the top > own.txt")
+                let documents = "a/Documents"
+                try account.cove("container create com.a.box --app com.a.app --name a")
+                for (version, levels) in [(1, "None"), (2, "One"), (3, "Any")] {
+                    let manifest = """
+                        {"CFBundleIdentifier": "com.a.app", "CFBundleVersion": "\(version)", "NSUbiquitousContainers": {"com.a.box": {
+                        "NSUbiquitousContainerIsDocumentScopePublic": true, "NSUbiquitousContainerName": "a",
+                        "NSUbiquitousContainerSupportedFolderLevels": "\(levels)"}}}
+                        """
+                    try Data(manifest.utf8).write(to: URL(fileURLWithPath: account.scratch.appending("manifest.json")))
+                    try account.cove("app register com.a.app --manifest $tmp/manifest.json")
+                    if version == 1 {
+                        try account.shell(
+                            "cd \(documents); mkdir -p d/e; for f in . d d/e; do echo text > $f/f.txt; done"
+                        )
+                    }
+                    let screen = try picker(account, "--mode import")
+                    try screen.wait("the container is offered") {
+                        $0.contains { $0.hasSuffix(" a") || $0.hasSuffix(" a/") }
+                    }
+                    try screen.press("Down", "Enter")
+                    try screen.wait(for: "f.txt")
+                    #expect(try screen.lines().contains { $0.contains(" d/") } == (levels != "None"))
+                    try screen.press("Escape")
+                    try screen.wait(for: "status 1")
+                    let refusal = "is in a folder that its app shows nobody; choose another one"
+                    for (place, level) in [("f.txt", 0), ("d/f.txt", 1), ("d/e/f.txt", 2)] {
+                        let choose = "$COVE pick --app org.example.App --mode import --choose \(documents)/\(place)"
+                        if levels == "Any" || level < version {
+                            #expect(try account.shell("cat \"$(\(choose))\"") == "text\n")
+                        } else {
+                            try account.expectRefusal(choose, "$mnt/\(documents)/\(place): \(refusal)")
+                        }
+                        // Its own are the app's to choose.
+                        try account.cove("pick --app com.a.app --mode import --choose \(documents)/\(place)")
+                    }
+                }
+            }
+        }
+
         @Test func `70. leaving changes nothing and is told`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 try account.shell(

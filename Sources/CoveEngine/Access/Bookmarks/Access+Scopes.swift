@@ -106,9 +106,13 @@ extension Access {
                         which
                     )
                     try database.run("DELETE FROM scope_uses WHERE count <= 0")
-                    return try database.first("SELECT 1 FROM scope_uses WHERE token = ? LIMIT 1", .text(token)) { _ in
-                        true
-                    } ?? false
+                    // What others do with it is not for this one to know.
+                    return try database.first(
+                        "SELECT 1 FROM scope_uses WHERE token = ? AND process = ? AND started = ?",
+                        .text(token),
+                        .int(Int64(process)),
+                        .int(started)
+                    ) { _ in true } ?? false
                 }
             }
         }

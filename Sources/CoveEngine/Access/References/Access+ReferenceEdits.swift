@@ -231,44 +231,63 @@ extension Access {
     }
 
     /// A reference gets back the name that it left; what the document was keeps the other one, as a file of its own.
+    ///
+    /// That file has its name before the reference gives it up: there is no moment in which nobody has it.
     private func comeBack(_ id: Int64, to place: Place) throws(Errno) {
         departed.remove(place)
-        let found = try catalog.write { database throws(Errno) -> (Place, ItemID)? in
-            guard var row = try database.reference(id: id), let parent = row.parent,
+        let former = try catalog.read { database throws(Errno) -> (backup: Place, item: ItemID)? in
+            guard let row = try database.reference(id: id), let parent = row.parent,
                 let entry = try self.target(of: row, database)
             else { return nil }
-            let backup = Place(parent, row.name)
-            row.parent = place.parent
-            row.name = place.name
-            row.folder = try self.container(of: place.parent, database)?.path ?? row.folder
-            row.isDirty = true
-            try database.update(row)
-            return (backup, entry.item)
+            return (Place(parent, row.name), entry.item)
         }
-        if let (backup, item) = found, backup != place { try? keep(item, at: backup) }
+        guard let former else { return }
+        let hasBackup = former.backup != place && (try? keep(former.item, at: former.backup)) == true
+        do throws(Errno) {
+            try catalog.write { database throws(Errno) in
+                guard var row = try database.reference(id: id), row.parent != nil else { return }
+                row.parent = place.parent
+                row.name = place.name
+                row.folder = try self.container(of: place.parent, database)?.path ?? row.folder
+                row.isDirty = true
+                try database.update(row)
+            }
+        } catch {
+            if hasBackup { try? namespace.unlink(former.backup.parent, former.backup.name, ownCaller) }
+            throw error
+        }
         hasReferenceWork.store(true, ordering: .releasing)
     }
 
-    /// Gives a backup's name to a copy of what a document has; of what is not all here there is none.
+    /// Gives a backup's name to a copy of what a document has, false where there is none: of what is not all here.
     ///
     /// Another name for the document itself would outlive what its app was given.
-    private func keep(_ id: ItemID, at place: Place) throws(Errno) {
+    private func keep(_ id: ItemID, at place: Place) throws(Errno) -> Bool {
         let row = try catalog.read { database throws(Errno) in try database.existingItem(id) }
-        guard row.residency == .whole else { return }
+        guard row.residency == .whole else { return false }
+        // As GLib names its own, until all of it is there.
+        let name = Array(".goutputstream-\(DocumentID.random().description.suffix(6))".utf8)
         let flags = O_WRONLY | O_CREAT | O_EXCL
-        let made = try namespace.create(place.parent, place.name, mode: 0o600, flags: flags, ownCaller)
+        let made = try namespace.create(place.parent, name, mode: 0o600, flags: flags, ownCaller)
         defer {
             contents.finish(made.id, flags: flags)
             contents.release(made.id, flags: flags)
         }
-        var offset: Int64 = 0
-        let size = try namespace.attributes(of: id).size
-        while offset < size {
-            let part = Int(clamping: min(size - offset, 16 << 20))
-            let count = try contents.copyRange(from: id, at: offset, to: made.id, at: offset, count: part)
-            if count <= 0 { break }
-            offset += Int64(count)
+        do throws(Errno) {
+            var offset: Int64 = 0
+            let size = try namespace.attributes(of: id).size
+            while offset < size {
+                let part = Int(clamping: min(size - offset, 16 << 20))
+                let count = try contents.copyRange(from: id, at: offset, to: made.id, at: offset, count: part)
+                if count <= 0 { break }
+                offset += Int64(count)
+            }
+            try namespace.rename(place.parent, name, place.parent, place.name, flags: 0, ownCaller)
+        } catch {
+            try? namespace.unlink(place.parent, name, ownCaller)
+            throw error
         }
+        return true
     }
 
     /// The kernel is to ask again what a document's own name and its reference stand for.

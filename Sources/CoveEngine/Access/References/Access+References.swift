@@ -180,6 +180,21 @@ extension Access {
         var path: RemotePath
     }
 
+    /// Where an app has a document of another one, by its item; nil for an item of its own, and for what it was not given.
+    func reference(to item: ItemID, of app: AppIdentifier) throws(Errno) -> RemotePath? {
+        if hasNoReferences { return nil }
+        let registry = registry
+        return try catalog.read { database throws(Errno) in
+            for entry in try database.entries(of: item) {
+                for row in try database.references(to: entry.document)
+                where registry.containers[row.container]?.app == app {
+                    if let path = try self.path(of: row, database) { return path }
+                }
+            }
+            return nil
+        }
+    }
+
     /// The documents that the references of an app, or of all, lead to.
     func externals(of app: AppIdentifier?) throws(Errno) -> [External] {
         if hasNoReferences { return [] }

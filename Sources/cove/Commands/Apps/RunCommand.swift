@@ -22,7 +22,8 @@ extension CommandTable {
         details: """
             The program is shut in by bubblewrap: it has the system's programs, an empty /tmp, the app's container as its home
             and working folder, and the documents of the account's root. The containers of other apps are empty for it, and
-            what it may not open the daemon refuses, whichever way it asks. It has no network unless --net is given.
+            what it may not open the daemon refuses, whichever way it asks. It has no network unless --net is given. Copies
+            that `cove pick --mode import` has made for the app are where that command says.
 
             COVE_APP has the app's identifier, COVE_CONTAINER the container's folder, COVE_SHARED that of the root. Of the
             environment it has PATH, TERM, LANG, LC_ALL, TZ and COLORTERM only.
@@ -76,6 +77,7 @@ struct AppView {
     private let covered: [String]
     private let sockets: [String]
     private let binds: [String]
+    private let copies: PrivateCopies
     private let hasNetwork: Bool
 
     init(_ app: AppIdentifier, _ arguments: Arguments) throws(Failure) {
@@ -114,6 +116,8 @@ struct AppView {
             binds.append(path)
         }
         self.binds = binds
+        copies = PrivateCopies(app: app.text)
+        try copies.makeFolder()
         hasNetwork = arguments.has("net")
     }
 
@@ -179,7 +183,7 @@ struct AppView {
                 words += ["--ro-bind-try", file, file]
             }
         }
-        for folder in binds { words += ["--bind", folder, folder] }
+        for folder in binds + [copies.path] { words += ["--bind", folder, folder] }
         words += ["--bind", mountpoint, mountpoint]
         for folder in covered { words += ["--perms", "0000", "--size", "4096", "--tmpfs", folder] }
         for socket in sockets { words += ["--ro-bind-try", socket, socket] }
