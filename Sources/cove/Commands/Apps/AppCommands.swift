@@ -111,7 +111,7 @@ extension CommandTable {
 
     static let appRemove = Command(
         name: "app remove",
-        summary: "forget an app; its containers stay",
+        summary: "forget an app; its containers and grants stay",
         operands: .init(names: ["ID", "PATH"], minimum: 1, completion: .nothing)
     ) { arguments throws(Failure) in
         let identifier = try AppIdentifier.read(arguments.operand(0) ?? "")
