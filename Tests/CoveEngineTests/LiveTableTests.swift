@@ -1,10 +1,30 @@
 import CoveCore
+import Glibc
 import Testing
 
 @testable import CoveEngine
 
 /// The table of open items, which a daemon takes over from the one before.
 @Suite struct LiveTableTests {
+    @Test func `announcers of all daemons before are known, whichever of them died before it had answered`() throws {
+        let first = try HandleLedger()
+        #expect(!first.isFormerAnnouncer(11))
+        first.announcer = 11
+        // The next daemon dies early, before it has one, and another one late.
+        let second = try HandleLedger(inherited: dup(first.descriptor))
+        #expect(second.isFormerAnnouncer(11))
+        let third = try HandleLedger(inherited: dup(first.descriptor))
+        #expect(third.isFormerAnnouncer(11))
+        third.announcer = 22
+        #expect(!third.isFormerAnnouncer(22))
+        let fourth = try HandleLedger(inherited: dup(first.descriptor))
+        #expect(fourth.isFormerAnnouncer(11) && fourth.isFormerAnnouncer(22))
+        #expect(!fourth.isFormerAnnouncer(0) && !fourth.isFormerAnnouncer(33))
+        for number in 100..<400 { fourth.announcer = Int32(number) }
+        let last = try HandleLedger(inherited: dup(first.descriptor))
+        #expect((300..<400).allSatisfy { last.isFormerAnnouncer(Int32($0)) })
+    }
+
     @Test
     func `an item that a dead daemon counted before its commit failed is another one when its number is given again`()
         throws

@@ -41,7 +41,7 @@ extension Contents {
 
     /// The item that a request made or changed when an earlier daemon carried it out and died before it could answer.
     ///
-    /// Such a request gets its first answer. Throws `EINTR` for what is left of that daemon's own announcements: what they
+    /// Such a request gets its first answer. Throws `EINTR` for what is left of such a daemon's own announcements: what they
     /// were to show is decided on again.
     func earlierResult(_ caller: Caller) throws(Errno) -> ItemID? {
         guard caller.isResent, ledger.isInherited else { return nil }
@@ -50,7 +50,7 @@ extension Contents {
             if let changed { return changed }
             return try database.unnamed(by: caller.request)
         }
-        if found == nil, caller.thread == ledger.formerAnnouncer { throw .interrupted }
+        if found == nil, ledger.isFormerAnnouncer(caller.thread) { throw .interrupted }
         return found
     }
 }

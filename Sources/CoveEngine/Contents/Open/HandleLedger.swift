@@ -11,8 +11,8 @@ internal import Synchronization
 /// the count is never too low whenever the daemon dies. One that is too high, for a request that two daemons had, keeps an
 /// item from being evicted until the end of the mount; of an item without a name it ends with the kernel's FORGET.
 ///
-/// Layout, native words of 64 bits: a header of one page (magic and version, first change of this mount, announcer), then
-/// records (`LedgerRecord`).
+/// Layout, native words of 64 bits: a header of one page (magic and version, first change of this mount, announcer, how
+/// many announcers there were, and from the word `ring` on the last ones), then records (`LedgerRecord`).
 public final class HandleLedger: Sendable {
     private struct State {
         /// Mapped pieces of the file, each with `chunkRecords` records.
@@ -23,14 +23,16 @@ public final class HandleLedger: Sendable {
     private static let version: UInt64 = 0x434F_5645_4841_0002
     private static let chunkRecords = 1024
     private static let chunkBytes = chunkRecords * LedgerRecord.words * 8
+    private static let (ring, ringWords) = (16, 128)
     private static let page = Int(sysconf(Int32(_SC_PAGESIZE)))
 
     /// The memory's descriptor, for whoever keeps it.
     public let descriptor: Int32
     /// True when an earlier daemon of this mount has written to it.
     let isInherited: Bool
-    /// The announcer process of the daemon that had the ledger before; 0 where there was none.
-    let formerAnnouncer: Int32
+    /// The announcer processes of all daemons that had the ledger before: a call of one may have waited for several daemons, each
+    /// of which died before it could answer.
+    private let formerAnnouncers: Set<Int32>
     private nonisolated(unsafe) let header: UnsafeMutablePointer<UInt64>
     private let state: EngineMutex<State>
 
@@ -47,22 +49,23 @@ public final class HandleLedger: Sendable {
         header = try Self.map(descriptor, at: 0, Self.page)
         isInherited = inherited != nil && header[0] != 0
         if isInherited, header[0] != Self.version { throw Errno(EPROTO) }
-        formerAnnouncer = isInherited ? Int32(truncatingIfNeeded: header[2]) : 0
+        let known = [2] + (Self.ring..<Self.ring + Self.ringWords)
+        formerAnnouncers = isInherited ? Set(known.map { [header] in Int32(truncatingIfNeeded: header[$0]) }) : []
         header[0] = Self.version
-        var known = State()
+        var pieces = State()
         let size = isInherited ? Int64(try System.fstat(descriptor).st_size) : 0
         var offset = Int64(Self.page)
         while offset < size {
             let chunk = LedgerRecord(try Self.map(descriptor, at: offset, Self.chunkBytes))
-            known.chunks.append(chunk)
+            pieces.chunks.append(chunk)
             for record in Self.records(of: chunk) where record.handles == 0 && record.removed == nil {
                 // A daemon may have died while it gave one back.
                 record.clear()
-                known.free.append(record)
+                pieces.free.append(record)
             }
             offset += Int64(Self.chunkBytes)
         }
-        state = EngineMutex(.handleLedger, known)
+        state = EngineMutex(.handleLedger, pieces)
     }
 
     deinit {
@@ -80,8 +83,15 @@ public final class HandleLedger: Sendable {
     /// The announcer process of the daemon that has the ledger.
     public var announcer: Int32 {
         get { Int32(truncatingIfNeeded: header[2]) }
-        set { header[2] = UInt64(UInt32(bitPattern: newValue)) }
+        set {
+            header[Self.ring + Int(header[3] % UInt64(Self.ringWords))] = UInt64(UInt32(bitPattern: newValue))
+            header[3] &+= 1
+            header[2] = UInt64(UInt32(bitPattern: newValue))
+        }
     }
+
+    /// True for an announcer of a daemon that had the ledger before.
+    func isFormerAnnouncer(_ thread: Int32) -> Bool { thread > 0 && formerAnnouncers.contains(thread) }
 
     /// The records of all open items.
     func records() -> [LedgerRecord] {

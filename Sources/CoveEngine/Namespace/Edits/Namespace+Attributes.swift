@@ -61,7 +61,7 @@ extension Namespace {
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
         // Of others it may be carried out twice.
-        if caller.thread == contents.ledger.formerAnnouncer, try contents.earlierResult(caller) != nil {
+        if contents.ledger.isFormerAnnouncer(caller.thread), try contents.earlierResult(caller) != nil {
             return try attributes(of: id)
         }
         try requireWritable()
