@@ -28,6 +28,12 @@ import Testing
         #expect(missing([:]) == [])
         ledger.tookBack([record])
         #expect(missing([:]) == ["lost"])
+        // One device has edited it away, and the deletion by another one finds nothing.
+        for _ in 0..<2 { ledger.gaveUp([record], "edited a") }
+        ledger.tookBack([record])
+        #expect(missing([:]) == [])
+        ledger.tookBack([record])
+        #expect(missing([:]) == ["lost"])
     }
 
     @Test func `what came in the moment before a deletion may be in the trash, and nowhere else`() {

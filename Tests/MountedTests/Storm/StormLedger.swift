@@ -6,7 +6,8 @@ import Synchronization
 final class StormLedger: Sendable {
     private struct State {
         var written: [StormRecord: String] = [:]
-        var given: Set<StormRecord> = []
+        /// How many programs have done away with a record: one of them that takes it back speaks for itself alone.
+        var given: [StormRecord: Int] = [:]
         var unfinished: Set<StormRecord> = []
         var unseen = 0
         var reads = 0
@@ -33,13 +34,18 @@ final class StormLedger: Sendable {
     /// Notes records that a program has seen and is about to do away with.
     func gaveUp(_ records: [StormRecord], _ how: String) {
         note("\(records.map(\.name).joined(separator: " ")) given up: \(how)")
-        state.withLock { $0.given.formUnion(records) }
+        state.withLock { state in for record in Set(records) { state.given[record, default: 0] += 1 } }
     }
 
     /// Takes that back: the call failed and did nothing.
     func tookBack(_ records: [StormRecord]) {
         note("\(records.map(\.name).joined(separator: " ")) not given up after all")
-        state.withLock { $0.given.subtract(records) }
+        state.withLock { state in
+            for record in Set(records) {
+                let count = state.given[record, default: 0] - 1
+                state.given[record] = count > 0 ? count : nil
+            }
+        }
     }
 
     /// Notes that something came to a name between a program's look at it and its call, which took it away unseen.
@@ -102,7 +108,7 @@ final class StormLedger: Sendable {
     /// The records that must be somewhere and are not among those found, with what became of them.
     func lost(_ found: Set<StormRecord>) -> [(record: StormRecord, history: String)] {
         state.withLock { state in
-            let lost = state.written.keys.filter { !state.given.contains($0) && !found.contains($0) }
+            let lost = state.written.keys.filter { state.given[$0] == nil && !found.contains($0) }
             return lost.sorted { ($0.device, $0.number) < ($1.device, $1.number) }.map { record in
                 (record, lines(state, about: record.name).joined(separator: "; "))
             }
