@@ -179,7 +179,8 @@ public enum System {
         } catch .noSuchEntry {
             guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { throw .noSuchEntry }
             try makeDirectories(String(path[..<slash]), mode)
-            try makeDirectories(path, mode)
+            // In some folders, as in /proc, nothing can be made, and they too say that it is not there.
+            do { try mkdir(path, mode) } catch .exists {}
         }
     }
 

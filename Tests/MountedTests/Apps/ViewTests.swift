@@ -186,6 +186,9 @@ extension MountedInCompany {
                 #expect(try account.asApp("b", "cat \(copy); echo more >> \(copy)") == "original\n")
                 #expect(try account.shell("cat \(copy) a/Documents/s.txt") == "original\nmore\noriginal\n")
                 #expect(try account.asApp("a", "cat \(copy)").contains("No such file"))
+                // Where there is no place for copies, programs run all the same.
+                let run = "XDG_CACHE_HOME=/proc/none $COVE run --app com.b.app -- cat Documents/own.txt"
+                #expect(try account.shell(run) == "own")
             }
         }
 

@@ -77,7 +77,8 @@ struct AppView {
     private let covered: [String]
     private let sockets: [String]
     private let binds: [String]
-    private let copies: PrivateCopies
+    /// The folder of what was picked for the app; none where that can't be made.
+    private let copies: [String]
     private let hasNetwork: Bool
 
     init(_ app: AppIdentifier, _ arguments: Arguments) throws(Failure) {
@@ -116,8 +117,8 @@ struct AppView {
             binds.append(path)
         }
         self.binds = binds
-        copies = PrivateCopies(app: app.text)
-        try copies.makeFolder()
+        let copies = PrivateCopies(app: app.text)
+        self.copies = (try? copies.makeFolder()) == nil ? [] : [copies.path]
         hasNetwork = arguments.has("net")
     }
 
@@ -183,7 +184,7 @@ struct AppView {
                 words += ["--ro-bind-try", file, file]
             }
         }
-        for folder in binds + [copies.path] { words += ["--bind", folder, folder] }
+        for folder in binds + copies { words += ["--bind", folder, folder] }
         words += ["--bind", mountpoint, mountpoint]
         for folder in covered { words += ["--perms", "0000", "--size", "4096", "--tmpfs", folder] }
         for socket in sockets { words += ["--ro-bind-try", socket, socket] }
