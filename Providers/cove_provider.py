@@ -91,10 +91,10 @@ class Call:
             self.is_cancelled = True
             self.changed.notify_all()
 
-    def say_alive(self):
-        """Says that the call goes on, though there is nothing to answer yet."""
+    def say_alive(self, sent=None):
+        """Says that the call goes on, though there is nothing to answer yet, and how much of its content the cloud has."""
         try:
-            self.connection.send_for(self, {"alive": True})
+            self.connection.send_for(self, {"alive": True} if sent is None else {"alive": True, "sent": sent})
         except Failed:
             pass
 

@@ -169,17 +169,16 @@ class Changes:
             os.utime(file, ns=(now + step, now + step))
 
     def put(self, file, path, require, call):
-        source = {"srcFs": self.spool, "srcRemote": os.path.basename(file), "_config": {"IgnoreTimes": True}}
         if not self.moves_files:
             # What such a remote shows of an upload is all of it.
             with self.names.alone(call, path):
                 require()
-                self.daemon.call("operations/copyfile", dstFs=self.remote, dstRemote=path, **source)
+                self.send(file, path, call)
             return
         place = joined(parent(path), f"{UPLOAD}{int(time.time())}-{secrets.token_hex(8)}")
         replaced = None
         try:
-            self.daemon.call("operations/copyfile", dstFs=self.remote, dstRemote=place, **source)
+            self.send(file, place, call)
             with self.names.alone(call, path):
                 replaced = require()
                 self.bring(place, path, replaced)
@@ -188,6 +187,14 @@ class Changes:
             if not replaced or self.stat(path) is not None:
                 self.drop(place)
             raise
+
+    def send(self, file, path, call):
+        """Has rclone copy a file to the remote, and says of a large one meanwhile how much of it is there."""
+        tell = call.say_alive if os.stat(file).st_size >= 1 << 20 else None
+        with self.daemon.counting(tell) as group:
+            source = {"srcFs": self.spool, "srcRemote": os.path.basename(file)}
+            target = {"dstFs": self.remote, "dstRemote": path}
+            self.daemon.call("operations/copyfile", **source, **target, **group, _config={"IgnoreTimes": True})
 
     def bring(self, place, path, replaced):
         """Gives what was uploaded its name, where nothing has it but what it replaces."""

@@ -1,6 +1,7 @@
 """`rclone rcd` as cove-rclone drives it: its process, its calls, and what its errors mean."""
 
 import base64
+import contextlib
 import datetime
 import http.client
 import json
@@ -130,6 +131,30 @@ class Daemon:
             raise Failed("serverUnreachable", f"rclone takes too long: {error}")
         finally:
             connection.close()
+
+    @contextlib.contextmanager
+    def counting(self, tell):
+        """What has rclone count the bytes of calls by themselves, which are told each second; nothing without `tell`."""
+        if tell is None:
+            yield {}
+            return
+        group = f"cove-{secrets.token_hex(8)}"
+        is_over = threading.Event()
+
+        def count():
+            while not is_over.wait(1):
+                with contextlib.suppress(Failed):
+                    tell(self.call("core/stats", group=group).get("bytes", 0))
+
+        thread = threading.Thread(target=count, daemon=True)
+        thread.start()
+        try:
+            yield {"_group": group}
+        finally:
+            is_over.set()
+            thread.join()
+            with contextlib.suppress(Failed):
+                self.call("core/stats-delete", group=group)
 
     def open(self, remote, path, start, end):
         """The answer that has bytes of a file, and its connection."""

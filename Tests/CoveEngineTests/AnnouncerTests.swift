@@ -43,6 +43,55 @@ import Testing
         }
     }
 
+    /// The kernel sends a call again to each daemon that comes, also when who made it is long gone.
+    @Test func `what any dead daemon's announcer had begun changes nothing, and a program's call is carried out`()
+        async throws
+    {
+        try await blocking {
+            let account = try EngineAccount()
+            let source = SourceFolder(account.source)
+            try source.makeDirectory("d")
+            try source.makeDirectory("e")
+            for name in ["a", "b"] { try source.save(name, Array("text".utf8)) }
+            #expect(try account.tree.list("").count == 4 && account.tree.read("a") == Array("text".utf8))
+            #expect(try account.tree.list("d").isEmpty && account.tree.list("e").isEmpty)
+            try await account.settle()
+            account.engine.contents.ledger.announcer = 11
+            let id = try account.tree.open("a", O_RDWR)
+            try account.tree.write(id, at: 0, Array("mine".utf8))
+            try account.tree.close(id)
+            // The next daemon dies before it has an announcer, and the one after that when it has one.
+            try await account.takeOver()
+            try await account.takeOver()
+            account.engine.contents.ledger.announcer = 22
+            try await account.takeOver()
+            account.engine.contents.ledger.announcer = 33
+            func caller(_ thread: Int32, _ request: UInt64) -> Caller {
+                Caller(thread: thread, user: 0, group: 0, request: request, isResent: true)
+            }
+            let engine = account.engine
+            func calls(_ caller: Caller) -> [() throws -> Void] {
+                [
+                    { try engine.unlink(.root, Array("a".utf8), caller) },
+                    { try engine.removeDirectory(.root, Array("d".utf8), caller) },
+                    { _ = try engine.makeDirectory(.root, Array("n".utf8), mode: 0o755, caller) },
+                    { try engine.rename(.root, Array("b".utf8), .root, Array("c".utf8), flags: 0, caller) },
+                    { try engine.rename(.root, Array("e".utf8), .root, Array("m".utf8), flags: 0, caller) },
+                ]
+            }
+            for (number, thread) in [Int32(11), 22].enumerated() {
+                for call in calls(caller(thread, UInt64(700 + number))) {
+                    #expect(throws: Errno.interrupted) { try call() }
+                }
+            }
+            #expect(try account.tree.list("").keys.sorted() == ["a", "b", "d", "e"])
+            #expect(try account.tree.read("a") == Array("mine".utf8))
+            for number in 0..<5 { try calls(caller(44, UInt64(800 + number)))[number]() }
+            #expect(try account.tree.list("").keys.sorted() == ["c", "m", "n"])
+            await account.stop()
+        }
+    }
+
     /// Two looks at the provider may find the same directory, and both see that it is not here yet.
     @Test func `a directory that came meanwhile does not give way to itself`() async throws {
         try await blocking {

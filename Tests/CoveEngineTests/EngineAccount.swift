@@ -53,6 +53,7 @@ final class EngineAccount: AccountUnderTest {
         _ state: String,
         _ source: String,
         isOffline: Bool = false,
+        ledger: HandleLedger? = nil,
         _ wrap: (any Provider) -> any Provider,
         _ configure: (inout EngineConfiguration) -> Void
     ) throws -> (Engine, SimulatedLink) {
@@ -62,7 +63,7 @@ final class EngineAccount: AccountUnderTest {
         link.setOffline(isOffline)
         let isVerbose = ProcessInfo.processInfo.environment["COVE_TEST_LOG"] != nil
         let log = Log(path: "\(state)/../log", echoToStandardError: isVerbose, minimum: .debug)
-        let engine = try Engine(configuration: configuration, provider: link, log: log)
+        let engine = try Engine(configuration: configuration, provider: link, log: log, ledger: ledger)
         engine.start(kernel: nil, announcer: nil)
         return (engine, link)
     }
@@ -193,11 +194,19 @@ final class EngineAccount: AccountUnderTest {
         try start(on: kept, change)
     }
 
-    private func start(on kept: String, _ change: (String) throws -> Void) throws {
+    /// The death of this daemon, and the next one of the same mount, which takes over what programs have open.
+    func takeOver() async throws {
+        let ledger = try HandleLedger(inherited: dup(engine.contents.ledger.descriptor))
+        link.setOffline(true)
+        await engine.stop()
+        try start(on: keepState(), ledger: ledger) { _ in }
+    }
+
+    private func start(on kept: String, ledger: HandleLedger? = nil, _ change: (String) throws -> Void) throws {
         try change(kept)
         crashed.append(engine)
         state = kept
-        (engine, link) = try EngineAccount.start(state, source, isOffline: isOffline, wrap, configure)
+        (engine, link) = try EngineAccount.start(state, source, isOffline: isOffline, ledger: ledger, wrap, configure)
         tree = EngineTree(engine)
     }
 

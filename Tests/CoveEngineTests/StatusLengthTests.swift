@@ -52,7 +52,7 @@ import Testing
             }
             engine.syncEngine?.shared.withLock { state in
                 for document in documents where state.reservations.begin(document) {
-                    state.reservations.progress(of: document)?.total.store(10, ordering: .relaxed)
+                    state.reservations.progress(of: document)?.begin(10)
                 }
             }
             let status = engine.accountStatus()

@@ -282,9 +282,15 @@ public protocol ContentSource: Sendable {
 
     /// Copies bytes straight to a descriptor at the same offset; returns how many, 0 at the end.
     func copy(to descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int
+
+    /// Hears how many bytes the source itself has, from a provider that knows it; else what was read counts.
+    func note(arrived bytes: Int64)
 }
 
 extension ContentSource {
     /// Nothing names the snapshot.
     public var identity: [UInt8]? { nil }
+
+    /// Most have no use for it.
+    public func note(arrived bytes: Int64) {}
 }

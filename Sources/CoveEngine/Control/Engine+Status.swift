@@ -96,8 +96,8 @@ extension Engine {
         var percent = attributes.size == 0 || row.kind != .file ? 100 : 100 * Double(local) / Double(attributes.size)
         if residency == .dataless { percent = 0 }
         if let progress {
-            let total = progress.total.load(ordering: .relaxed)
-            if total > 0 { percent = 100 * Double(progress.sent.load(ordering: .relaxed)) / Double(total) }
+            let total = progress.total
+            if total > 0 { percent = 100 * Double(progress.sent) / Double(total) }
         }
         let state = Engine.stateName(residency, isLocalOnly: isLocalOnly)
         let text = PathParameter(path)
@@ -236,14 +236,14 @@ extension Engine {
         var transfers: [TransferStatus] = []
         var room = MessageRoom(Self.shownTransfers.bytes)
         for (document, progress) in shared.reservations.transfers where transfers.count < Self.shownTransfers.count {
-            let total = progress.total.load(ordering: .relaxed)
+            let total = progress.total
             guard total > 0 else { continue }
             let path = try? catalog.read { database throws(Errno) in
                 try database.first("SELECT id FROM entries WHERE document = ?", .document(document)) { $0.int(0) }
                     .flatMap { id throws(Errno) in try database.entry(id: id) }
                     .map { entry throws(Errno) in try database.path(of: entry) }
             }
-            let sent = progress.sent.load(ordering: .relaxed)
+            let sent = progress.sent
             let name = path?.description ?? ""
             guard room.take([name]) else { continue }
             transfers.append(

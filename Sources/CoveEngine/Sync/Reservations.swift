@@ -4,10 +4,35 @@ internal import Synchronization
 /// How far one push is.
 final class PushProgress: Sendable {
     let started: MonotonicTime
-    let sent = Atomic<Int64>(0)
-    let total = Atomic<Int64>(0)
+    private let read = Atomic<Int64>(0)
+    /// What the provider says that the source has; -1 as long as it says nothing.
+    private let arrived = Atomic<Int64>(-1)
+    private let size = Atomic<Int64>(0)
 
     init(started: MonotonicTime) { self.started = started }
+
+    /// How many bytes there are to send; 0 for a push without content.
+    var total: Int64 { size.load(ordering: .relaxed) }
+
+    /// How many of them were sent: what was read, unless the provider knows it better.
+    var sent: Int64 {
+        let arrived = arrived.load(ordering: .relaxed)
+        return min(arrived < 0 ? read.load(ordering: .relaxed) : arrived, total)
+    }
+
+    /// Grows with every step, whoever tells of it.
+    var mark: Int64 { read.load(ordering: .relaxed) &+ arrived.load(ordering: .relaxed) }
+
+    /// A content is sent, from its beginning on.
+    func begin(_ total: Int64) {
+        size.store(total, ordering: .relaxed)
+        read.store(0, ordering: .relaxed)
+        arrived.store(-1, ordering: .relaxed)
+    }
+
+    func note(read count: Int) { read.add(Int64(count), ordering: .relaxed) }
+
+    func note(arrived bytes: Int64) { arrived.store(max(0, bytes), ordering: .relaxed) }
 }
 
 /// What is going on at the provider: one operation per document, and none that changes a path another relies on.

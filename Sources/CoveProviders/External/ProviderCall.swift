@@ -6,6 +6,8 @@ extension ProviderSession {
         let name: WireCall
         var continuation: CheckedContinuation<Result<JSONValue, ProviderError>, Never>?
         var delivery: Delivery?
+        /// What comes with it.
+        let content: (any ContentSource)?
         var gate: CreditGate?
         var lastSign: MonotonicTime
         var cancelledAt: MonotonicTime?
@@ -19,11 +21,12 @@ extension ProviderSession {
 
         let began: MonotonicTime
 
-        init(_ name: WireCall, _ delivery: Delivery?, hasContent: Bool, now: MonotonicTime) {
+        init(_ name: WireCall, _ delivery: Delivery?, content: (any ContentSource)?, now: MonotonicTime) {
             self.name = name
             self.delivery = delivery
-            isSent = !hasContent
-            isInUse = hasContent
+            self.content = content
+            isSent = content == nil
+            isInUse = content != nil
             began = now
             lastSign = now
         }

@@ -39,8 +39,22 @@ extension ProviderSession {
             guard gate.add(Int(clamping: credit)) else {
                 throw FrameError("call \(number) (\(call.name.rawValue)) takes \(credit) bytes, which were not sent")
             }
-        } else if header["alive"] == nil {
+        } else if header["alive"] != nil {
+            switch header["sent"] {
+            case nil: break
+            case .integer(let bytes) where bytes >= 0: noteArrived(bytes, of: call)
+            default: throw FrameError("call \(number) (\(call.name.rawValue)) has sent what is no number of bytes")
+            }
+        } else {
             throw FrameError("a message of call \(number) is none that there is")
+        }
+    }
+
+    /// Passes on how much of a content the source has, to whoever waits for that.
+    private func noteArrived(_ bytes: Int64, of call: Call) {
+        state.withLock { _ in
+            guard call.outcome == nil, let content = call.content else { return }
+            content.note(arrived: min(bytes, content.size))
         }
     }
 

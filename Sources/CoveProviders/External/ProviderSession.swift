@@ -150,7 +150,7 @@ final class ProviderSession: Sendable {
         content: (any ContentSource)?,
         delivery: Delivery?
     ) async throws(ProviderError) -> JSONValue {
-        let call = Call(name, delivery, hasContent: content != nil, now: System.monotonic())
+        let call = Call(name, delivery, content: content, now: System.monotonic())
         let (number, reason): (Int, String?) = state.withLock { state in
             state.lastNumber += 1
             return (state.lastNumber, state.reason)
@@ -158,7 +158,7 @@ final class ProviderSession: Sendable {
         if let reason { throw gone(reason) }
         let outcome: Result<JSONValue, ProviderError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                begin(call, number, parameters, content, continuation)
+                begin(call, number, parameters, continuation)
             }
         } onCancel: {
             end(call, number, .failure(.cancelled), isAnswer: false)
@@ -170,10 +170,9 @@ final class ProviderSession: Sendable {
         _ call: Call,
         _ number: Int,
         _ parameters: JSONValue,
-        _ content: (any ContentSource)?,
         _ continuation: CheckedContinuation<Result<JSONValue, ProviderError>, Never>
     ) {
-        let gate = content.map { _ in CreditGate(room: WireCall.window) }
+        let gate = call.content.map { _ in CreditGate(room: WireCall.window) }
         let failure: ProviderError? = state.withLock { state in
             // Called off before it began, or nobody is there any more.
             if call.outcome != nil { return .cancelled }
@@ -185,7 +184,7 @@ final class ProviderSession: Sendable {
             return nil
         }
         if let failure { return continuation.resume(returning: .failure(failure)) }
-        guard let content, let gate else { return }
+        guard let content = call.content, let gate else { return }
         uploads.submit {
             let mustSend = self.state.withLock { _ in
                 guard call.outcome == nil else { return false }

@@ -53,6 +53,8 @@ struct SlowSource: ContentSource {
         return try base.copy(to: descriptor, at: offset, count: room)
     }
 
+    func note(arrived bytes: Int64) { base.note(arrived: bytes) }
+
     /// Waits until a part of the bytes may pass; returns how many.
     private func pass(_ count: Int) throws(ProviderError) -> Int {
         try check()

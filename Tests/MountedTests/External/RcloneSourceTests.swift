@@ -27,6 +27,37 @@ extension Mounted {
             }
         }
 
+        @Test func `how far an upload is counts what the cloud has, not what rclone's program has taken`() async throws
+        {
+            try await blocking {
+                let (owner, address, files) = try SharedSource.serverRemote.start()
+                let server = try #require(owner as? TestServer)
+                let line = try FaultProxy(to: server.port)
+                let account = try MountedAccount(
+                    options: "settle=50ms",
+                    address: address,
+                    variables: SharedSource.serverRemote.variables(line.port)
+                )
+                try account.start()
+                try account.shell("echo one > f; $COVE sync --wait")
+                // 64 KiB a step, so that all of it takes some seconds.
+                line.set { $0.latency = 25 }
+                line.dropAll()
+                try account.shell("head -c 12000000 /dev/urandom > big")
+                var seen: Set<Int> = []
+                try waitUntil("it is seen how far it is", deadline: 120) {
+                    let percent = try account.shell("getfattr --only-values -n user.cove.percent-uploaded big")
+                    seen.insert(try #require(Int(percent)))
+                    return seen.filter { (5...95).contains($0) }.count >= 2
+                }
+                line.set { $0.latency = 0 }
+                try account.shell("$COVE sync --wait; cmp big \(files)/big")
+                #expect(try account.shell("getfattr --only-values -n user.cove.percent-uploaded big") == "100")
+                try account.end()
+                withExtendedLifetime(owner) {}
+            }
+        }
+
         @Test func `a look that several share began after each of them came`() async throws {
             try await blocking {
                 let seed = Int.random(in: 0..<1_000_000)

@@ -174,13 +174,15 @@ extension Mounted {
                 try waitUntil("it is another second") { time(nil) > noted + 1 }
                 let later = try MountedAccount(options: "settle=50ms,poll=500ms", address: "dir://\(shared.path)")
                 try later.start()
-                try later.shell("mkdir d; for i in $(seq 150); do echo $i > d/f$i; done; echo x > x")
+                try later.shell("mkdir d; for i in $(seq 150); do echo $i > d/f$i; done; echo x > d/x")
                 try later.settle()
-                try later.shell("rm -r '\(shared.path)'/d '\(shared.path)'/x")
+                // All at once: of what goes one after the other, the first ones go before it asks.
+                let away = try TemporaryDirectory("away")
+                try later.shell("mv '\(shared.path)'/d '\(away.path)'")
                 try waitUntil("it asks", deadline: 60) {
                     try later.cove("status", as: AccountStatus.self).state == "waiting-for-approval"
                 }
-                #expect(try later.shell("ls d | wc -l; cat x") == "150\nx\n")
+                #expect(try later.shell("ls d | wc -l; cat d/x") == "151\nx\n")
                 try later.shell("$COVE sync --wait --accept-deletions; [ -z \"$(ls -A)\" ]")
                 try later.end()
             }

@@ -78,7 +78,7 @@ extension SyncEngine {
 
     private func candidate(_ row: QueueRow, _ reason: WaitReason) -> Candidate {
         let progress = shared.withLock { $0.reservations.progress(of: row.document) }
-        return Candidate(row: row, reason: reason, bytes: progress?.sent.load(ordering: .relaxed) ?? 0)
+        return Candidate(row: row, reason: reason, bytes: progress?.mark ?? 0)
     }
 
     /// The oldest entries that neither failed nor have an ordinary reason to wait.

@@ -36,7 +36,7 @@ extension SyncEngine {
                 Int64(counters.moves.load(ordering: .relaxed)),
                 Int64(counters.deletions.load(ordering: .relaxed)),
                 Int64(state.sent),
-                state.reservations.transfers.reduce(0) { $0 &+ $1.progress.sent.load(ordering: .relaxed) },
+                state.reservations.transfers.reduce(0) { $0 &+ $1.progress.mark },
             ]
             let isWaiting = waits == true && state.isConnected && !state.isPaused
             if !isWaiting { state.heldUp = [] }

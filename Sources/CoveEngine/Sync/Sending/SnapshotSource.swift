@@ -44,6 +44,8 @@ struct SnapshotSource: ContentSource {
         }
     }
 
+    func note(arrived bytes: Int64) { progress.note(arrived: bytes) }
+
     private func copyThroughMemory(to target: Int32, _ offset: Int64, _ count: Int) throws(Errno) -> Int {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
         defer { buffer.deallocate() }
@@ -65,7 +67,7 @@ struct SnapshotSource: ContentSource {
         }
         switch result {
         case .success(let count):
-            progress.sent.add(Int64(count), ordering: .relaxed)
+            progress.note(read: count)
             return count
         case .failure(.cancelled): throw .cancelled
         case .failure(let error): throw .failed("the local content can't be read: \(error)", error)
@@ -154,7 +156,7 @@ extension SyncHost {
             )
             state.isMarked = false
             if !copiesFirst { state.snapshot = token }
-            progress.total.store(row.size, ordering: .relaxed)
+            progress.begin(row.size)
             return .ready(source, generation: row.generation, size: row.size)
         }
         if case .ready = outcome { keeps = true }
@@ -212,7 +214,7 @@ extension SyncHost {
             }
             state.row?.isSynced = false
             state.isMarked = false
-            progress.total.store(size, ordering: .relaxed)
+            progress.begin(size)
             isKept = true
             let source = SnapshotSource(
                 item: item,

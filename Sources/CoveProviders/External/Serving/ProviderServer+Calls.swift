@@ -162,7 +162,9 @@ extension ProviderServer {
         any ContentSource
     )? {
         guard let spool = call.spool else { return nil }
-        return try await spool.whole(identity: parameters.identity?.bytes)
+        return try await spool.whole(identity: parameters.identity?.bytes) { [weak self, number = call.number] sent in
+            self?.send(["id": .integer(Int64(number)), "alive": .bool(true), "sent": .integer(sent)])
+        }
     }
 }
 

@@ -9,13 +9,14 @@ internal import Synchronization
 public final class ProviderServer: Sendable {
     /// A call that is being answered.
     final class Call: Sendable {
+        let number: Int
         let task = Mutex<Task<Void, Never>?>(nil)
         /// Where the content that comes with the call is kept until it is whole.
         let spool: Spool?
         let gate = CreditGate(room: WireCall.window)
         private let isOff = Atomic(false)
 
-        init(spool: Spool?) { self.spool = spool }
+        init(_ number: Int, spool: Spool?) { (self.number, self.spool) = (number, spool) }
 
         /// True once nobody waits for its answer.
         var isCancelled: Bool { isOff.load(ordering: .acquiring) }
@@ -117,7 +118,7 @@ public final class ProviderServer: Sendable {
             throw FrameError("the parameters of call \(number) (\(name.rawValue)) can't be read: \(error)")
         }
         let spool = decoded.size.map { Spool(size: $0) }
-        let call = Call(spool: spool)
+        let call = Call(number, spool: spool)
         let isNew = calls.withLock { calls in
             guard calls[number] == nil else { return false }
             calls[number] = call

@@ -69,7 +69,12 @@ final class Spool: Sendable {
     }
 
     /// Waits until all has come.
-    func whole(identity: [UInt8]?) async throws(ProviderError) -> any ContentSource {
+    ///
+    /// `onProgress` hears how much of it was passed on, a mebibyte at a time.
+    func whole(
+        identity: [UInt8]?,
+        onProgress: @escaping @Sendable (Int64) -> Void
+    ) async throws(ProviderError) -> any ContentSource {
         let outcome = await withCheckedContinuation { continuation in
             let outcome: Result<Void, ProviderError>? = state.withLock { state in
                 if state.outcome == nil { state.waiter = continuation }
@@ -78,22 +83,58 @@ final class Spool: Sendable {
             if let outcome { continuation.resume(returning: outcome) }
         }
         try outcome.get()
-        return SpooledContent(spool: self, identity: identity)
+        return SpooledContent(spool: self, identity: identity, steps: ProgressSteps(onProgress))
     }
 
     fileprivate var descriptor: Int32 { state.withLock { $0.descriptor } }
+}
+
+/// Tells how far a content was passed on, not of every step.
+private final class ProgressSteps: Sendable {
+    private struct State {
+        var told: Int64 = 0
+        /// The one to whom it is passed on says by itself how far it is.
+        var isTold = false
+    }
+
+    private static let step: Int64 = 1 << 20
+    private let state = Mutex(State())
+    private let tell: @Sendable (Int64) -> Void
+
+    init(_ tell: @escaping @Sendable (Int64) -> Void) { self.tell = tell }
+
+    func note(read end: Int64) { note(end, isTold: false) }
+
+    func note(arrived bytes: Int64) { note(bytes, isTold: true) }
+
+    private func note(_ bytes: Int64, isTold: Bool) {
+        state.withLock { state in
+            if state.isTold, !isTold { return }
+            if isTold, !state.isTold { (state.isTold, state.told) = (true, 0) }
+            guard bytes - state.told >= Self.step else { return }
+            state.told = bytes
+            tell(bytes)
+        }
+    }
 }
 
 /// A spool that is whole, as a content.
 private struct SpooledContent: ContentSource {
     let spool: Spool
     let identity: [UInt8]?
+    let steps: ProgressSteps
 
     var size: Int64 { spool.size }
 
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(ProviderError) -> Int {
-        try attempt("what came in") { () throws(Errno) in try System.pread(spool.descriptor, buffer, offset) }
+        let count = try attempt("what came in") { () throws(Errno) in
+            try System.pread(spool.descriptor, buffer, offset)
+        }
+        steps.note(read: offset + Int64(count))
+        return count
     }
+
+    func note(arrived bytes: Int64) { steps.note(arrived: bytes) }
 
     func copy(to descriptor: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: min(count, 1 << 20), alignment: 16)

@@ -86,7 +86,7 @@ import Testing
             try await scene.sync.lookForStandstill(begin)
             try await scene.sync.noteProgress(early.queued)
             try await scene.sync.noteOvertaken(by: early.queued)
-            progress?.sent.add(1, ordering: .relaxed)
+            progress?.note(read: 1)
             try await scene.sync.lookForStandstill(begin + .seconds(61))
             #expect(scene.status.heldUp == nil)
             // Now one that was changed after it is started.
