@@ -61,6 +61,14 @@ public struct MetadataPredicate: Sendable, Equatable {
         if case .not(let query) = other.query { Self(query) } else { Self(.not(other.query)) }
     }
 
+    /// The materialized set: files of which all bytes are on this device.
+    public static var isMaterialized: Self {
+        MetadataKey.downloadingStatus == MetadataDownloadingStatus.current && MetadataKey.kind == "file"
+    }
+
+    /// The pending set: what is in the account's cloud or is to be, and was not sent as it is here.
+    public static var isPending: Self { MetadataKey.isUbiquitous == true && MetadataKey.isUploaded == false }
+
     /// As it travels.
     var text: String {
         switch query {

@@ -24,7 +24,7 @@ public final class MetadataQuery: Sendable {
         case ubiquitousDocuments = "documents"
         /// All else that belongs to the account.
         case ubiquitousData = "data"
-        /// Documents of other apps to which there are references; there are none yet.
+        /// Documents of other apps to which there are references.
         case accessibleUbiquitousExternalDocuments = "external"
     }
 

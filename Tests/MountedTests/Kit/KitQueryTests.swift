@@ -136,6 +136,11 @@ extension Mounted {
                 let other = self.query(account, MetadataKey.fsName == "c.txt")
                 #expect(other.start())
                 try waitUntil("another query has it") { names(other) == ["c.txt"] }
+                for (set, name) in [(MetadataPredicate.isPending, "pending"), (.isMaterialized, "materialized")] {
+                    let sets = self.query(account, set)
+                    #expect(sets.start())
+                    try waitUntil("the \(name) set is found") { names(sets).sorted() == ["b.txt", "c.txt"] }
+                }
                 query.enableUpdates()
                 #expect(names(query) == ["a.txt", "b.txt"])
                 query.enableUpdates()
