@@ -68,6 +68,9 @@ extension MountedInCompany {
                     var isStale = false
                     var words = ""
                     var made = ""
+                    /// Whose document it is.
+                    var owner = "b"
+                    var refusal = "not there any more"
                 }
                 let rows = [
                     Row(event: "nothing", script: "true", isFound: true),
@@ -110,21 +113,37 @@ extension MountedInCompany {
                             "pid() { $COVE stats --json 2>/dev/null | sed 's/.*\"daemon_pid\":\\([0-9]*\\).*/\\1/'; }; old=$(pid); kill -9 $old; until new=$(pid) && [ $new != $old ]; do :; done",
                         isFound: true
                     ),
+                    Row(
+                        event: "another app's, renamed",
+                        script: "mv d/doc.txt d/other.txt",
+                        isFound: true,
+                        isStale: true,
+                        owner: "a"
+                    ),
+                    Row(
+                        event: "another app's, revoked",
+                        script:
+                            "ids=$($COVE grants ls --json | grep -o '\"id\":[^,}]*' | cut -d: -f2); for id in $ids; do $COVE grants revoke $id; done",
+                        isFound: false,
+                        owner: "a",
+                        refusal: "may not use it any more"
+                    ),
                 ]
                 var table = "event | resolves | stale\n"
                 for row in rows {
+                    let folder = "\(row.owner)/Documents/t"
                     try account.shell(
-                        "rm -rf b/Documents/t; mkdir -p b/Documents/t/d; cd b/Documents/t; echo text > d/doc.txt; $COVE sync --wait"
+                        "rm -rf \(folder); mkdir -p \(folder)/d; cd \(folder); echo text > d/doc.txt; $COVE sync --wait"
                     )
                     let token = String(
                         try account.shell(
-                            "cd b/Documents/t; $COVE bookmark create d/doc.txt --app com.b.app \(row.made)"
+                            "cd \(folder); $COVE bookmark create d/doc.txt --app com.b.app \(row.made)"
                         ).dropLast()
                     )
                     let before = try account.statistics().downloadsStarted
-                    try account.shell("cd b/Documents/t; \(row.script)")
+                    try account.shell("cd \(folder); \(row.script)")
                     let result = try account.start(
-                        "cd b/Documents/t; $COVE bookmark resolve '\(token)' --app com.b.app --json \(row.words)"
+                        "cd \(folder); $COVE bookmark resolve '\(token)' --app com.b.app --json \(row.words)"
                     ).wait(deadline: 60)
                     let found = try? JSONDecoder().decode(
                         AccessInterface.ResolveReply.self,
@@ -134,7 +153,7 @@ extension MountedInCompany {
                         "\(row.event) | \(found == nil ? "no" : "yes") | \(found.map { $0.isStale ? "yes" : "no" } ?? "-")\n"
                     #expect((found != nil) == row.isFound, "\(row.event): \(result.error)")
                     #expect(found?.isStale ?? false == row.isStale, "\(row.event)")
-                    if !row.isFound { #expect(result.error.contains("not there any more"), "\(result.error)") }
+                    if !row.isFound { #expect(result.error.contains(row.refusal), "\(row.event): \(result.error)") }
                     if row.event != "the daemon ends" {
                         #expect(try account.statistics().downloadsStarted == before, "\(row.event)")
                     }
