@@ -12,7 +12,16 @@ struct AccessModel {
         var text: String
     }
 
+    /// What a program of an app has open: the document, and its text at that time.
+    struct Handle {
+        var app: String
+        var document: Int
+        var text: String
+    }
+
     let apps = ["a", "b", "c"]
+    /// By the numbers of the steps in which they were opened.
+    var handles: [Int: Handle] = [:]
     var documents: [Int: Document] = [:]
     /// Who was given which document, and where that app has it.
     var references: [String: [Int: String]] = [:]
@@ -31,6 +40,13 @@ struct AccessModel {
     /// All that an app can read on the device where all was done, or on one that is new.
     func readable(by app: String, onNewDevice isNew: Bool = false) -> Set<String> {
         Set(documents.keys.filter { canRead(app, $0, onNewDevice: isNew) }.compactMap { documents[$0]?.text })
+    }
+
+    /// What a handle leads to when it is opened once more: true for its text, false for nothing; nil where another file has
+    /// taken the place of the one that it is of.
+    func mayReopen(_ handle: Handle) -> Bool? {
+        guard documents[handle.document]?.text == handle.text else { return nil }
+        return canRead(handle.app, handle.document)
     }
 
     private func canRead(_ app: String, _ number: Int, onNewDevice isNew: Bool = false) -> Bool {
@@ -136,11 +152,12 @@ extension AccessModel {
     /// One step; what it was.
     mutating func perform(
         _ account: MountedAccount,
+        _ programs: [String: AppHandles],
         _ generator: inout SeededGenerator
     ) throws -> String {
         let number = documents.keys.sorted().randomElement(using: &generator)
         let app = apps.randomElement(using: &generator) ?? "a"
-        let choice = Int.random(in: 0..<21, using: &generator)
+        let choice = Int.random(in: 0..<24, using: &generator)
         if number == nil || choice < 3 { return try make(account, &generator) }
         guard let number, var document = documents[number] else { return "nothing" }
         next += 1
@@ -256,6 +273,16 @@ extension AccessModel {
                 bookmarked[app]?.remove(number)
             }
             return "\(document.path) was removed"
+        case 20...22:
+            let said = try #require(programs[app]).open(next, references[app]?[number] ?? document.path)
+            let isPlaced = document.owner == nil || document.owner == app || references[app]?[number] != nil
+            guard isPlaced else {
+                #expect(said.hasPrefix("refused"), "\(app): \(document.path): \(said)")
+                return "\(app) did not open \(document.path)"
+            }
+            #expect(said == document.text, "\(app): \(document.path)")
+            handles[next] = Handle(app: app, document: number, text: document.text)
+            return "\(app) has \(document.path) open as \(next)"
         default:
             try account.killDaemon()
             return "the daemon was killed"

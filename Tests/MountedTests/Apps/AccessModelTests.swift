@@ -56,6 +56,25 @@ extension MountedInCompany {
             }
         }
 
+        /// What is open stays so, and is of no use to open again what an app may not use any more.
+        private func check(
+            _ model: AccessModel,
+            _ programs: [String: AppHandles],
+            _ step: String
+        ) throws {
+            for (number, handle) in model.handles.sorted(by: { $0.key < $1.key }) {
+                guard let program = programs[handle.app] else { continue }
+                let read = try program.read(number)
+                #expect(read == handle.text, "after \(step), \(handle.app) reads by \(number)")
+                guard let isOpened = model.mayReopen(handle) else { continue }
+                let again = try program.readAnew(number)
+                #expect(
+                    isOpened ? again == handle.text : again.hasPrefix("refused"),
+                    "after \(step), \(handle.app) opens \(number) again, \(isOpened): \(again)"
+                )
+            }
+        }
+
         @Test func `every app can read exactly what the model says, after each step and on a second device`()
             async throws
         {
@@ -71,14 +90,17 @@ extension MountedInCompany {
                     try account.cove("container create com.\(app).box --app com.\(app).app --name \(app) --public")
                 }
                 try account.shell("mkdir Shared; cat > ask.py <<'END'\n\(AccessAnswers.asking)\nEND\n: > tokens")
+                var programs: [String: AppHandles] = [:]
+                for app in model.apps { programs[app] = try AppHandles(account, app) }
                 for step in 0..<steps {
-                    let done = try model.perform(account, &generator)
-                    if step % 2 == 1 || step == steps - 1 {
-                        let tokens = model.tokens.values.flatMap(\.keys).sorted()
-                        try account.shell("printf '\(tokens.joined(separator: "\\n"))' > tokens")
-                        try check(model, account, "step \(step), \(done), seed \(seed)")
-                    }
+                    let done = try model.perform(account, programs, &generator)
+                    let tokens = model.tokens.values.flatMap(\.keys).sorted()
+                    try account.shell("printf '\(tokens.joined(separator: "\\n"))' > tokens")
+                    let place = "step \(step), \(done), seed \(seed)"
+                    try check(model, account, place)
+                    try check(model, programs, place)
                 }
+                for program in programs.values { try program.end() }
                 try account.settle()
                 let second = try MountedAccount(options: "settle=50ms", address: "dir://\(account.source.path)")
                 try second.start()

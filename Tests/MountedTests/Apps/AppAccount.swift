@@ -1,5 +1,6 @@
 import CoveCore
 import CoveTestSupport
+import Testing
 import Foundation
 
 extension SourceFolder {
@@ -38,5 +39,65 @@ extension MountedAccount {
     func pick(_ path: String, for name: String) throws -> String {
         let told = String(try cove("pick --app com.\(name).app --mode open --choose '\(path)'").dropLast())
         return told.hasPrefix(mount + "/") ? String(told.dropFirst(mount.count + 1)) : told
+    }
+}
+
+/// A program of an app that goes on running, and holds what it has opened.
+final class AppHandles {
+    private static let program = """
+        import os, sys
+        held = {}
+        def read(descriptor): return os.pread(descriptor, 100, 0).decode().strip()
+        for line in sys.stdin:
+            verb, number, path = line.rstrip('\\n').split(' ', 2)
+            try:
+                if verb == 'open':
+                    held[number] = os.open(os.environ['COVE_SHARED'] + '/' + path, os.O_RDONLY)
+                    print(read(held[number]), flush=True)
+                elif verb == 'end':
+                    break
+                elif verb == 'read':
+                    print(read(held[number]), flush=True)
+                else:
+                    again = os.open('/proc/self/fd/%d' % held[number], os.O_RDONLY)
+                    print(read(again), flush=True)
+                    os.close(again)
+            except OSError as error:
+                print('refused: ' + error.strerror, flush=True)
+        """
+
+    private let account: MountedAccount
+    private let commands: String
+    private let process: Command
+    private var asked = 0
+
+    init(_ account: MountedAccount, _ app: String) throws {
+        self.account = account
+        commands = String(try account.shell("mkfifo $tmp/\(app).in; echo $tmp/\(app).in").dropLast())
+        process = try account.start(
+            "$COVE run --app com.\(app).app -- python3 -c \"$(cat <<'END'\n\(Self.program)\nEND\n)\" <> \(commands)"
+        )
+    }
+
+    /// Opens a document at a place of the account; its text, or `refused` and why.
+    func open(_ number: Int, _ path: String) throws -> String { try ask("open \(number) \(path)") }
+
+    /// The text by what was opened.
+    func read(_ number: Int) throws -> String { try ask("read \(number) -") }
+
+    /// The text of the same by another opening, without a path of the account.
+    func readAnew(_ number: Int) throws -> String { try ask("again \(number) -") }
+
+    private func ask(_ command: String) throws -> String {
+        try account.shell("echo '\(command)' > \(commands)")
+        asked += 1
+        func answers() -> [Substring] { process.output.split(separator: "\n") }
+        try waitUntil("the program answers", deadline: 60) { answers().count >= asked }
+        return String(answers()[asked - 1])
+    }
+
+    func end() throws {
+        try account.shell("echo 'end 0 -' > \(commands)")
+        #expect(try process.wait(deadline: 30).status == 0)
     }
 }
