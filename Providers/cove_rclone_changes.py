@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from cove_provider import Failed, is_reserved, text
-from cove_rclone_daemon import failure
+from cove_rclone_daemon import LARGE, failure
 from cove_rclone_names import ASIDE_TIME, PICTURES, UPLOAD, aside, joined, parent
 
 # rclone's precision of a remote that keeps no dates.
@@ -133,6 +133,9 @@ class Changes:
     def upload(self, path, parameters, call, require):
         """Takes the content to this disk, and has rclone put it where it belongs, all of it at once; the item there."""
         descriptor, file = tempfile.mkstemp(dir=self.spool)
+        if parameters.get("size", 0) >= LARGE:
+            # What is taken here has not arrived anywhere.
+            call.say_alive(0)
         try:
             with os.fdopen(descriptor, "wb") as spool:
                 for piece in call.content():
@@ -173,12 +176,12 @@ class Changes:
             # What such a remote shows of an upload is all of it.
             with self.names.alone(call, path):
                 require()
-                self.send(file, path, call)
+                self.daemon.upload(file, self.remote, path, call)
             return
         place = joined(parent(path), f"{UPLOAD}{int(time.time())}-{secrets.token_hex(8)}")
         replaced = None
         try:
-            self.send(file, place, call)
+            self.daemon.upload(file, self.remote, place, call)
             with self.names.alone(call, path):
                 replaced = require()
                 self.bring(place, path, replaced)
@@ -187,14 +190,6 @@ class Changes:
             if not replaced or self.stat(path) is not None:
                 self.drop(place)
             raise
-
-    def send(self, file, path, call):
-        """Has rclone copy a file to the remote, and says of a large one meanwhile how much of it is there."""
-        tell = call.say_alive if os.stat(file).st_size >= 1 << 20 else None
-        with self.daemon.counting(tell) as group:
-            source = {"srcFs": self.spool, "srcRemote": os.path.basename(file)}
-            target = {"dstFs": self.remote, "dstRemote": path}
-            self.daemon.call("operations/copyfile", **source, **target, **group, _config={"IgnoreTimes": True})
 
     def bring(self, place, path, replaced):
         """Gives what was uploaded its name, where nothing has it but what it replaces."""

@@ -28,6 +28,10 @@ KINDS = [
 ]
 
 
+# Of uploads of so many bytes it is told how far they are.
+LARGE = 1 << 20
+
+
 class Daemon:
     """`rclone rcd` on a port of this machine that only this program has the password of."""
 
@@ -132,6 +136,14 @@ class Daemon:
         finally:
             connection.close()
 
+    def upload(self, file, remote, path, call=None):
+        """Copies a file of this disk to a remote, and says in a call of Cove's meanwhile how much of a large one is there."""
+        place, name = os.path.split(file)
+        tell = call.say_alive if call and os.stat(file).st_size >= LARGE else None
+        with self.counting(tell) as group:
+            target = {"dstFs": remote, "dstRemote": path, "_config": {"IgnoreTimes": True}}
+            self.call("operations/copyfile", srcFs=place, srcRemote=name, **target, **group)
+
     @contextlib.contextmanager
     def counting(self, tell):
         """What has rclone count the bytes of calls by themselves, which are told each second; nothing without `tell`."""
@@ -144,7 +156,9 @@ class Daemon:
         def count():
             while not is_over.wait(1):
                 with contextlib.suppress(Failed):
-                    tell(self.call("core/stats", group=group).get("bytes", 0))
+                    # The sum of the group has in it what was sent in vain.
+                    for transfer in self.call("core/stats", group=group).get("transferring") or []:
+                        tell(transfer.get("bytes", 0))
 
         thread = threading.Thread(target=count, daemon=True)
         thread.start()
@@ -182,6 +196,8 @@ class Daemon:
 
 def body_of(parameters):
     """The body of an rc call, and what is said of it."""
+    # Else rclone counts each call by itself, and forgets the count of a long one over the next thousand.
+    parameters = {"_group": "cove", **parameters}
     return json.dumps(parameters).encode(), {"Content-Type": "application/json"}
 
 

@@ -151,13 +151,6 @@ class Pictures(Thumbnails):
         try:
             with os.fdopen(descriptor, "wb") as spool:
                 spool.write(picture)
-            self.daemon.call(
-                "operations/copyfile",
-                srcFs=self.spool,
-                srcRemote=os.path.basename(file),
-                dstFs=self.remote,
-                dstRemote=place,
-                _config={"IgnoreTimes": True},
-            )
+            self.daemon.upload(file, self.remote, place)
         finally:
             os.unlink(file)

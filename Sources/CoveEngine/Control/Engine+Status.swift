@@ -95,9 +95,9 @@ extension Engine {
         let failure = residency == .whole ? nil : syncEngine?.shared.withLock { $0.failures[id]?.reason }
         var percent = attributes.size == 0 || row.kind != .file ? 100 : 100 * Double(local) / Double(attributes.size)
         if residency == .dataless { percent = 0 }
-        if let progress {
-            let total = progress.total
-            if total > 0 { percent = 100 * Double(progress.sent) / Double(total) }
+        if let progress, row.kind == .file {
+            // Nothing of it as long as the source is looked at first.
+            percent = 100 * Double(progress.sent) / Double(max(1, progress.total))
         }
         let state = Engine.stateName(residency, isLocalOnly: isLocalOnly)
         let text = PathParameter(path)

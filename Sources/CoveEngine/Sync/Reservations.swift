@@ -8,6 +8,9 @@ final class PushProgress: Sendable {
     /// What the provider says that the source has; -1 as long as it says nothing.
     private let arrived = Atomic<Int64>(-1)
     private let size = Atomic<Int64>(0)
+    /// The most that arrived of this content so far, and all steps of all contents.
+    private let furthest = Atomic<Int64>(0)
+    private let steps = Atomic<Int64>(0)
 
     init(started: MonotonicTime) { self.started = started }
 
@@ -20,19 +23,27 @@ final class PushProgress: Sendable {
         return min(arrived < 0 ? read.load(ordering: .relaxed) : arrived, total)
     }
 
-    /// Grows with every step, whoever tells of it.
-    var mark: Int64 { read.load(ordering: .relaxed) &+ arrived.load(ordering: .relaxed) }
+    /// Grows with every step forward, whoever tells of it, and with nothing else.
+    var mark: Int64 { steps.load(ordering: .relaxed) }
 
     /// A content is sent, from its beginning on.
     func begin(_ total: Int64) {
         size.store(total, ordering: .relaxed)
         read.store(0, ordering: .relaxed)
         arrived.store(-1, ordering: .relaxed)
+        furthest.store(0, ordering: .relaxed)
     }
 
-    func note(read count: Int) { read.add(Int64(count), ordering: .relaxed) }
+    func note(read count: Int) {
+        read.add(Int64(count), ordering: .relaxed)
+        steps.wrappingAdd(Int64(count), ordering: .relaxed)
+    }
 
-    func note(arrived bytes: Int64) { arrived.store(max(0, bytes), ordering: .relaxed) }
+    func note(arrived bytes: Int64) {
+        arrived.store(max(0, bytes), ordering: .relaxed)
+        let (before, now) = furthest.max(bytes, ordering: .relaxed)
+        steps.wrappingAdd(now - before, ordering: .relaxed)
+    }
 }
 
 /// What is going on at the provider: one operation per document, and none that changes a path another relies on.

@@ -8,6 +8,9 @@ extension ProviderSession {
         var delivery: Delivery?
         /// What comes with it.
         let content: (any ContentSource)?
+        /// How many bytes of it the process has taken, and whether it says by itself how many have arrived.
+        var taken: Int64 = 0
+        var tellsArrival = false
         var gate: CreditGate?
         var lastSign: MonotonicTime
         var cancelledAt: MonotonicTime?

@@ -39,6 +39,7 @@ extension ProviderSession {
             guard gate.add(Int(clamping: credit)) else {
                 throw FrameError("call \(number) (\(call.name.rawValue)) takes \(credit) bytes, which were not sent")
             }
+            noteTaken(credit, of: call)
         } else if header["alive"] != nil {
             switch header["sent"] {
             case nil: break
@@ -54,7 +55,18 @@ extension ProviderSession {
     private func noteArrived(_ bytes: Int64, of call: Call) {
         state.withLock { _ in
             guard call.outcome == nil, let content = call.content else { return }
+            call.tellsArrival = true
             content.note(arrived: min(bytes, content.size))
+        }
+    }
+
+    /// Passes on what a process has taken, as long as it says nothing better.
+    private func noteTaken(_ bytes: Int64, of call: Call) {
+        state.withLock { _ in
+            guard call.outcome == nil, !call.tellsArrival, let content = call.content else { return }
+            // The gate has seen that it was sent.
+            call.taken &+= bytes
+            content.note(arrived: min(call.taken, content.size))
         }
     }
 

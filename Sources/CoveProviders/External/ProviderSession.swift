@@ -189,6 +189,8 @@ final class ProviderSession: Sendable {
             let mustSend = self.state.withLock { _ in
                 guard call.outcome == nil else { return false }
                 self.announce(call, number, parameters)
+                // What waits to be taken has not arrived.
+                content.note(arrived: 0)
                 return true
             }
             if mustSend { self.send(content, through: gate, call, number) }

@@ -1,7 +1,7 @@
 import CoveCore
 import CoveTestSupport
-import Testing
 import Foundation
+import Testing
 
 extension SourceFolder {
     /// A file's text.

@@ -44,12 +44,13 @@ extension Mounted {
                 line.set { $0.latency = 25 }
                 line.dropAll()
                 try account.shell("head -c 12000000 /dev/urandom > big")
-                var seen: Set<Int> = []
-                try waitUntil("it is seen how far it is", deadline: 120) {
+                var seen: [Int] = []
+                try waitUntil("it is seen how far it is: \(seen)", deadline: 120) {
                     let percent = try account.shell("getfattr --only-values -n user.cove.percent-uploaded big")
-                    seen.insert(try #require(Int(percent)))
-                    return seen.filter { (5...95).contains($0) }.count >= 2
+                    seen.append(try #require(Int(percent)))
+                    return Set(seen.filter { (5...95).contains($0) }).count >= 2
                 }
+                #expect(seen == seen.sorted(), "\(seen)")
                 line.set { $0.latency = 0 }
                 try account.shell("$COVE sync --wait; cmp big \(files)/big")
                 #expect(try account.shell("getfattr --only-values -n user.cove.percent-uploaded big") == "100")

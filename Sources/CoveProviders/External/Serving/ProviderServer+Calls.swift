@@ -162,9 +162,12 @@ extension ProviderServer {
         any ContentSource
     )? {
         guard let spool = call.spool else { return nil }
-        return try await spool.whole(identity: parameters.identity?.bytes) { [weak self, number = call.number] sent in
+        let tell: @Sendable (Int64) -> Void = { [weak self, number = call.number] sent in
             self?.send(["id": .integer(Int64(number)), "alive": .bool(true), "sent": .integer(sent)])
         }
+        // What is taken here has not arrived anywhere.
+        if spool.size >= ProgressSteps.step { tell(0) }
+        return try await spool.whole(identity: parameters.identity?.bytes, onProgress: tell)
     }
 }
 

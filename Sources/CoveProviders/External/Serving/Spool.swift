@@ -90,14 +90,15 @@ final class Spool: Sendable {
 }
 
 /// Tells how far a content was passed on, not of every step.
-private final class ProgressSteps: Sendable {
+final class ProgressSteps: Sendable {
     private struct State {
         var told: Int64 = 0
         /// The one to whom it is passed on says by itself how far it is.
         var isTold = false
     }
 
-    private static let step: Int64 = 1 << 20
+    /// As much as is worth a message, in bytes.
+    static let step: Int64 = 1 << 20
     private let state = Mutex(State())
     private let tell: @Sendable (Int64) -> Void
 

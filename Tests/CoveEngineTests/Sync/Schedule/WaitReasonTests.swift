@@ -10,6 +10,23 @@ import Testing
 ///
 /// The clock is the test's own: nothing waits.
 @Suite(.timeLimit(.minutes(5))) struct WaitReasonTests {
+    @Test func `a push is as far as the source says, and what shows that it goes on grows with steps forward alone`() {
+        let progress = PushProgress(started: System.monotonic())
+        #expect(progress.mark == 0 && progress.sent == 0)
+        progress.begin(100)
+        progress.note(read: 60)
+        #expect(progress.mark == 60 && progress.sent == 60)
+        for (arrived, mark) in [(Int64(0), Int64(60)), (5, 65), (0, 65), (5, 65), (-7, 65), (30, 90)] {
+            progress.note(arrived: arrived)
+            #expect(progress.mark == mark && progress.sent == max(0, arrived), "\(arrived)")
+        }
+        progress.note(arrived: .max)
+        #expect(progress.sent == 100)
+        progress.begin(0)
+        progress.note(read: 7)
+        #expect(progress.sent == 0)
+    }
+
     @Test(arguments: WaitReason.allCases)
     func `a queue that stands still names the row and says why`(_ reason: WaitReason) async throws {
         try await QueueScene.run { scene in
