@@ -27,11 +27,16 @@ import Testing
                         try database.entry(ofDirectory: folder)
                     }
                 )
+                func isOpen(_ app: AppIdentifier) throws -> Bool {
+                    try account.engine.catalog.read { database throws(Errno) in
+                        try access.isOpen(top: entry, to: app, database)
+                    }
+                }
                 #expect(access.folders[folder] == .container(box, isPublic: false), "\(moment)")
-                #expect(!access.isOpen(entry, to: other) && access.isOpen(entry, to: own), "\(moment)")
+                #expect(try !isOpen(other) && isOpen(own), "\(moment)")
                 // As it is before anything was marked.
                 access.folders.update { $0 = [:] }
-                #expect(!access.isOpen(entry, to: other) && access.isOpen(entry, to: own), "\(moment), unmarked")
+                #expect(try !isOpen(other) && isOpen(own), "\(moment), unmarked")
                 let found = try account.engine.catalog.read { database throws(Errno) in
                     try access.entry(ofContainer: box, database)
                 }

@@ -126,7 +126,7 @@ extension Access {
             // What is given with a folder is all that is in it.
             if try isGranted(app, current.document, use, database) { return true }
         }
-        return isOpen(current, to: app)
+        return try isOpen(top: current, to: app, database)
     }
 
     /// Whether an app may use an entry without having been given it.
@@ -138,20 +138,36 @@ extension Access {
             current = above
             steps += 1
         }
-        return isOpen(current, to: app)
+        return try isOpen(top: current, to: app, database)
     }
 
     /// Whether an app may see what is below an entry of the root.
-    func isOpen(_ top: EntryRow, to app: AppIdentifier) -> Bool {
+    func isOpen(top: EntryRow, to app: AppIdentifier, _ database: Database) throws(Errno) -> Bool {
         switch folders[top.item] {
         case .records: return false
         case .container(let identifier, _): return registry.containers[identifier]?.app == app
         case nil: break
         }
         if top.name == DriveFolder.name.bytes { return false }
-        guard let folder = containerFolder(of: top) else { return true }
+        guard let folder = containerFolder(of: top) else { return try !isUnjudged(top, database) }
         // Who owns one that was just heard of is not known yet.
         return registry.owner(ofFolder: folder) == app
+    }
+
+    /// True for a folder that another device may have made for an app: it has the form of a container's name, and what the documents
+    /// say of it was not read yet, or can't be.
+    func isUnjudged(_ top: EntryRow, _ database: Database) throws(Errno) -> Bool {
+        let identifiers = [top.remoteName, top.name].compactMap { $0.flatMap { identifier(ofFolder: $0) } }
+        guard !identifiers.isEmpty else { return false }
+        let (isPlain, isUnread) = state.withLock { state in
+            (state.plain.contains(top.item), identifiers.contains { state.unread.contains($0) })
+        }
+        if isUnread { return true }
+        // One of this device is an app's from the start, and without the documents' folder there are no containers.
+        guard !isPlain, top.isUploaded, context.generation.heedsApps,
+            try database.item(top.item)?.kind == .directory
+        else { return false }
+        return try database.entry(.root, DriveFolder.name.bytes) != nil
     }
 
     /// Whether an app may use what is at a path, or make something there.
@@ -173,12 +189,13 @@ extension Access {
     /// Whether a name of the root is there for an app.
     func isShown(_ name: [UInt8], to app: AppIdentifier) throws(Errno) -> Bool {
         if name == DriveFolder.name.bytes || name == HiddenNode.name { return false }
-        let entry = try catalog.glance { database throws(Errno) in try database.entry(.root, name) }
-        guard let entry else {
-            let folder = names.there(FileName(unchecked: name))
-            return !names.isContainer(there: folder) || registry.owner(ofFolder: folder) == app
+        let isOpen = try catalog.glance { database throws(Errno) in
+            try database.entry(.root, name).map { entry throws(Errno) in try self.isOpen(top: entry, to: app, database)
+            }
         }
-        return isOpen(entry, to: app)
+        if let isOpen { return isOpen }
+        let folder = names.there(FileName(unchecked: name))
+        return !names.isContainer(there: folder) || registry.owner(ofFolder: folder) == app
     }
 
     /// Refuses what the caller's app may not do with the document of another place: to give it other bytes.

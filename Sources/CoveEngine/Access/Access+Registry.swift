@@ -28,10 +28,13 @@ extension Access {
                 }
             }
         }
+        // What was there then was judged then.
+        let plain = try possibleContainers()
         let areNamed = registry.containers.keys.allSatisfy { names.isContainer(there: $0.folderName) }
         state.withLock { state in
             (state.registry, state.kept) = (registry, registry)
             state.isNew = !areNamed
+            state.plain = plain
         }
         try markFolders()
     }
@@ -142,13 +145,22 @@ extension Access {
     private func heedRecords(_ isComplete: inout Bool) async throws(Errno) {
         for _ in 0..<Self.heedAttempts {
             let changes = state.withLock { $0.changes }
+            // What comes after this is judged by the next reading.
+            let folders = try await onQueue { [self] () throws(Errno) in try possibleContainers() }
             var isWhole = true
             let apps = try await records(in: DriveFolder.apps, &isWhole)
             let containers = try await records(in: DriveFolder.containers, &isWhole)
             // What was changed here meanwhile is in none of it.
             let isOfNow = try await onQueue { [self] () throws(Errno) in try heed(apps, containers, after: changes) }
             guard isOfNow else { continue }
-            if !isWhole { isComplete = false }
+            if isWhole {
+                state.withLock { state in
+                    state.unread = Set(containers.keys).subtracting(state.registry.containers.keys)
+                    state.plain = folders
+                }
+            } else {
+                isComplete = false
+            }
             return
         }
         isComplete = false
@@ -213,6 +225,25 @@ extension Access {
             }
         }
         return values
+    }
+
+    /// Folders of the root that have the form of a container's name.
+    private func possibleContainers() throws(Errno) -> Set<ItemID> {
+        try catalog.read { database throws(Errno) in
+            let folders = try database.all(
+                "SELECT e.item, e.name, e.remote_name FROM entries e JOIN items i ON i.id = e.item WHERE e.parent = 1 AND i.kind = 1"
+            ) { (item: $0.item(0), names: [$0.blob(1), $0.optionalBlob(2)]) }
+            return Set(
+                folders.filter { folder in
+                    folder.names.contains { $0.flatMap { self.identifier(ofFolder: $0) } != nil }
+                }.map(\.item)
+            )
+        }
+    }
+
+    /// The container that a folder of the root may be of, by a name that it has.
+    func identifier(ofFolder name: [UInt8]) -> AppIdentifier? {
+        AppIdentifier(names.there(FileName(unchecked: name)).description)
     }
 
     /// Takes what was read to be so, as far as it makes sense; false where something was changed here since.

@@ -31,6 +31,10 @@ final class Access: EnginePart, AccountReader {
         /// Who waits for the next time that they are read.
         var waiting: [CheckedContinuation<Void, Never>] = []
         var hasEnded = false
+        /// Folders of the root that have the form of a container's name and are known to be none.
+        var plain: Set<ItemID> = []
+        /// Containers of which there is a document that could never be read.
+        var unread: Set<AppIdentifier> = []
         /// True until they were read for the first time, by any daemon.
         var isNew = true
     }

@@ -158,6 +158,16 @@ extension Database {
     func deleteReference(_ row: ReferenceRow, drops: Bool) throws(Errno) {
         if drops { try run("INSERT OR IGNORE INTO dropped_references VALUES(?)", .text(row.record)) }
         try run("DELETE FROM reference_documents WHERE id = ?", .int(row.id))
+        // Where the container has another name for the document, that is what was given.
+        try run(
+            """
+            UPDATE grants SET record = (SELECT r.record FROM reference_documents r
+                WHERE r.target = grants.document AND r.container = ?2 ORDER BY r.id LIMIT 1)
+            WHERE record = ?1 AND EXISTS (SELECT 1 FROM reference_documents r
+                WHERE r.target = grants.document AND r.container = ?2)
+            """,
+            [.text(row.record), .text(row.container.text)]
+        )
         try run("DELETE FROM grants WHERE record = ?", .text(row.record))
     }
 

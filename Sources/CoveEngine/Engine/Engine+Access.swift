@@ -139,12 +139,18 @@ extension Engine {
 
     /// The folders of the root that a program which sees only an app's part is to find covered.
     public func foldersToCover(for app: AppIdentifier) async throws(Errno) -> [RemotePath] {
-        try await onQueue { [self] () throws(Errno) in
+        // What is covered stays so as long as the program runs.
+        await access.refresh()
+        return try await onQueue { [self] () throws(Errno) in
             try catalog.read { database throws(Errno) in
-                var paths: [RemotePath] = []
+                var entries: [EntryRow] = []
                 try database.eachEntry(of: .root, after: 0) { entry in
-                    if !access.isOpen(entry, to: app) { paths.append(RemotePath([FileName(unchecked: entry.name)])) }
+                    entries.append(entry)
                     return true
+                }
+                var paths: [RemotePath] = []
+                for entry in entries where try !access.isOpen(top: entry, to: app, database) {
+                    paths.append(RemotePath([FileName(unchecked: entry.name)]))
                 }
                 return paths
             }

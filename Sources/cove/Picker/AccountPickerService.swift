@@ -131,6 +131,17 @@ struct AccountPickerService: PickerService {
         return nil
     }
 
+    /// False for a folder that no place of the picker leads to: one of another app's that is not public, or not in its `Documents`.
+    private func isOffered(_ folder: RemotePath, of containers: [AccessInterface.Container]) -> Bool {
+        if folder.names.first == DriveFolder.name { return false }
+        for container in containers where container.app != request.app {
+            guard let path = container.path, folder.isInside(RemotePath(unchecked: Array(path.utf8))) else { continue }
+            let documents = RemotePath(unchecked: Array("\(path)/Documents".utf8))
+            return container.isPublic && folder.isInside(documents)
+        }
+        return true
+    }
+
     /// Where the mount shows a path of the account; nil where it doesn't.
     func shownPath(_ path: RemotePath) -> [UInt8]? {
         guard path.isInside(top) else { return nil }
@@ -188,7 +199,8 @@ struct AccountPickerService: PickerService {
         return try Self.failing { () throws(Failure) in
             // What a face greyed out or did not show, a command line may still name.
             let folder = request.mode.choosesFolder ? path : path.parent
-            if let levels = levels(below: folder, of: try containers()), levels < 0 {
+            let containers = try containers()
+            if !isOffered(folder, of: containers) || levels(below: folder, of: containers).map({ $0 < 0 }) ?? false {
                 throw Failure(shown(selection.path), "is in a folder that its app shows nobody", "choose another one")
             }
             let item = try info(path, selection.path)

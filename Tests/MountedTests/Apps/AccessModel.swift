@@ -133,6 +133,9 @@ struct AccessAnswers: Codable, Equatable {
                 for path in paths + ['']:
                     reply = call(s, method, predicate='TRUEPREDICATE', path=path, version='1', app=os.environ['OTHER'])
                     if path not in heard['info']: print('refused' if reply is None else 'told %s %s %s' % (method, path, reply))
+            for path in paths:
+                values = call(s, 'Query.Values', items=[{'path': path}], attributes=['FSSize'], scopes=['external'])
+                if path not in heard['info'] and values: print('told values %s %s' % (path, values))
         for s in (full, claims):
             for token in tokens:
                 to = call(s, 'Access.ResolveBookmark', bookmark=token)

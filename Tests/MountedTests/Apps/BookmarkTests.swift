@@ -199,6 +199,39 @@ extension MountedInCompany {
             }
         }
 
+        @Test func `81. who may only read is let write by another bookmark, and a base tells of nothing`() async throws
+        {
+            try await given { account in
+                _ = try make("a/Documents/report.txt", account, "--read-only")
+                func mayWrite() throws -> [Bool] {
+                    try account.cove("grants ls", as: [AccessInterface.Grant].self).map(\.mayWrite)
+                }
+                #expect(try mayWrite() == [false])
+                // The app itself asks for no more.
+                _ = try account.asApp(
+                    "b",
+                    "python3 - <<'END'\n\(Self.client)\nprint(call('CreateBookmark', path='a/Documents/report.txt'))\nEND"
+                )
+                #expect(try mayWrite() == [false])
+                _ = try make("a/Documents/report.txt", account)
+                #expect(try mayWrite() == [true])
+                _ = try make("a/Documents/report.txt", account, "--read-only")
+                #expect(try mayWrite() == [true])
+                try account.shell("echo secret > a/Documents/there.txt")
+                let script = """
+                    for name in ('there.txt', 'missing.txt'):
+                        own = os.environ['COVE_CONTAINER'] + '/Documents/' + name
+                        open(own, 'w').write('own')
+                        token = call('CreateBookmark', path='b/Documents/' + name, base='b/Documents', minimal=True)['parameters']['bookmark']
+                        os.unlink(own)
+                        print(call('ResolveBookmark', bookmark=token, base='a/Documents'))
+                    """
+                let said = try account.asApp("b", "python3 - <<'END'\n\(Self.client)\n\(script)\nEND")
+                let answers = said.split(separator: "\n")
+                #expect(answers.count == 2 && answers.first == answers.last && said.contains("not there"), "\(said)")
+            }
+        }
+
         static let client = """
             import json, os, socket
             s = socket.socket(socket.AF_UNIX)

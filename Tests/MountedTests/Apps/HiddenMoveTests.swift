@@ -8,6 +8,36 @@ extension MountedInCompany {
     ///
     /// The numbers are those of the semantics.
     struct HiddenMoveTests {
+        @Test func `what is revoked goes by all names that the app has for it`() async throws {
+            try await mounted(options: "settle=50ms") { account in
+                try account.addApp("a", document: "one.txt", "one\n")
+                try account.addApp("b", document: "own.txt", "own\n")
+                try account.shell("echo two > a/Documents/two.txt; $COVE sync --wait")
+                for name in ["one.txt", "two.txt"] { try account.pick("a/Documents/\(name)", for: "b") }
+                // One document takes the place of the other: both names are the app's for it.
+                try account.shell("mv a/Documents/two.txt a/Documents/one.txt")
+                #expect(try account.asApp("b", "cat Documents/one.txt Documents/two.txt") == "two\ntwo\n")
+                // One name less is no other document less.
+                try account.shell("mv b/Documents/one.txt b/Documents/uno.txt; rm b/Documents/two.txt")
+                #expect(try account.asApp("b", "cat Documents/uno.txt") == "two\n")
+                try account.pick("a/Documents/one.txt", for: "b")
+                try account.shell("echo three > a/Documents/three.txt; $COVE sync --wait")
+                try account.pick("a/Documents/three.txt", for: "b")
+                try account.shell("mv a/Documents/three.txt a/Documents/one.txt")
+                let grants = try account.cove("grants ls", as: [AccessInterface.Grant].self)
+                #expect(grants.count == 1, "\(grants)")
+                for grant in grants { try account.cove("grants revoke \(grant.id)") }
+                #expect(try account.shell("ls b/Documents; $COVE refs ls; $COVE grants ls") == "own.txt\n")
+                let said = try account.asApp(
+                    "b",
+                    "cd Documents; for n in one uno three; do cat $n.txt; mv $n.txt $n.txt~; echo evil > $n.txt; cat $n.txt~; done"
+                )
+                #expect(!said.contains("three\n"), "\(said)")
+                try account.settle()
+                #expect(try account.shell("cat a/Documents/one.txt") == "three\n")
+            }
+        }
+
         /// An app that was given a document by a reference and a bookmark, and a hidden container with one that nobody was given.
         private func given(
             _ body: @escaping @Sendable (MountedAccount, _ token: String) throws -> Void

@@ -53,6 +53,55 @@ extension Mounted {
             }
         }
 
+        @Test func `what an app shows nobody is chosen by no path`() async throws {
+            try await mounted(options: "settle=50ms") { account in
+                try account.addApp("a", document: "shown.txt", "shown\n")
+                try account.addApp("b", document: "own.txt", "own\n")
+                try account.cove("container create com.c.box --app com.c.app --name Private")
+                try account.shell(
+                    "echo data > a/data.txt; mkdir Private/Documents/in; echo x > Private/Documents/in/x.txt"
+                )
+                try account.shell("echo data > Private/data.txt; echo mine > $tmp/mine.txt; $COVE sync --wait")
+                for place in [
+                    "a/data.txt", "Private/data.txt", "Private/Documents/in/x.txt", "_cove-drive/account.json",
+                ] {
+                    for mode in ["import", "open"] {
+                        try account.expectRefusal(
+                            "$COVE pick --app com.b.app --mode \(mode) --choose \(place)",
+                            "$mnt/\(place): is in a folder that its app shows nobody; choose another one"
+                        )
+                    }
+                }
+                for (mode, place) in [
+                    ("export", "a"), ("export", "Private/Documents"), ("move", "Private/Documents/in"),
+                ] {
+                    try account.expectRefusal(
+                        "$COVE pick --app com.b.app --mode \(mode) --file $tmp/mine.txt --choose \(place)",
+                        "$mnt/\(place): is in a folder that its app shows nobody; choose another one"
+                    )
+                }
+                try account.cove("pick --app com.b.app --mode import --choose a/Documents/shown.txt")
+                try account.cove("pick --app com.b.app --mode export --file $tmp/mine.txt --choose a/Documents")
+                try account.cove("pick --app com.c.app --mode import --choose Private/data.txt")
+                #expect(
+                    try account.shell("ls a a/Documents Private/Documents; cat a/Documents/mine.txt") == """
+                        Private/Documents:
+                        in
+
+                        a:
+                        Documents
+                        data.txt
+
+                        a/Documents:
+                        mine.txt
+                        shown.txt
+                        mine
+
+                        """
+                )
+            }
+        }
+
         @Test func `a package is copied as one, and a copy changes nothing`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 try account.shell("ls -R > $tmp/names")

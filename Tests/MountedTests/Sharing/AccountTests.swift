@@ -47,6 +47,33 @@ extension Mounted {
             }
         }
 
+        @Test func `2. an export has what is in containers that nobody is shown`() async throws {
+            try await mounted(options: "settle=50ms") { account in
+                try account.addApp("b", document: "shown.txt", "shown\n")
+                try account.cove("container create com.a.box --app com.a.app --name Private")
+                try account.shell("echo hidden > Private/Documents/h.txt; echo data > Private/data.db; echo one > f")
+                #expect(try account.shell("ls") == "b\nf\n")
+                let report = try account.cove("account export $tmp/out", as: Exported.self)
+                #expect(report.exported == 4 && report.failures.isEmpty, "\(report)")
+                #expect(
+                    try account.shell(
+                        "cd $tmp/out; find . -type f ! -name .cove-export | sort | xargs tail -n +1 | grep -v '^$'"
+                    )
+                        == """
+                        ==> ./Private/Documents/h.txt <==
+                        hidden
+                        ==> ./Private/data.db <==
+                        data
+                        ==> ./b/Documents/shown.txt <==
+                        shown
+                        ==> ./f <==
+                        one
+
+                        """
+                )
+            }
+        }
+
         @Test func `2. an export says what could not be had, and a later one has it`() async throws {
             try await blocking {
                 let server = try TestServer.seaweedFS()

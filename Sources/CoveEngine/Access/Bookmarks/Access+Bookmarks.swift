@@ -138,8 +138,10 @@ extension Access {
             }
             relative = RemotePath(Array(place.names.dropFirst(base.names.count)))
         }
+        // The user may let an app write what it could read so far.
+        let use: Use = isAskedByApp || request.isReadOnly ? .reading : .writing
         let mayUse = try await inCatalog { [self] database throws(Errno) in
-            try isAdmitted(app, entry, .reading, database)
+            try isAdmitted(app, entry, use, database)
         }
         if !mayUse {
             if isAskedByApp { throw AccessError(.accessDenied, "the app may not use it; let the user pick it") }
@@ -239,8 +241,14 @@ extension Access {
             isIdentified = found != nil
             if let found { try await passOn(way.document, to: found, of: app) }
         }
-        if found == nil, let base, let relative = way.relative {
-            found = try await entry(at: RemotePath(base.names + relative.names))
+        if found == nil, let base, let relative = way.relative,
+            let entry = try await entry(at: RemotePath(base.names + relative.names))
+        {
+            // An app may name any folder: it does not hear what is in those that it may not use.
+            let mayUse = try await inCatalog { [self] database throws(Errno) in
+                try isAdmitted(app, entry, .reading, database)
+            }
+            if mayUse { found = entry }
         }
         if found == nil, let place = way.place {
             found = try await entry(at: names.here(place))

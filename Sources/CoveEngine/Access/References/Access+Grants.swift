@@ -9,23 +9,35 @@ extension Access {
         return use == .reading || grant.mayWrite
     }
 
-    /// Takes a grant back, and the reference that it came with.
+    /// Takes a grant back, and all references by which the app has the document: it may have come to have several.
     func revoke(_ id: Int64) async throws(AccessError) {
         let isFound = try await failing("it can't be revoked") { () throws(Errno) in
             try await onQueue { [self] () throws(Errno) -> Bool in
                 guard let grant = try catalog.read({ database throws(Errno) in try database.grant(id: id) }) else {
                     return false
                 }
-                let row = try catalog.read { database throws(Errno) -> ReferenceRow? in
-                    guard let record = grant.record else { return nil }
-                    return try database.reference(record: record)
+                let rows = try catalog.read { database throws(Errno) -> [ReferenceRow] in
+                    var rows = try database.references(to: grant.document).filter { row in
+                        registry.containers[row.container]?.app == grant.app
+                    }
+                    if let record = grant.record, !rows.contains(where: { $0.record == record }),
+                        let row = try database.reference(record: record)
+                    {
+                        rows.append(row)
+                    }
+                    return rows
                 }
-                if let row {
+                for row in rows {
                     try drop(row)
                     if let parent = row.parent { kernel?.invalidateEntry(parent, row.name) }
                 }
                 try catalog.write(durable: true) { database throws(Errno) in
                     try database.run("DELETE FROM grants WHERE id = ?", .int(id))
+                    try database.run(
+                        "DELETE FROM grants WHERE app = ? AND document = ?",
+                        .text(grant.app.text),
+                        .document(grant.document)
+                    )
                 }
                 return true
             }
@@ -235,7 +247,9 @@ extension Access {
         guard let topEntry = try database.entry(.root, top.bytes), !top.isReserved, top != DriveFolder.name else {
             return Self.notOffered
         }
-        guard let folder = containerFolder(of: topEntry) else { return nil }
+        guard let folder = containerFolder(of: topEntry) else {
+            return try isUnjudged(topEntry, database) ? Self.notOffered : nil
+        }
         guard let identifier = AppIdentifier(folder.description), let record = registry.containers[identifier] else {
             return Self.notOffered
         }

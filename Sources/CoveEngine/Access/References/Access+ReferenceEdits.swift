@@ -205,7 +205,8 @@ extension Access {
         let isThere = try catalog.glance { database throws(Errno) in
             try database.entry(takeover.place.parent, takeover.place.name)?.item == id
         }
-        guard isThere else { return }
+        // While a claim was waited for, it may have been taken back or the document moved: then this stays a file of its own.
+        guard isThere, try writtenPlace(takeover.row) == place else { return }
         try comeBack(takeover.row, to: takeover.place)
         let replaced = try given(place)
         try namespace.rename(
@@ -224,9 +225,18 @@ extension Access {
     /// The place of the document whose reference left a name; nil where it is not to take anything over.
     private func takenPlace(_ id: Int64, _ place: Place) throws(Errno) -> Place? {
         guard let left = departed[place], left.row == id, left.until > clock.monotonic() else { return nil }
-        return try catalog.glance { database throws(Errno) in
-            guard let row = try database.reference(id: id), row.mayWrite else { return nil }
-            return try self.target(of: row, database)?.place
+        return try writtenPlace(id)
+    }
+
+    /// The place of a reference's document that its app may write, as it is now; nil where it may not, or not any more.
+    private func writtenPlace(_ id: Int64) throws(Errno) -> Place? {
+        try catalog.glance { database throws(Errno) in
+            guard let row = try database.reference(id: id), row.mayWrite,
+                let entry = try self.target(of: row, database),
+                let app = self.registry.containers[row.container]?.app,
+                try self.isAdmitted(app, entry, .writing, database)
+            else { return nil }
+            return entry.place
         }
     }
 

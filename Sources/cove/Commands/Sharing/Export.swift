@@ -71,9 +71,10 @@ struct Export {
             let items = try list(names)
             // Read by this process: the kernel knows who may.
             let folder = Self.join(mount, names)
-            let children = try Failure.explaining(shown, remedy: "") { () throws(Errno) in
+            var children = try Failure.explaining(shown, remedy: "") { () throws(Errno) in
                 try System.rawNames(in: folder)
             }
+            if names.isEmpty { children = Array(Set(children).union(try containers())) }
             for name in children.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
                 write(names + [name], items[name], &report)
             }
@@ -136,6 +137,14 @@ struct Export {
             ItemInterface.Request(path: path),
             timeout: nil
         )
+    }
+
+    /// The folders of all containers: those that are not public no listing of the root shows.
+    private func containers() throws(Failure) -> [[UInt8]] {
+        let reply: AccessInterface.ContainersReply = try connection.call("\(AccessInterface.name).Containers")
+        return reply.containers.compactMap {
+            $0.path.flatMap { RemotePath(unchecked: Array($0.utf8)).names.first?.bytes }
+        }
     }
 
     private func describe(_ path: [UInt8], _ status: stat) {

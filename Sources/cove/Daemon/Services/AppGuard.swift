@@ -17,6 +17,7 @@ struct AppGuard: Sendable {
         "Status", "Info", "List", "Download", "Evict", "Thumbnail", "SetThumbnail", "Versions", "ReadVersion",
         "RestoreVersion", "ResolveConflicts", "RemoveVersions",
     ]
+    private static let queries: Set<String> = ["Run", "Follow"]
     /// Members whose texts are paths below the mount point.
     private static let pathNames: Set<String> = ["path", "newPath", "paths"]
     private static let encodedNames: Set<String> = ["path_base64", "newPath_base64"]
@@ -41,8 +42,12 @@ struct AppGuard: Sendable {
             var paths: [RemotePath] = []
             guard Self.collect(invocation.parameters, &paths) else { throw Self.refusal(name) }
             if paths.isEmpty, name == CoordinationInterface.name, Self.pathless.contains(method) { return }
-            // Only its own references are looked at then.
-            if name == QueryInterface.name, invocation.parameters["scopes"] == .array([.string("external")]) { return }
+            // Only its own references are looked at then. What is no query has no scopes, whatever it says.
+            if name == QueryInterface.name, Self.queries.contains(method),
+                invocation.parameters["scopes"] == .array([.string("external")])
+            {
+                return
+            }
             guard !paths.isEmpty, paths.allSatisfy({ !$0.isRoot }) else { throw Self.refusal(name) }
             let asked = paths
             let isAdmitted = await OffPool.run { engine.admits(app, to: asked) }
