@@ -79,6 +79,7 @@ class Call:
         self.room = self.WINDOW
         self.is_cancelled = self.is_answered = False
         self.pieces, self.has_all = [], False
+        self.last_sign = time.monotonic()
         self.changed = threading.Condition()
 
     def add_room(self, count):
@@ -93,8 +94,12 @@ class Call:
 
     def say_alive(self, sent=None):
         """Says that the call goes on, though there is nothing to answer yet, and how much of its content the cloud has."""
+        self.last_sign = time.monotonic()
+        self.vouch({} if sent is None else {"sent": sent})
+
+    def vouch(self, more={}):
         try:
-            self.connection.send_for(self, {"alive": True} if sent is None else {"alive": True, "sent": sent})
+            self.connection.send_for(self, {"alive": True, **more})
         except Failed:
             pass
 
@@ -104,6 +109,7 @@ class Call:
         while data:
             count = self.take_room(min(len(data), PIECE))
             self.connection.send_for(self, {"offset": offset}, bytes(data[:count]))
+            self.last_sign = time.monotonic()
             offset, data = offset + count, data[count:]
         return offset
 
@@ -127,6 +133,7 @@ class Call:
                 pieces, self.pieces = self.pieces, []
             for piece in pieces:
                 yield piece
+            self.last_sign = time.monotonic()
             self.connection.send_for(self, {"credit": sum(len(piece) for piece in pieces)})
 
     def picture(self):
@@ -253,6 +260,9 @@ def page_start(parameters):
 class Server:
     """Answers Cove's calls, each on a thread of its own."""
 
+    # How often it is said that calls go on, and how long of one that gives no sign by itself, in seconds.
+    PAUSE, PATIENCE = 15, 600
+
     def __init__(self, provider):
         self.provider = provider
         self.connection = Connection()
@@ -304,12 +314,20 @@ class Server:
             self.connection.answer(call, {"error": {"kind": "failed", "message": f"no answer: {error}"}})
 
     def say_alive(self):
-        """Says now and then that calls go on, whatever they wait for."""
+        """Says now and then that calls go on.
+
+        One that has given no sign by itself for long may wait for what never comes: it has to be a provider that knows better.
+        """
+        knows_better = getattr(self.provider, "is_at_work", lambda: False)
         while True:
-            time.sleep(15)
+            time.sleep(self.PAUSE)
+            late = time.monotonic() - self.PATIENCE
             with self.lock:
-                for call in self.calls.values():
-                    call.say_alive()
+                calls = list(self.calls.values())
+            is_at_work = any(call.last_sign < late for call in calls) and knows_better()
+            for call in calls:
+                if is_at_work or call.last_sign >= late:
+                    call.vouch()
 
     def result(self, call):
         if call.name == "hello" and VERSION not in call.parameters["versions"]:
