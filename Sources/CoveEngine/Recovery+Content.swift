@@ -36,7 +36,9 @@ extension Recovery {
     /// Bytes of changed items reached their files before the catalog heard of their size.
     ///
     /// After an unclean end a file may also lack bytes that the catalog heard of, and what is behind a synced end is cut.
-    func recoverSizes(_ database: Database, isUnclean: Bool) throws(Errno) {
+    /// Returns the items whose content files are gone though all of them was durable.
+    func recoverSizes(_ database: Database, isUnclean: Bool) throws(Errno) -> Set<ItemID> {
+        var lost: Set<ItemID> = []
         let rows = try database.all(
             """
             SELECT i.id, i.size, i.mtime, i.synced FROM items i WHERE i.kind = 0 AND i.state = 0 AND i.id IN
@@ -54,6 +56,7 @@ extension Recovery {
                 continue
             }
             guard actual != size else { continue }
+            if status == nil, isSynced { lost.insert(id) }
             let written = status.map { Timestamp($0.st_mtim) } ?? mtime
             try database.run(
                 "UPDATE items SET size = ?, resident = ?, mtime = max(mtime, ?) WHERE id = ?",
@@ -64,6 +67,7 @@ extension Recovery {
             )
             log.notice("item \(id): recovered at \(actual) of \(size) bytes")
         }
+        return lost
     }
 
     /// A file of which a part is here was cut or grown, and the catalog had not heard.
@@ -107,7 +111,11 @@ extension Recovery {
     /// So may those which the provider had, but has no more if what was sent of their document has arrived.
     /// They stay as a conflict copy. Where parts of their base version were never here, or nothing arrived, they are no
     /// document: what there is goes to the content without items. The document's bytes are the provider's again.
-    func setAsideUnsynced(_ database: Database) throws(Errno) {
+    ///
+    /// `lost`: files whose bytes are gone, which is all that is looked for after a clean end.
+    func setAsideUnsynced(_ database: Database, isUnclean: Bool, lost: Set<ItemID>) throws(Errno) {
+        if !isUnclean, lost.isEmpty { return }
+        for id in lost { try database.run("UPDATE items SET synced = 0 WHERE id = ?", .item(id)) }
         let now = configuration.clock.now().inMilliseconds
         let ids = try database.all(
             """
@@ -120,6 +128,7 @@ extension Recovery {
         )
         for id in ids {
             guard var entry = try database.entry(id: id) else { continue }
+            guard isUnclean || lost.contains(entry.item) else { continue }
             let item = try database.existingItem(entry.item)
             try standIn(for: item, &entry, database)
             if item.residency == .partial || !store.hasBytes(item.id) {
@@ -146,6 +155,7 @@ extension Recovery {
             )
             log.notice("entry \(id): its last changes may not have reached the disk; they are kept beside it")
         }
+        guard isUnclean else { return }
         // A new document that was sent and then changed: what arrived is no base for bytes that may be anything.
         try database.run(
             """

@@ -116,13 +116,14 @@ struct Recovery {
                 log.notice("the machine went down since the last mount: content that was not durable is fetched again")
                 try dropUnsynced(database)
             }
+            var lost: Set<ItemID> = []
             if !wasSealed {
                 try database.setMeta(Recovery.sweepKey, [1])
-                try recoverSizes(database, isUnclean: isUnclean)
+                lost = try recoverSizes(database, isUnclean: isUnclean)
                 try recoverRanges(database, isUnclean: isUnclean)
                 try database.dropDamagedVersions(isUnclean: false)
             }
-            if isUnclean { try setAsideUnsynced(database) }
+            try setAsideUnsynced(database, isUnclean: isUnclean, lost: lost)
             try database.setMeta("boot", bootIdentity())
             return orphans
         }

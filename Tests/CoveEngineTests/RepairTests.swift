@@ -110,6 +110,41 @@ import Testing
         }
     }
 
+    /// A state whose content is from another time than its catalog, as a backup may have it.
+    @Test(arguments: [0, 3], [true, false])
+    func `a changed file whose bytes are gone replaces nothing`(left: Int, isRepaired: Bool) async throws {
+        try await blocking {
+            let account = try await account()
+            try account.reopen()
+            await account.engine.pause()
+            let id = try account.engine.item(at: RemotePath(unchecked: text("sent"))).itemID
+            await account.stop()
+            let content = "\(account.state)/content/\(String(id & 0xFF, radix: 16))/\(id)"
+            if left == 0 {
+                try FileManager.default.removeItem(atPath: content)
+            } else {
+                #expect(truncate(content, left) == 0)
+            }
+            if isRepaired { #expect(try account.repair().findings.map(\.check) == ["content"]) }
+            try account.reopen()
+            if isRepaired {
+                try await account.settle()
+            } else {
+                // It can't be sent, and says so.
+                await account.engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: true)
+                let report = await account.engine.waitUntilSettled(nil, timeout: .seconds(60))
+                #expect(report.errors.map(\.path) == ["sent"], "\(report)")
+            }
+            #expect(try SourceFolder(account.source).snapshot()["sent"] == text("sent"))
+            let names = try SourceFolder(account.source).snapshot().keys.filter { $0.hasPrefix("sent") }.sorted()
+            if isRepaired {
+                #expect(try account.tree.read("sent") == text("sent"))
+                #expect(names.count == (left == 0 ? 1 : 2), "\(names)")
+            }
+            await account.stop()
+        }
+    }
+
     @Test func `a wrong index is made anew`() async throws {
         try await blocking {
             let account = try await account()

@@ -10,6 +10,29 @@ import Testing
 @Suite struct TrashRestoreTests {
     private func text(_ string: String) -> [UInt8] { Array(string.utf8) }
 
+    @Test func `what was edited, deleted and edited elsewhere is kept in the trash`() async throws {
+        try await blocking {
+            let account = try EngineAccount { $0.settleTime = .zero }
+            try account.tree.write("doc", text("base"))
+            try await account.settle()
+            try await account.setOffline(true)
+            try account.tree.write("doc", text("mine, and nobody else's"))
+            try account.tree.unlink("doc")
+            try SourceFolder(account.source).save("doc", text("theirs"))
+            try await account.setOffline(false)
+            try await account.settle()
+            #expect(try account.tree.read("doc") == text("theirs"))
+            let kept = try #require(account.engine.trash().first)
+            #expect(kept.path == "doc" && kept.size == 23 && kept.location == "local", "\(kept)")
+            let path = try await account.engine.restore(kept.documentID)
+            #expect(try account.tree.read(path.description) == text("mine, and nobody else's"))
+            #expect(try account.tree.read("doc") == text("theirs") && path.description != "doc")
+            try await account.settle()
+            #expect(try SourceFolder(account.source).snapshot().count == 2)
+            await account.stop()
+        }
+    }
+
     @Test(arguments: [true, false], [true, false])
     func `what is put back while its deletion is on its way stays`(isHere: Bool, isAnswered: Bool) async throws {
         try await blocking {

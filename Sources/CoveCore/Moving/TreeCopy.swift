@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// A copy of a file, a link or a directory, which knows what everything was like when it was copied.
-struct TreeCopy {
+public struct TreeCopy {
     typealias Failure = CrossingMove.Failure
 
     /// What tells whether somebody has changed something.
@@ -183,6 +183,10 @@ struct TreeCopy {
     }
 
     /// Attributes, owner where that is allowed, mode and date go along.
+    public static func describe(_ old: Int32, _ new: Int32) throws(Errno) {
+        try describe(old, new, System.fstat(old))
+    }
+
     private static func describe(_ old: Int32, _ new: Int32, _ status: stat) throws(Errno) {
         let names = (try? System.attributeNames(old)) ?? []
         for name in names.filter({ $0.starts(with: Array("user.".utf8)) }) + ownAttributes {

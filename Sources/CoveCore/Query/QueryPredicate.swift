@@ -67,77 +67,14 @@ public indirect enum QueryPredicate: Sendable, Equatable {
     }
 
     /// Whether it holds of an item, whose values the body gives; nil for one that is missing.
-    public func holds(_ value: (QueryKey) -> QueryValue?) -> Bool {
-        switch self {
-        case .constant(let holds): holds
-        case .all(let parts): parts.allSatisfy { $0.holds(value) }
-        case .any(let parts): parts.contains { $0.holds(value) }
-        case .not(let part): !part.holds(value)
-        case .comparison(let comparison): comparison.holds(value(comparison.key))
-        }
-    }
+    ///
+    /// Of many items a `PreparedPredicate` is to be asked.
+    public func holds(_ value: (QueryKey) -> QueryValue?) -> Bool { PreparedPredicate(self).holds(value) }
 }
 
 extension QueryPredicate.Comparison {
     /// Whether it holds of a value; of a list when it holds of any of its strings.
     public func holds(_ value: QueryValue?) -> Bool {
-        guard let value else {
-            switch relation {
-            case .equal(nil): return true
-            case .notEqual(.some): return true
-            default: return false
-            }
-        }
-        guard case .strings(let list) = value else { return holds(ofOne: value) }
-        // What is not equal to any.
-        if case .notEqual(let other?) = relation {
-            return !Self(key, .equal(other), options: options, isLastComponent: isLastComponent).holds(value)
-        }
-        // A list contains its members, and no parts of them.
-        if case .contains(let text) = relation {
-            return Self(key, .equal(.string(text)), options: options, isLastComponent: isLastComponent).holds(value)
-        }
-        return list.contains { holds(ofOne: .string($0)) }
-    }
-
-    private func holds(ofOne value: QueryValue) -> Bool {
-        switch relation {
-        case .equal(let other): other.map { order(value, $0) == .same } ?? false
-        case .notEqual(let other): other.map { order(value, $0) != .same } ?? true
-        case .less(let other): order(value, other) == .before
-        case .lessOrEqual(let other): [.before, .same].contains(order(value, other))
-        case .greater(let other): order(value, other) == .behind
-        case .greaterOrEqual(let other): [.behind, .same].contains(order(value, other))
-        case .isIn(let others): others.contains { order(value, $0) == .same }
-        case .between(let first, let last):
-            [.behind, .same].contains(order(value, first)) && [.before, .same].contains(order(value, last))
-        case .like(let pattern): text(value).map { TextPattern(pattern, options).matches($0) } ?? false
-        case .beginsWith(let part): folded(value, part).map { $0.starts(with: $1) } ?? false
-        case .endsWith(let part): folded(value, part).map { $0.reversed().starts(with: $1.reversed()) } ?? false
-        case .contains(let part): folded(value, part).map { TextPattern.find($1, in: $0) } ?? false
-        }
-    }
-
-    private enum Order: Equatable { case before, same, behind }
-
-    /// How two values stand to each other; nil for those that can't be compared.
-    private func order(_ value: QueryValue, _ other: QueryValue) -> Order? {
-        if let first = value.number, let second = other.number {
-            return first < second ? .before : first == second ? .same : .behind
-        }
-        guard case .string(let text) = other, let (first, second) = folded(value, text) else { return nil }
-        if first == second { return .same }
-        return first.lexicographicallyPrecedes(second) ? .before : .behind
-    }
-
-    /// The text of a string, or its last component where that is meant.
-    private func text(_ value: QueryValue) -> String? {
-        guard case .string(let text) = value else { return nil }
-        guard isLastComponent, let slash = text.utf8.lastIndex(of: 0x2F) else { return text }
-        return String(text[text.index(after: slash)...])
-    }
-
-    private func folded(_ value: QueryValue, _ other: String) -> ([Character], [Character])? {
-        text(value).map { (TextPattern.folded($0, options), TextPattern.folded(other, options)) }
+        PreparedComparison(self).holds(FoldedValue(value, options, isLastComponent: isLastComponent))
     }
 }

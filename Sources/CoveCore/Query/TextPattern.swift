@@ -32,8 +32,28 @@ struct TextPattern: Sendable {
         self.options = options
     }
 
-    func matches(_ text: String) -> Bool {
-        let text = Self.folded(text, options)
+    /// How many characters or stars it has.
+    var length: Int { parts.count }
+
+    /// Whether a text is like it; `folded` is the text as `folded(_:_:)` gives it.
+    func matches(_ text: String, folded: [Character]) -> Bool {
+        guard parts.count(where: { $0 != .anyText }) <= folded.count else { return false }
+        if matches(folded) { return true }
+        // In upper case a letter may be two, of which `?` is to be one.
+        guard options.contains(.caseInsensitive), parts.contains(.anyOne) else { return false }
+        var plain = options
+        plain.remove(.caseInsensitive)
+        let letters = Self.folded(text, plain)
+        guard letters.count < folded.count else { return false }
+        return matches(
+            letters.map { letter in
+                let upper = letter.uppercased()
+                return upper.count == 1 ? Character(upper) : letter
+            }
+        )
+    }
+
+    private func matches(_ text: [Character]) -> Bool {
         var (at, part) = (0, 0)
         // The last star, and how far it reached.
         var star: (part: Int, at: Int)?

@@ -27,7 +27,7 @@ extension Engine {
         interval: TimeSpan,
         _ body: (QueryEvent) async -> Bool
     ) async throws(Errno) {
-        guard let follower = try catalog.touches.follow() else { return }
+        guard let follower = try catalog.touches.follow(for: request.app) else { return }
         defer { follower.leave() }
         try await onQueue { [catalog] () throws(Errno) in catalog.barrier() }
         let run = QueryRun(request, self, follower)
@@ -40,15 +40,19 @@ extension Engine {
         try await onQueue { [self] () throws(Errno) in
             var results: [QueryResult] = []
             for path in paths {
-                var former: LiveItem?
-                let found = try catalog.read { database throws(Errno) -> (EntryRow, ItemRow)? in
-                    guard let entry = try? database.entry(atPath: path) else { return nil }
-                    former = contents.live.find(entry.item)
-                    return try database.item(entry.item).map { (entry, $0) }
+                let found = try catalog.read { database throws(Errno) -> (Access.External, LiveItem?)? in
+                    guard let place = try access.place(named: path, database),
+                        let row = try database.item(place.entry.item)
+                    else { return nil }
+                    let former = contents.live.find(row.id)
+                    let real = place.reference == nil ? path : try database.path(of: place.entry)
+                    let id = place.reference ?? 0
+                    return (Access.External(id: id, reference: path, entry: place.entry, row: row, path: real), former)
                 }
-                if let (entry, row) = found {
-                    results.append(QueryItem(entry, row, former, at: path, self).result(attributes))
-                }
+                guard let (named, former) = found else { continue }
+                let reference = named.id == 0 ? nil : (named.id, named.reference)
+                let item = QueryItem(named.entry, named.row, former, at: named.path, self, by: reference)
+                results.append(item.result(attributes))
             }
             return results
         }

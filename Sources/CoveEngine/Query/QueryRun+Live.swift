@@ -20,7 +20,7 @@ extension QueryRun {
                 await crawler.wake(isNews: hasUnlisted)
             }
             hasUnlisted = false
-            follower.seesMoving.store(!moving.isEmpty, ordering: .relaxed)
+            follower.seesMoving.store(!moving.isEmpty || seesMovingExternals, ordering: .relaxed)
             guard await follower.next() else { break }
             let rest = interval - (engine.clock.monotonic() - looked)
             // A cancelled task finds no more signals.
@@ -32,7 +32,7 @@ extension QueryRun {
                 touched.entries.formUnion(moving)
                 moved = now
             }
-            guard !touched.isEmpty else { continue }
+            guard !touched.isEmpty || seesMovingExternals else { continue }
             guard try await update(touched, body) else { return }
             looked = engine.clock.monotonic()
         }
@@ -50,7 +50,7 @@ extension QueryRun {
         guard await teller.tell(try await externalChanges(), body) else { return false }
         var start = 0
         while start < entries.count {
-            let page = Array(entries[start..<min(start + Self.page, entries.count)])
+            let page = Array(entries[start..<min(start + pageSize, entries.count)])
             start += page.count
             var gone = Set(page)
             moving.subtract(page)

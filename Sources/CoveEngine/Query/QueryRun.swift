@@ -2,8 +2,8 @@ internal import CoveCore
 
 /// One query on its way; used by one task.
 final class QueryRun {
-    /// As many entries are looked at in one go.
-    static let page = 500
+    /// As many entries are looked at in one go, at most.
+    private static let page = 500
 
     /// Whether the body that is told of results wants more.
     typealias Body = (QueryEvent) async -> Bool
@@ -18,9 +18,12 @@ final class QueryRun {
     }
 
     let request: QueryRequest
+    let predicate: PreparedPredicate
     let engine: Engine
     let access: QueryAccess
     private let scopes: Set<QueryScope>
+    /// As many entries are looked at in one go: the fewer, the more work each one is.
+    let pageSize: Int
     /// Nil for one that ends when all is gathered.
     let follower: Touches.Follower?
     /// Nothing up to this entry has to be looked at again.
@@ -33,6 +36,8 @@ final class QueryRun {
     var known: [Int64: Int] = [:]
     /// What was looked at and has bytes that come in or go out, so that its values change without any call.
     var moving: Set<Int64> = []
+    /// True where such a document is another app's.
+    var seesMovingExternals = false
     /// True where a folder that was never listed has come to be known.
     var hasUnlisted = false
     /// True once all is gathered.
@@ -40,6 +45,9 @@ final class QueryRun {
 
     init(_ request: QueryRequest, _ engine: Engine, _ follower: Touches.Follower? = nil) {
         self.request = request
+        predicate = PreparedPredicate(request.predicate)
+        // Others wait for the same threads.
+        pageSize = max(1, min(Self.page, 50_000 / predicate.weight))
         self.engine = engine
         self.follower = follower
         access = QueryAccess(request.predicate)
@@ -132,7 +140,8 @@ final class QueryRun {
 
     /// The last look, and what had to wait for its order.
     private func end(_ body: Body) async throws(Errno) -> Bool {
-        if !isEmpty, follower != nil, try await !look(body, isLast: true) { return false }
+        // What was listed on the way has come since the last look.
+        if !isEmpty, follower != nil || !request.listedOnly, try await !look(body, isLast: true) { return false }
         let order = request.order
         kept += try await externals()
         kept.sort { order.precedes($0.order, $1.order) }
@@ -159,11 +168,29 @@ final class QueryRun {
     /// The documents of other apps that references lead to, of which the predicate holds.
     func externals() async throws(Errno) -> [Found] {
         guard scopes.contains(.external) else { return [] }
-        let (engine, request, isFollowed) = (engine, request, follower != nil)
+        let (engine, request) = (engine, request)
+        let all = try await engine.onQueue { () throws(Errno) in try engine.access.externals(of: request.app) }
+        var found: [Found] = []
+        var start = 0
+        seesMovingExternals = false
+        while start < all.count {
+            let part = Array(all[start..<min(start + pageSize, all.count)])
+            start += part.count
+            let looked = try await externals(part)
+            found += looked.found
+            if looked.seesMoving { seesMovingExternals = true }
+            try Self.checkCancelled()
+        }
+        return found
+    }
+
+    private func externals(_ part: [Access.External]) async throws(Errno) -> (found: [Found], seesMoving: Bool) {
+        let (engine, request, predicate, isFollowed) = (engine, request, predicate, follower != nil)
         return try await engine.onQueue { () throws(Errno) in
             var found: [Found] = []
+            var seesMoving = false
             let attributes = request.attributes + (isFollowed ? request.order.map(\.key) : [])
-            for external in try engine.access.externals(of: request.app) {
+            for external in part {
                 guard request.folder.isRoot || external.reference.isInside(request.folder) else { continue }
                 let item = QueryItem(
                     external.entry,
@@ -173,11 +200,12 @@ final class QueryRun {
                     engine,
                     by: (external.id, external.reference)
                 )
-                guard request.predicate.holds({ item.value($0) }) else { continue }
+                if isFollowed, item.isMoving { seesMoving = true }
+                guard predicate.holds({ item.value($0) }) else { continue }
                 let order = request.order.map { item.value($0.key) }
                 found.append(Found(entry: -external.id, order: order, result: item.result(attributes)))
             }
-            return found
+            return (found, seesMoving)
         }
     }
 
@@ -204,13 +232,14 @@ final class QueryRun {
         isOrdered: Bool
     ) async throws(Errno) -> (found: [Found], next: QueryCursor?) {
         let (engine, request, scopes, crawled, isFollowed) = (engine, request, scopes, crawled, follower != nil)
+        let (predicate, pageSize) = (predicate, pageSize)
         let page = try await engine.onQueue { () throws(Errno) in
             // Before their rows: one that is closed in between has saved what its row does not tell yet.
             var open: [ItemID: LiveItem] = [:]
             for item in engine.contents.live.all() { open[item.id] = item }
             var rows: [(entry: EntryRow, item: ItemRow, folder: QueryFolders.Folder?)] = []
             let next = try engine.catalog.read { database throws(Errno) -> QueryCursor? in
-                let next = try cursor.read(database, limit: Self.page) { rows.append(($0, $1, nil)) }
+                let next = try cursor.read(database, limit: pageSize) { rows.append(($0, $1, nil)) }
                 var folders = QueryFolders()
                 for index in rows.indices {
                     rows[index].folder = try folders.folder(rows[index].entry.parent, database)
@@ -232,7 +261,7 @@ final class QueryRun {
                 let path = folder.path.appending(FileName(unchecked: entry.name))
                 guard request.covers(path, scopes, engine.access) else { continue }
                 let item = QueryItem(entry, row, open[row.id], at: path, engine)
-                if request.predicate.holds({ item.value($0) }) {
+                if predicate.holds({ item.value($0) }) {
                     if isOrdered {
                         found.append(Found(entry: entry.id, order: request.order.map { item.value($0.key) }))
                     } else {

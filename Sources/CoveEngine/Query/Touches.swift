@@ -35,6 +35,8 @@ final class Touches: Sendable {
     fileprivate static let most = 100_000
     /// How many queries may go on at a time.
     private static let mostFollowers = 64
+    /// How many of these may be one app's, and all apps'.
+    private static let (mostOfOne, mostOfApps) = (12, 48)
 
     /// What came into the catalog behind these is not told: a query that still gathers finds it by itself.
     struct Horizon: Sendable {
@@ -73,6 +75,7 @@ final class Touches: Sendable {
 
     private struct Place {
         let follower: Follower
+        let app: AppIdentifier?
         var touched = Touched()
         var horizon = Horizon()
     }
@@ -91,14 +94,21 @@ final class Touches: Sendable {
 
     /// From now on; nil where the engine ends, `EBUSY` where too many follow.
     ///
+    /// No app keeps others from it, nor do all apps together keep the user.
     /// What is being committed while this is called is not told of; a look at the catalog after `Catalog.barrier()` shows it.
-    func follow() throws(Errno) -> Follower? {
+    func follow(for app: AppIdentifier? = nil) throws(Errno) -> Follower? {
         let follower = Follower()
         return try state.withLock { state throws(Errno) in
             state.places.removeAll { $0.follower.hasGone.load(ordering: .acquiring) }
             guard !state.hasEnded else { return nil }
             guard state.places.count < Self.mostFollowers else { throw .busy }
-            state.places.append(Place(follower: follower))
+            if let app {
+                let apps = state.places.compactMap(\.app)
+                guard apps.count < Self.mostOfApps, apps.count(where: { $0 == app }) < Self.mostOfOne else {
+                    throw .busy
+                }
+            }
+            state.places.append(Place(follower: follower, app: app))
             hasFollowers.store(true, ordering: .releasing)
             return follower
         }

@@ -47,8 +47,8 @@ public struct CatalogRepair {
         do throws(Errno) {
             let store = try ContentStore(directory: directory + "/content")
             try mendFile(disk, store, &report)
-            try mendRows(disk, store, &report)
-            try disk.unmark()
+            // What was not durable is looked at when it is mounted: a mark that is there stays.
+            if try mendRows(disk, store, &report) { disk.mark("files lacked bytes when the catalog was repaired\n") }
             if let found = try? System.names(in: directory + "/" + ContentStore.foundFolder), !found.isEmpty {
                 report.foundContent = directory + "/" + ContentStore.foundFolder
             }
@@ -121,7 +121,12 @@ public struct CatalogRepair {
         return damage(disk) == nil
     }
 
-    private func mendRows(_ disk: StateDisk, _ store: ContentStore, _ report: inout RepairReport) throws(Errno) {
+    /// Makes the rows agree; true where bytes of changed files were missing.
+    private func mendRows(
+        _ disk: StateDisk,
+        _ store: ContentStore,
+        _ report: inout RepairReport
+    ) throws(Errno) -> Bool {
         let database = try Database(path: path, disk: disk, log: log)
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
         guard try Schema.migrate(database) == .current else { throw .notSupported }
@@ -137,5 +142,6 @@ public struct CatalogRepair {
         try database.execute("COMMIT")
         try check.setAsideUnknown()
         report.findings += check.findings
+        return check.lacksBytes
     }
 }

@@ -35,7 +35,9 @@ extension Engine {
     private func document(at path: RemotePath) async throws(Errno) -> DocumentID {
         try await onQueue { [self] () throws(Errno) in
             try catalog.read { database throws(Errno) in
-                guard let entry = try database.entry(atPath: path) else { throw .isDirectory }
+                guard let entry = try access.place(named: path, database)?.entry else {
+                    throw path.isRoot ? .isDirectory : .noSuchEntry
+                }
                 guard try database.existingItem(entry.item).kind == .file else { throw .isDirectory }
                 return entry.document
             }

@@ -46,7 +46,7 @@ extension CommandTable {
         for (wanted, location) in zip(wanted, locations) {
             let path = location?.path.description ?? wanted
             do throws(Failure) {
-                guard let entry = entries.last(where: { $0.documentID == wanted || $0.path == path }) else {
+                guard let entry = entries.first(where: { $0.documentID == wanted || $0.path == path }) else {
                     throw Failure(wanted, "is not in the trash", "see `cove trash ls`")
                 }
                 let reply: PathParameter = try connection.call(

@@ -48,7 +48,7 @@ final class FileOutput {
 
     private func open() throws(Errno) {
         guard descriptor < 0 else { return }
-        descriptor = 1
-        if let file { descriptor = try System.open(file, O_WRONLY | O_CREAT | O_EXCL, 0o666) }
+        // As long as it is not open nothing of it is this one's to take away.
+        descriptor = if let file { try System.open(file, O_WRONLY | O_CREAT | O_EXCL, 0o666) } else { 1 }
     }
 }

@@ -163,7 +163,7 @@ private final class ScratchCopy {
             let target = try System.openat(folder, name, O_WRONLY | O_CREAT | O_EXCL, 0o600)
             defer { System.close(target) }
             try FileCopy(interruption).copyBytes(from: file, to: target)
-            try System.fchmod(target, System.status(file).permissions & 0o777)
+            try TreeCopy.describe(file, target)
             try System.fsync(target)
         } catch {
             var failure = Failure(place, "the copy can't be made: \(error)", remedy)

@@ -107,6 +107,16 @@ import Testing
         let pattern = String(repeating: "*a", count: 5000)
         let comparison = QueryPredicate.Comparison(.name, .like(pattern + "b"))
         #expect(!comparison.holds(.string(String(repeating: "a", count: 255))))
+        // A letter that is two in upper case is one to `?`.
+        for (text, pattern) in [("straße", "stra?e"), ("ﬁne", "?ne"), ("STRASSE", "straße"), ("straße", "STRASSE")] {
+            let like = QueryPredicate.Comparison(.name, .like(pattern), options: .caseInsensitive)
+            #expect(like.holds(.string(text)), "\(text) \(pattern)")
+        }
+        // One page of items is less work, the more one is.
+        #expect(PreparedPredicate(try QueryPredicate(parsing: "FSName == 'a'")).weight == 1)
+        let alternatives = (0..<2000).map { "FSName ==[cd] 'name \($0)'" }.joined(separator: " OR ")
+        let heavy = PreparedPredicate(try QueryPredicate(parsing: alternatives))
+        #expect(heavy.weight >= 2000 && heavy.holds { _ in .string("NAME 1999") } && !heavy.holds { _ in .string("x") })
         let many = (0..<6000).map { "'\($0)'" }.joined(separator: ",")
         #expect(try QueryPredicate(parsing: "FSName IN {\(many)}").holds { _ in .string("5999") })
     }

@@ -332,6 +332,14 @@ import Testing
             for watch in watches { #expect(try watch.wait { $0.told.contains("gathered") } == nil) }
             let tooMany = LiveWatch(account.engine, try request("TRUEPREDICATE"))
             #expect(try tooMany.wait { if case .failure(.busy)? = $0.ended { true } else { false } } == nil)
+            // An app has a share, and all apps leave some to others.
+            let (app, other) = (try #require(AppIdentifier("com.a.app")), try #require(AppIdentifier("com.b.app")))
+            let touches = Touches()
+            let mine = try (0..<12).map { _ in try touches.follow(for: app) }
+            #expect(throws: Errno.busy) { try touches.follow(for: app) }
+            #expect(try touches.follow(for: other) != nil && touches.follow() != nil)
+            mine[0]?.leave()
+            #expect(try touches.follow(for: app) != nil)
             // The place of one that ends is free again.
             await watches[0].stop()
             let next = LiveWatch(account.engine, try request("TRUEPREDICATE"))

@@ -83,6 +83,15 @@ extension Mounted {
                 try account.cove("pick --app com.b.app --mode import --choose a/Documents/shown.txt")
                 try account.cove("pick --app com.b.app --mode export --file $tmp/mine.txt --choose a/Documents")
                 try account.cove("pick --app com.c.app --mode import --choose Private/data.txt")
+                // What is moved keeps what is known of it.
+                try account.shell("echo moved > $tmp/moved.txt; setfattr -n user.note -v hi $tmp/moved.txt")
+                try account.shell("touch -d @1000000000.5 $tmp/moved.txt")
+                try account.cove("pick --app com.b.app --mode move --file $tmp/moved.txt --choose a/Documents")
+                #expect(
+                    try account.shell(
+                        "cd a/Documents; stat -c %.9Y moved.txt; getfattr --only-values -n user.note moved.txt; rm moved.txt; ls $tmp"
+                    ).hasPrefix("1000000000.500000000\nhi")
+                )
                 #expect(
                     try account.shell("ls a a/Documents Private/Documents; cat a/Documents/mine.txt") == """
                         Private/Documents:

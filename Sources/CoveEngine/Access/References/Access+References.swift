@@ -171,7 +171,7 @@ extension Access {
     }
 
     /// A document that a reference leads to.
-    struct External {
+    struct External: Sendable {
         /// The reference's row.
         var id: Int64
         var reference: RemotePath
@@ -193,6 +193,21 @@ extension Access {
             }
             return nil
         }
+    }
+
+    /// What is at a path: an entry, or what the reference there stands for, with the reference's row; nil where nothing is.
+    func place(named path: RemotePath, _ database: Database) throws(Errno) -> (entry: EntryRow, reference: Int64?)? {
+        guard let name = path.name else { return nil }
+        var folder = ItemID.root
+        for name in path.parent.names {
+            guard let entry = try database.entry(folder, name.bytes) else { return nil }
+            folder = entry.item
+        }
+        if let entry = try database.entry(folder, name.bytes) { return (entry, nil) }
+        guard !hasNoReferences, let row = try database.reference(folder, name.bytes),
+            let entry = try target(of: row, database)
+        else { return nil }
+        return (entry, row.id)
     }
 
     /// The documents that the references of an app, or of all, lead to.

@@ -122,9 +122,8 @@ extension SyncEngine {
                 let there = RemoteReference(id: other?.id, path: reference.path)
                 try await bringToLight(there, other?.kind ?? row.kind, as: name, isMerging: false)
             }
-            // What was deleted here is gone there, too, where a directory has its name: then these may be its only bytes.
-            let isGone = row.kind == .file && other?.kind == .directory
-            try await endDeletion(id, place: nil, forget: !isGone)
+            // What was deleted here may have been edited before, or be gone there, too: these may be its only bytes.
+            try await endDeletion(id, place: nil, forget: row.kind != .file, isSucceeded: true)
             if let other { enqueue([.updated(other, directory: reference.path.parent)], seen: .distantPast) }
             requestPoll()
         } catch .directoryNotEmpty {
@@ -180,7 +179,8 @@ extension SyncEngine {
         _ id: Int64,
         place: [UInt8]?,
         of sent: TrashRow? = nil,
-        forget: Bool = false
+        forget: Bool = false,
+        isSucceeded: Bool = false
     ) async throws(ProviderError) {
         let host = host
         let orphan = try await host.onContentQueue { () throws(Errno) in
@@ -208,6 +208,8 @@ extension SyncEngine {
                     try database.deleteTrash(id)
                     return row.item
                 }
+                // What comes back is the document.
+                if isSucceeded { row.document = .random() }
                 row.isPending = false
                 row.place = place
                 row.error = nil

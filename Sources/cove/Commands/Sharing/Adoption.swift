@@ -98,7 +98,15 @@ struct Adoption {
             switch (status.st_mode & S_IFMT, item.kind) {
             case (S_IFDIR, "directory"): try walk(inner, connection, &found)
             case (S_IFREG, "file"): compare(inner, status, item, &found)
-            case (S_IFLNK, "symlink"): found.report.present += 1
+            case (S_IFLNK, "symlink"):
+                let (one, other) = (Self.join(folder, inner), Self.join(into.absolute, inner))
+                if let target = try? System.readlinkat(AT_FDCWD, one),
+                    target == (try? System.readlinkat(AT_FDCWD, other))
+                {
+                    found.report.present += 1
+                } else {
+                    found.differing.append(inner)
+                }
             default: found.differing.append(inner)
             }
         }
@@ -110,7 +118,7 @@ struct Adoption {
             return found.pairs.append(Pair(names: names, size: item.size))
         }
         let isSameDate = abs(Timestamp(status.st_mtim).secondsSinceEpoch - item.modificationTime) < 0.000_001
-        if isSameDate || Self.isEqual(Self.join(folder, names), Self.join(into.absolute, names)) {
+        if trustsDates && isSameDate || Self.isEqual(Self.join(folder, names), Self.join(into.absolute, names)) {
             found.report.present += 1
         } else {
             found.differing.append(names)
