@@ -38,8 +38,11 @@ public struct ItemSharing: Codable, Sendable, Equatable {
 
 extension String {
     /// A name that somebody else gave, of a length that can be shown and without control characters.
-    public var shownName: String {
+    public var shownName: String { shown(100) }
+
+    /// What somebody else says, of at most so many Unicode scalars and without control characters.
+    public func shown(_ count: Int) -> String {
         // One character may have any number of marks.
-        String(String.UnicodeScalarView(unicodeScalars.prefix(100))).escapingControls
+        String(String.UnicodeScalarView(unicodeScalars.prefix(count))).escapingControls
     }
 }

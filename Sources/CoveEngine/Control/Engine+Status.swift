@@ -324,7 +324,7 @@ extension Engine {
             for row in try database.failures(limit: Self.shownErrors.count - errors.count) {
                 let error = ItemError(
                     path: row.path.description,
-                    message: String(row.message.prefix(Self.shownErrors.message)),
+                    message: row.message.shown(Self.shownErrors.message),
                     retryInSeconds: row.retry.map { max(0, ($0 - now).seconds) }
                 )
                 if room.take([error.path, error.message]) { errors.append(error) }

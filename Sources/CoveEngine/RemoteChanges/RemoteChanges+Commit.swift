@@ -361,7 +361,7 @@ extension RemoteChanges {
                 .blob(CoveAttribute.sharing),
                 .blob(CoveAttribute.editor)
             )
-            for (name, value) in attributes where Namespace.isShared(name) {
+            for (name, value) in Namespace.admissible(attributes) {
                 try database.setExtendedAttribute(name, value, of: row.id)
             }
         }

@@ -9,6 +9,8 @@ final class CheckBench: Sendable {
     /// The folder of the check.
     let folder: RemotePath
     private let calls = Mutex<[String]>([])
+    /// No file of the check has more bytes than the largest that it was sent.
+    private let largest = Mutex<Int64>(0)
 
     init(_ provider: any Provider, folder: RemotePath) {
         self.provider = provider
@@ -63,6 +65,7 @@ final class CheckBench: Sendable {
         _ metadata: ItemMetadata = ItemMetadata()
     ) async throws(ProviderError) -> RemoteItem {
         let (directory, name) = try place(path)
+        note(size: content.size)
         return try await note("create \(path), \(content.size) bytes", Self.told) { () throws(ProviderError) in
             try await provider.create(
                 ItemTemplate(kind: .file, metadata: metadata),
@@ -91,6 +94,7 @@ final class CheckBench: Sendable {
         _ base: ContentVersion,
         _ bytes: [UInt8]
     ) async throws(ProviderError) -> RemoteItem {
+        note(size: Int64(bytes.count))
         let call = "modify \(path), version \(base), \(bytes.count) bytes"
         return try await note(call, Self.told) { () throws(ProviderError) in
             try await provider.modify(
@@ -150,6 +154,14 @@ final class CheckBench: Sendable {
             guard items.count < 100_000, pages < 10_000 else { throw .failed("its pages don't end", nil) }
         } while page != nil
         return items
+    }
+
+    func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes {
+        let call = anchor == nil ? "changes, without an anchor" : "changes"
+        return try await note(call, { "\($0.events.count) events\($0.moreComing ? ", and more" : "")" }) {
+            () throws(ProviderError) in
+            try await provider.changes(since: anchor)
+        }
     }
 
     func fetch(
@@ -212,9 +224,15 @@ final class CheckBench: Sendable {
         }
     }
 
+    private func note(size: Int64) { largest.withLock { $0 = max($0, size) } }
+
     /// All bytes of a file as it is now.
     func bytes(_ path: String) async throws(ProviderError) -> [UInt8] {
         let item = try await lookup(path)
+        // What a provider tells is no reason to have room for it.
+        guard item.kind == .file, item.size >= 0, item.size <= largest.withLock({ $0 }) else {
+            throw .failed("lookup tells of \(item.size) bytes of \(path), more than any file was given", nil)
+        }
         return item.size == 0 ? [] : try await fetch(path, item.contentVersion, 0..<item.size)
     }
 

@@ -18,7 +18,8 @@ public struct Conformance: Sendable {
 
     private let provider: any Provider
     private static let checks =
-        ConformanceCheck.reading + ConformanceCheck.changing + ConformanceCheck.pictures + ConformanceCheck.identifiers
+        ConformanceCheck.reading + ConformanceCheck.changing + ConformanceCheck.following + ConformanceCheck.pictures
+        + ConformanceCheck.identifiers
 
     /// Takes a provider that has been started.
     public init(_ provider: any Provider) { self.provider = provider }
@@ -125,8 +126,11 @@ public struct Conformance: Sendable {
     private func list(_ directory: RemoteReference) async -> [RemoteItem] {
         var items: [RemoteItem] = []
         var page: Page?
+        var pages = 0
         repeat {
-            guard let listing = try? await provider.list(directory, page: page), items.count < 10_000 else { break }
+            pages += 1
+            guard items.count < 10_000, pages < 10_000, let listing = try? await provider.list(directory, page: page)
+            else { break }
             items += listing.items
             page = listing.next
         } while page != nil

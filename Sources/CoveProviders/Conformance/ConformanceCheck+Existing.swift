@@ -4,6 +4,7 @@ internal import CoveCore
 extension ConformanceCheck {
     static func existing(_ known: ExistingItems) -> [ConformanceCheck] {
         looking(known) + fetching(known) + [
+            anchors,
             ConformanceCheck(promise: "what can't be written to takes nothing") { bench in
                 let name = "cove-check-\(DocumentID.random())"
                 var refusal: ProviderError?

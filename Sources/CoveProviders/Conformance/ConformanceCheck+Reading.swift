@@ -14,6 +14,10 @@ extension ConformanceCheck {
                 )
                 let found = try await bench.lookup(name)
                 try demand(
+                    found.kind == .file && found.size == Int64(size),
+                    "created \(size) bytes of \(name), and lookup tells of \(found.size)"
+                )
+                try demand(
                     found.contentVersion == made.contentVersion && found.id == made.id,
                     "lookup tells another version or id of \(name) than create did"
                 )
@@ -32,7 +36,8 @@ extension ConformanceCheck {
             for item in items {
                 let known = try await bench.lookup(String(decoding: item.name, as: UTF8.self))
                 try demand(
-                    known.contentVersion == item.contentVersion && known.id == item.id && known.kind == item.kind,
+                    known.contentVersion == item.contentVersion && known.id == item.id && known.kind == item.kind
+                        && known.size == item.size,
                     "list and lookup tell different things of \(String(decoding: item.name, as: UTF8.self))"
                 )
             }

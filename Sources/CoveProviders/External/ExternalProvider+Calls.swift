@@ -55,7 +55,7 @@ extension ExternalProvider {
         parameters.action = action
         parameters.items = items.map { WireReference($0) }
         let result = try await call(.perform, parameters)
-        return result.message.map { String($0.prefix(2000)).escapingControls }
+        return result.message?.shown(2000)
     }
 
     /// Tells the process that nobody uses a file any more.

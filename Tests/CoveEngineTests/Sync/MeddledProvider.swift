@@ -15,6 +15,8 @@ final class MeddledProvider: Provider {
     private let beforeAnswer: @Sendable (RemotePath) async throws(ProviderError) -> Void
     private let amidFetch: (@Sendable () async -> Void)?
     private let isSilent: Bool
+    private let tellPage: @Sendable (RemotePath, Page?) -> Listing?
+    private let tellChanges: @Sendable (Anchor?) throws(ProviderError) -> Changes?
 
     /// Wraps a provider.
     ///
@@ -22,6 +24,7 @@ final class MeddledProvider: Provider {
     /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
     /// `watch` may read what is sent before the source does; `beforeAnswer` is called with the place of what was made,
     /// modified, moved or deleted, and may lose the answer; `amidFetch` when half of what is to be read was brought. `isSilent`: it tells of no changes by itself.
+    /// `tellPage` and `tellChanges` may tell a page of a directory, and changes, by themselves.
     init(
         _ base: any Provider,
         _ meddle: @escaping @Sendable (Moment, RemotePath) -> Void = { _, _ in },
@@ -33,8 +36,12 @@ final class MeddledProvider: Provider {
         watch: @escaping @Sendable (any ContentSource) -> any ContentSource = { $0 },
         beforeAnswer: @escaping @Sendable (RemotePath) async throws(ProviderError) -> Void = { _ in },
         amidFetch: (@Sendable () async -> Void)? = nil,
-        isSilent: Bool = false
+        isSilent: Bool = false,
+        tellPage: @escaping @Sendable (RemotePath, Page?) -> Listing? = { _, _ in nil },
+        tellChanges: @escaping @Sendable (Anchor?) throws(ProviderError) -> Changes? = { _ in nil }
     ) {
+        self.tellPage = tellPage
+        self.tellChanges = tellChanges
         self.amidFetch = amidFetch
         self.watch = watch
         self.beforeAnswer = beforeAnswer
@@ -95,6 +102,7 @@ final class MeddledProvider: Provider {
     func quota() async throws(ProviderError) -> ProviderQuota? { try await base.quota() }
 
     func list(_ directory: RemoteReference, page: Page?) async throws(ProviderError) -> Listing {
+        if let told = tellPage(directory.path, page) { return told }
         guard let pages = show(directory.path) else { return try await base.list(directory, page: page) }
         let number = page.map { Int($0.bytes[0]) } ?? 0
         let next = number + 1 < min(pages.count, 256) ? Page([UInt8(number + 1)]) : nil
@@ -113,6 +121,7 @@ final class MeddledProvider: Provider {
     }
 
     func changes(since anchor: Anchor?) async throws(ProviderError) -> Changes {
+        if let told = try tellChanges(anchor) { return told }
         if isSilent { return Changes(events: [], anchor: Anchor([1]), moreComing: false) }
         return try await base.changes(since: anchor)
     }

@@ -42,6 +42,24 @@ import Testing
             broken: "a directory lists all that is in it, each once"
         ),
         Fault(
+            testDescription: "a look tells more bytes than there can be",
+            code: """
+                def lookup(self, parameters, call):
+                    found = super().lookup(parameters, call)["item"]
+                    return {"item": {**found, "size": (1 << 63) - 1}}
+                """,
+            broken: "a new file has the name, the size and the bytes that it was created with"
+        ),
+        Fault(
+            testDescription: "a changed file is said to have more bytes than there can be",
+            code: """
+                def lookup(self, parameters, call):
+                    found = super().lookup(parameters, call)["item"]
+                    return {"item": {**found, "size": (1 << 63) - 1} if found.get("size") == 3 else found}
+                """,
+            broken: "a change of the current version is made, and gives another version"
+        ),
+        Fault(
             testDescription: "a range begins one byte late",
             code: """
                 def fetch(self, parameters, call):
@@ -143,6 +161,31 @@ import Testing
                         raise
                 """,
             broken: "an upload that is called off leaves nothing behind"
+        ),
+        Fault(
+            testDescription: "there are ever more changes",
+            code: """
+                def changes(self, parameters, call):
+                    self.asked = getattr(self, "asked", 0) + 1
+                    return {"events": [], "anchor": str(self.asked), "more": "anchor" in parameters}
+                """,
+            broken: "changes begin with an anchor and end, and nobody's anchor has expired"
+        ),
+        Fault(
+            testDescription: "any anchor is one",
+            code: """
+                def changes(self, parameters, call):
+                    return {"events": [], "anchor": "now"}
+                """,
+            broken: "changes begin with an anchor and end, and nobody's anchor has expired"
+        ),
+        Fault(
+            testDescription: "it tells of no change, and says that it does",
+            code: """
+                def hello(self, parameters, call):
+                    return {**super().hello(parameters, call), "signals": True}
+                """,
+            broken: "who tells of changes by itself tells each one, or that the anchor has expired"
         ),
         Fault(
             testDescription: "all files of a folder have one picture",

@@ -108,6 +108,13 @@ import Testing
         for word in words { #expect(page.contains("`\(word)`") || page.contains("\"\(word)\""), "\(word)") }
     }
 
+    @Test func `a character of a thousand marks is cut as a text of as many`() throws {
+        let text = "e" + String(repeating: "\u{301}", count: 100_000)
+        let shown = WireDecoration(id: text, badge: nil, label: text, category: "\u{1B}").shown
+        #expect(shown.id.unicodeScalars.count == 100 && shown.label?.unicodeScalars.count == 100)
+        #expect(shown.badge == nil && shown.category == "\\u{1b}")
+    }
+
     @Test func `paths that lead out of the root are no paths`() {
         for path in ["..", "a/../b", "/a", "a/", "a//b", ".", "a\0b"] {
             #expect(throws: JSONError.self) { try WirePath.path(WireBytes(Array(path.utf8))) }

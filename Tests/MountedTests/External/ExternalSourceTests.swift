@@ -82,6 +82,23 @@ extension Mounted {
             }
         }
 
+        @Test func `a member that can't be costs its folder no other one`() async throws {
+            try await Self.mountedArchive(
+                [
+                    "archive.writestr('f', b'one')",
+                    "archive.writestr(zipfile.ZipInfo('undated', (2020, 15, 3, 1, 2, 3)), b'two')",
+                    "archive.writestr(zipfile.ZipInfo('dated', (2020, 2, 29, 1, 2, 4)), b'three')",
+                    "archive.writestr('vast', b'four')",
+                    "archive.NameToInfo['vast'].file_size = (1 << 63) + 5",
+                ].joined(separator: "; ")
+            ) { account in
+                let shown = try account.shell("ls; cat *")
+                #expect(shown == "dated\nf\nundated\nthreeonetwo")
+                #expect(try account.shell("TZ=UTC stat -c %y dated") == "2020-02-29 01:02:04.000000000 +0000\n")
+                #expect(try account.cove("provider log --state $STATE").contains("it can't have 9223372036854775813"))
+            }
+        }
+
         private static func archive(of account: MountedAccount) throws -> String {
             let status = try account.cove("status --state $STATE", as: AccountStatus.self)
             let encoded = try #require(status.source.split(separator: "path=").last)

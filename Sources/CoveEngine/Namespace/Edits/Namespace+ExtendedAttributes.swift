@@ -11,10 +11,33 @@ extension Namespace {
     private static let label = Array("security.selinux".utf8)
     /// XATTR_SIZE_MAX.
     static let maximumValue = 65536
+    /// XATTR_NAME_MAX.
+    private static let maximumName = 255
+    /// XATTR_LIST_MAX: the names of all attributes of an item together, each with a NUL.
+    private static let maximumNames = 65536
 
     /// True for an attribute that sources keep too; every other one stays on this device, and none is taken from a source.
     static func isShared(_ name: [UInt8]) -> Bool {
         name.starts(with: userPrefix) && !CoveAttribute.told.contains(name)
+    }
+
+    /// What is kept of the attributes of a source: those that a program could have set here.
+    static func admissible(_ attributes: [[UInt8]: [UInt8]]) -> [[UInt8]: [UInt8]] {
+        let kept = attributes.filter { name, value in
+            guard isShared(name), !CoveAttribute.isOne(name) || CoveAttribute.kept.contains(name) else { return false }
+            return name.count > userPrefix.count && name.count <= maximumName && !name.contains(0)
+                && value.count <= maximumValue
+        }
+        if kept.reduce(0, { $0 + $1.key.count + 1 }) <= maximumNames { return kept }
+        // The same ones each time.
+        var room = maximumNames
+        var some: [[UInt8]: [UInt8]] = [:]
+        for (name, value) in kept.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            room -= name.count + 1
+            if room < 0 { break }
+            some[name] = value
+        }
+        return some
     }
 
     private static func prefix(of name: [UInt8]) throws(Errno) -> [UInt8] {
@@ -52,8 +75,8 @@ extension Namespace {
         try requireWritable()
         if let list = AccessList.Kind(name) { return try setAccessList(id, list, AccessList(attribute: value), caller) }
         let prefix = try Self.prefix(of: name)
-        guard name.count > prefix.count, name.count <= 255 else {
-            throw name.count > 255 ? .range : .invalidArgument
+        guard name.count > prefix.count, name.count <= Self.maximumName else {
+            throw name.count > Self.maximumName ? .range : .invalidArgument
         }
         guard value.count <= Self.maximumValue else { throw .argumentListTooLong }
         if try contents.earlierResult(caller) != nil { return }

@@ -157,18 +157,23 @@ extension Namespace {
         var events: [RemoteChange] = []
         var isLong = false
         var told: Result<Listing, ProviderError>? = await page(nil, of: directory)
-        var pages = 0
+        var cost = 0
+        let hasIDs = provider.capabilities.stableIDs
+        var pages = ListedPages(of: directory.path, at: configuration.source, hasIDs: hasIDs)
         while let listing = try told?.get() {
             whenTold()
-            pages += RequestBudget.cost(of: listing)
+            cost += RequestBudget.cost(of: listing)
+            _ = try pages.advance(listing)
             if id == .root, attempt < Self.accountReadings, try await heedAccount(listing, seen: time) {
                 // From the start: now the folders of containers have the names that they are to have here.
                 return try await list(id, at: directory, attempt: attempt + 1, whenTold: whenTold)
             }
             // The provider tells the next page while this one is written.
             async let next: Result<Listing, ProviderError>? = nextPage(after: listing, of: directory)
+            let (items, twins) = pages.split(listing.items)
             let (seen, later) = try await onContentQueue { [self] () throws(Errno) in
-                try admit(listing.items, into: id, directory.path, seen: time)
+                try recordTwins(twins, in: directory.path)
+                return try admit(items, into: id, directory.path, seen: time)
             }
             unseen.subtract(seen)
             events += later
@@ -189,7 +194,7 @@ extension Namespace {
             }
         }
         kernel?.invalidateAttributes(of: id)
-        sync?.noteListed(id, pages: pages)
+        sync?.noteListed(id, pages: cost)
         events += removed
         // Changes in a directory not listed yet were let pass.
         let mustRepeat = isLong || takenChanges.load(ordering: .acquiring) != changes
@@ -313,6 +318,17 @@ extension Namespace {
     ) throws(Errno) {
         try insertRemote(remote, as: document, into: id, isNews: false, database)
         if remote.kind == .directory { try database.addLinks(-1, to: id) }
+    }
+
+    /// Notes what is left out of a listing, since another item with its id came before.
+    func recordTwins(_ twins: [RemoteItem], in directory: RemotePath) throws(Errno) {
+        if twins.isEmpty { return }
+        try catalog.write { database throws(Errno) in
+            for twin in twins {
+                let path = directory.appending(FileName(unchecked: twin.name))
+                try self.recordProblem(path, ListedPages.twinProblem, database)
+            }
+        }
     }
 
     func recordProblem(_ path: RemotePath, _ message: String, _ database: Database) throws(Errno) {

@@ -58,7 +58,7 @@ extension Namespace {
     /// Keeps the attributes that the provider has of a new item.
     func storeRemoteAttributes(_ remote: RemoteItem, of id: ItemID, _ database: Database) throws(Errno) {
         if let attributes = remote.metadata.extendedAttributes, !attributes.isEmpty {
-            try database.replaceExtendedAttributes(attributes.filter { Self.isShared($0.key) }, of: id)
+            try database.replaceExtendedAttributes(Self.admissible(attributes), of: id)
         }
         // Nothing is to be taken away of a new item: listings make many.
         guard remote.decorations != nil || remote.sharing != nil || remote.editor != nil else { return }

@@ -25,72 +25,6 @@ extension SyncEngine {
         case stray
     }
 
-    /// Asks for the changes after the last known place, and takes them in.
-    func poll() async {
-        let host = host
-        let stored = try? host.catalog.read { database throws(Errno) in try database.meta("anchor") }
-        var anchor = stored.map { Anchor($0) }
-        if mustListAgain { anchor = nil }
-        mustListAgain = false
-        do throws(ProviderError) {
-            if anchor == nil { anchor = try await startAnchor() }
-            var more = true
-            while more, !Task.isCancelled {
-                host.counters.providerRequests.add(1, ordering: .relaxed)
-                let seen = clock.monotonic()
-                let changes: Changes
-                do throws(ProviderError) {
-                    changes = try await host.provider.changes(since: anchor)
-                } catch .anchorExpired {
-                    anchor = try await startAnchor()
-                    continue
-                }
-                await take(changes.events.map { Seen(change: $0, time: seen) })
-                anchor = changes.anchor
-                more = changes.moreComing
-                try await save(changes.anchor)
-            }
-            if mustPoll {
-                let everywhere = pollsEverywhere
-                pollsEverywhere = false
-                try await pollDirectories(everywhere: everywhere)
-            } else if mustLookAround {
-                mustLookAround = false
-                try await pollDirectories(everywhere: false)
-            }
-        } catch {
-            if error.parksAccount { disconnect(error) } else { host.log.info("polling failed: \(error)") }
-        }
-    }
-
-    /// A new place to follow changes from: taken first, then everything listed is listed again.
-    private func startAnchor() async throws(ProviderError) -> Anchor {
-        let host = host
-        host.counters.providerRequests.add(1, ordering: .relaxed)
-        let anchor = try await host.provider.changes(since: nil).anchor
-        let listed = try await host.onContentQueue { () throws(Errno) in
-            try host.catalog.read { database throws(Errno) in
-                // Also those that were never listed, where single names were asked for, or a recovery left documents of no
-                // version.
-                try database.all(
-                    """
-                    SELECT id FROM items WHERE kind = 1 AND nlink > 0 AND (state = 0 OR EXISTS (
-                        SELECT 1 FROM entries WHERE parent = items.id AND remote_id IS NOT NULL))
-                    UNION SELECT parent FROM entries WHERE remote_version = x'' AND remote_parent IS NULL
-                    UNION SELECT remote_parent FROM entries WHERE remote_version = x'' AND remote_parent IS NOT NULL
-                    ORDER BY 1
-                    """
-                ) { $0.item(0) }
-            }
-        }
-        shared.withLock { $0.heldRemovals = 0 }
-        let failures = failedListings
-        try await relist(all: listed)
-        // What was not seen is looked for again; who is polled is listed again in any case.
-        if mustPoll || failedListings == failures { try await save(anchor) }
-        return anchor
-    }
-
     /// Lists directories again; one that can't be listed keeps no other one from it.
     ///
     /// `mayList`: asked before each; where it says no, the rest is left out.
@@ -113,17 +47,6 @@ extension SyncEngine {
         await take(removed.map { Seen(change: $0, time: .distantPast) })
     }
 
-    private func save(_ anchor: Anchor) async throws(ProviderError) {
-        // What was held back must be found missing again, after a restart too.
-        if mustListAgain { return }
-        let host = host
-        try await host.onContentQueue { () throws(Errno) in
-            let known = try host.catalog.read { database throws(Errno) in try database.meta("anchor") }
-            guard known != anchor.bytes else { return }
-            try host.catalog.write { database throws(Errno) in try database.setMeta("anchor", anchor.bytes) }
-        }
-    }
-
     static let withoutRoot = ProviderError.serverUnreachable("the folder that this account shows is not there")
 
     /// Compares a listed directory with the provider's; what is new or changed is taken in, what is gone is returned.
@@ -142,14 +65,15 @@ extension SyncEngine {
         var names = SeenNames()
         var below: [RemoteChange] = []
         var newcomers: [RemoteItem] = []
-        var page: Page?
+        let hasIDs = host.provider.capabilities.stableIDs
+        var pages = ListedPages(of: reference.path, at: host.configuration.source, hasIDs: hasIDs)
+        var listing: Listing
         let time = clock.monotonic()
         repeat {
             host.counters.providerRequests.add(1, ordering: .relaxed)
             listedPages += 1
-            let listing: Listing
             do throws(ProviderError) {
-                listing = try await host.provider.list(reference, page: page)
+                listing = try await host.provider.list(reference, page: pages.next)
             } catch .noSuchItem {
                 // Without a root nothing in it is gone: the disk behind the server may be, or another server answers.
                 if reference.path.isRoot { throw Self.withoutRoot }
@@ -157,10 +81,11 @@ extension SyncEngine {
             }
             listedPages += RequestBudget.cost(of: listing) - 1
             for item in listing.items { names.insert(item.name) }
-            let items = listing.items
+            let (items, twins) = pages.split(listing.items)
             let room = Self.mostNewcomers - newcomers.count
             let (changed, new) = try await host.onContentQueue { () throws(Errno) in
-                try host.catalog.read { database throws(Errno) in
+                try host.namespace.recordTwins(twins, in: reference.path)
+                return try host.catalog.read { database throws(Errno) in
                     let different = try self.different(items, from: directory, database)
                     return try self.split(different, in: directory, upTo: room, database)
                 }
@@ -178,8 +103,7 @@ extension SyncEngine {
                 if unseen.contains(reference.path.appending(FileName(unchecked: remote.name))) { continue }
                 await take([Seen(change: .updated(remote, directory: reference.path), time: time)])
             }
-            page = listing.next
-        } while page != nil
+        } while try pages.advance(listing)
         let seen = names
         try await forgetProblems(at: reference.path, except: seen)
         let gone = try await missing(seen, from: directory, at: reference.path)

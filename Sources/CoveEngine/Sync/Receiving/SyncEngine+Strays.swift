@@ -136,12 +136,12 @@ extension SyncEngine {
 
     private func items(in directory: RemoteReference) async throws(ProviderError) -> [RemoteItem] {
         var items: [RemoteItem] = []
-        var page: Page?
+        var pages = ListedPages(of: directory.path, at: host.configuration.source)
+        var listing: Listing
         repeat {
-            let listing = try await host.provider.list(directory, page: page)
+            listing = try await host.provider.list(directory, page: pages.next)
             items += listing.items
-            page = listing.next
-        } while page != nil
+        } while try pages.advance(listing)
         return items
     }
 

@@ -108,19 +108,18 @@ extension SyncEngine {
         }
         // One that has ended since the listing began would be seen by halves.
         var names = SeenNames()
-        var page: Page?
+        var pages = ListedPages(of: path, at: host.configuration.source)
+        var listing: Listing
         repeat {
             host.counters.providerRequests.add(1, ordering: .relaxed)
-            let listing: Listing
             do throws(ProviderError) {
-                listing = try await host.provider.list(reference, page: page)
+                listing = try await host.provider.list(reference, page: pages.next)
             } catch .noSuchItem {
                 if path.isRoot { throw Self.withoutRoot }
                 return ([], [.removed(path)])
             }
             for item in listing.items { names.insert(item.name) }
-            page = listing.next
-        } while page != nil
+        } while try pages.advance(listing)
         let seen = names
         return (newcomers.filter { seen.contains($0.name) }, try await missing(seen, from: directory, at: path))
     }

@@ -76,7 +76,7 @@ struct WireAction: Codable {
         guard (1...100).contains(id.utf8.count), id.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw JSONError("an action needs an id of 1 to 100 printable ASCII characters")
         }
-        let shown = String(name.prefix(200)).escapingControls
+        let shown = name.shown(200)
         let names = kinds?.map { $0 == .link ? "symlink" : $0.rawValue }
         return ProviderAction(id: id, name: shown.isEmpty ? id : shown, kinds: names, takesSeveral: several ?? false)
     }

@@ -216,12 +216,11 @@ struct WireDecoration: Codable, Equatable {
 
     /// As it is kept: of a size that can be shown.
     var shown: WireDecoration {
-        func short(_ text: String?) -> String? { text.map { String($0.prefix(100)).escapingControls } }
-        return WireDecoration(
-            id: short(id) ?? "",
-            badge: short(badge),
-            label: short(label),
-            category: short(category)
+        WireDecoration(
+            id: id.shown(100),
+            badge: badge?.shown(100),
+            label: label?.shown(100),
+            category: category?.shown(100)
         )
     }
 }

@@ -56,10 +56,10 @@ struct ItemReader: Sendable {
         try version(place.name, in: place.directory.raw)
     }
 
-    /// Each name of a file with several is a document of its own; so is a file on another device inside the source.
+    /// Each name of a file or link with several is a document of its own; so is a file on another device inside the source.
     func id(_ status: FileStatus, path: RemotePath) -> RemoteID {
         var text = status.identity
-        if status.kind == .file, status.linkCount > 1 { text += ":" + stableHash(path.bytes) }
+        if status.kind != .directory, status.linkCount > 1 { text += ":" + stableHash(path.bytes) }
         if status.device != device { text += ":d" + String(status.device, radix: 16) }
         return RemoteID(text)
     }
