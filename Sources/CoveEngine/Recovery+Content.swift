@@ -70,6 +70,17 @@ extension Recovery {
         return lost
     }
 
+    /// Files of which a repair found bytes missing.
+    func takeLacking(_ database: Database) throws(Errno) -> Set<ItemID> {
+        guard let kept = try database.meta(Self.lackingKey) else { return [] }
+        try database.setMeta(Self.lackingKey, nil)
+        return Set(
+            kept.split(separator: 0x20).compactMap { UInt64(String(decoding: $0, as: UTF8.self)).map { ItemID($0) } }
+        )
+    }
+
+    static let lackingKey = "lacking"
+
     /// A file of which a part is here was cut or grown, and the catalog had not heard.
     ///
     /// A cut that took known bytes is completed; anything else is as before. After an unclean end this can be said of
@@ -155,6 +166,7 @@ extension Recovery {
             )
             log.notice("entry \(id): its last changes may not have reached the disk; they are kept beside it")
         }
+        if !ids.isEmpty { try database.setMeta("anchor", nil) }
         guard isUnclean else { return }
         // A new document that was sent and then changed: what arrived is no base for bytes that may be anything.
         try database.run(
@@ -164,7 +176,6 @@ extension Recovery {
                     AND (i.id <> underway.item OR i.generation <> underway.generation))
             """
         )
-        if !ids.isEmpty { try database.setMeta("anchor", nil) }
     }
 
     /// Gives a document an item without bytes, of a version that the provider never has: a look there replaces it.

@@ -116,10 +116,10 @@ struct Recovery {
                 log.notice("the machine went down since the last mount: content that was not durable is fetched again")
                 try dropUnsynced(database)
             }
-            var lost: Set<ItemID> = []
+            var lost = try takeLacking(database)
             if !wasSealed {
                 try database.setMeta(Recovery.sweepKey, [1])
-                lost = try recoverSizes(database, isUnclean: isUnclean)
+                lost.formUnion(try recoverSizes(database, isUnclean: isUnclean))
                 try recoverRanges(database, isUnclean: isUnclean)
                 try database.dropDamagedVersions(isUnclean: false)
             }

@@ -208,10 +208,11 @@ extension Database {
     func update(_ row: TrashRow) throws(Errno) {
         try run(
             """
-            UPDATE trash SET item = ?, pending = ?, remote_parent = ?, remote_name = ?, place = ?, attempts = ?, retry = ?,
-                error = ?
+            UPDATE trash SET document = ?, item = ?, pending = ?, remote_parent = ?, remote_name = ?, place = ?, attempts = ?,
+                retry = ?, error = ?
             WHERE id = ?
             """,
+            .document(row.document),
             .optional(row.item.map { Int64(bitPattern: $0.rawValue) }),
             .flag(row.isPending),
             .optional(row.remoteParent.map { Int64(bitPattern: $0.rawValue) }),

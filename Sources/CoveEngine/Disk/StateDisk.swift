@@ -187,7 +187,7 @@ final class StateDisk: Sendable {
     }
 
     /// Tells the next start; where not even that can be written, the disk must be mounted again, which tells it too.
-    func mark(_ text: String) {
+    private func mark(_ text: String) {
         guard let file = try? System.open(marker, O_WRONLY | O_CREAT | O_TRUNC) else { return }
         defer { System.close(file) }
         Array(text.utf8).withUnsafeBytes { try? System.writeAll(file, $0) }

@@ -48,7 +48,7 @@ public struct CatalogRepair {
             let store = try ContentStore(directory: directory + "/content")
             try mendFile(disk, store, &report)
             // What was not durable is looked at when it is mounted: a mark that is there stays.
-            if try mendRows(disk, store, &report) { disk.mark("files lacked bytes when the catalog was repaired\n") }
+            try mendRows(disk, store, &report)
             if let found = try? System.names(in: directory + "/" + ContentStore.foundFolder), !found.isEmpty {
                 report.foundContent = directory + "/" + ContentStore.foundFolder
             }
@@ -121,12 +121,7 @@ public struct CatalogRepair {
         return damage(disk) == nil
     }
 
-    /// Makes the rows agree; true where bytes of changed files were missing.
-    private func mendRows(
-        _ disk: StateDisk,
-        _ store: ContentStore,
-        _ report: inout RepairReport
-    ) throws(Errno) -> Bool {
+    private func mendRows(_ disk: StateDisk, _ store: ContentStore, _ report: inout RepairReport) throws(Errno) {
         let database = try Database(path: path, disk: disk, log: log)
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
         guard try Schema.migrate(database) == .current else { throw .notSupported }
@@ -138,10 +133,12 @@ public struct CatalogRepair {
             // Everything is compared with the provider again.
             try database.setMeta("anchor", nil)
         }
+        if !check.lacking.isEmpty {
+            try database.setMeta(Recovery.lackingKey, Array(check.lacking.joined(separator: " ").utf8))
+        }
         if let kept { try database.setMeta("salvage", Array(kept.utf8)) }
         try database.execute("COMMIT")
         try check.setAsideUnknown()
         report.findings += check.findings
-        return check.lacksBytes
     }
 }

@@ -8,8 +8,8 @@ struct ConsistencyCheck {
     let database: Database
     let store: ContentStore
     private(set) var findings: [RepairFinding] = []
-    /// True where bytes of files that were changed here are missing: they replace nothing at the provider.
-    private(set) var lacksBytes = false
+    /// The items of files that were changed here of which bytes are missing: they are to replace nothing at the provider.
+    private(set) var lacking: [String] = []
 
     init(database: Database, store: ContentStore) {
         self.database = database
@@ -244,9 +244,9 @@ struct ConsistencyCheck {
                 try database.change("DELETE FROM ranges WHERE item = ?", [.item(id)])
             } else if actual < needed, state == 0 {
                 cut += 1
-                lacksBytes = true
+                lacking.append("\(id)")
                 try database.change(
-                    "UPDATE items SET size = ?1, resident = ?1, synced = 0 WHERE id = ?2",
+                    "UPDATE items SET size = ?1, resident = ?1 WHERE id = ?2",
                     [.int(actual), .item(id)]
                 )
             } else if resident != (state == 0 ? size : state == 2 ? known : 0) {

@@ -21,23 +21,13 @@ extension Namespace {
         name.starts(with: userPrefix) && !CoveAttribute.told.contains(name)
     }
 
-    /// What is kept of the attributes of a source: those that a program could have set here.
+    /// What is kept of the attributes of a source: all whose names can be names.
+    ///
+    /// Programs are not shown each of them, but a push sends all: a source may take what it is sent for all there are.
     static func admissible(_ attributes: [[UInt8]: [UInt8]]) -> [[UInt8]: [UInt8]] {
-        let kept = attributes.filter { name, value in
-            guard isShared(name), !CoveAttribute.isOne(name) || CoveAttribute.kept.contains(name) else { return false }
-            return name.count > userPrefix.count && name.count <= maximumName && !name.contains(0)
-                && value.count <= maximumValue
+        attributes.filter { name, _ in
+            isShared(name) && name.count > userPrefix.count && name.count <= maximumName && !name.contains(0)
         }
-        if kept.reduce(0, { $0 + $1.key.count + 1 }) <= maximumNames { return kept }
-        // The same ones each time.
-        var room = maximumNames
-        var some: [[UInt8]: [UInt8]] = [:]
-        for (name, value) in kept.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-            room -= name.count + 1
-            if room < 0 { break }
-            some[name] = value
-        }
-        return some
     }
 
     private static func prefix(of name: [UInt8]) throws(Errno) -> [UInt8] {
@@ -57,11 +47,22 @@ extension Namespace {
 
     /// The names of attributes set by programs, each with a NUL; Cove's own are not among them.
     func extendedAttributeNames(_ id: ItemID) throws(Errno) -> [UInt8] {
+        // What getxattr(2) can't tell is not there for it.
         let names = try catalog.read { database throws(Errno) in
-            try database.all("SELECT name FROM xattrs WHERE item = ? ORDER BY name", .item(id)) { $0.blob(0) }
+            try database.all(
+                "SELECT name FROM xattrs WHERE item = ? AND length(value) <= ? ORDER BY name",
+                .item(id),
+                .int(Int64(Self.maximumValue))
+            ) { $0.blob(0) }
         }
-        // Nobody can set it, as who copies a file with its attributes would.
-        return names.filter { !CoveAttribute.told.contains($0) && $0 != Self.flagsName }.flatMap { $0 + [0] }
+        var told: [UInt8] = []
+        for name in names where name != Self.flagsName {
+            // Nobody can set it, as who copies a file with its attributes would.
+            if CoveAttribute.isOne(name), !CoveAttribute.kept.contains(name) { continue }
+            guard told.count + name.count + 1 <= Self.maximumNames else { break }
+            told += name + [0]
+        }
+        return told
     }
 
     /// Sets an attribute; see setxattr(2).

@@ -172,7 +172,7 @@ extension Namespace {
             async let next: Result<Listing, ProviderError>? = nextPage(after: listing, of: directory)
             let (items, twins) = pages.split(listing.items)
             let (seen, later) = try await onContentQueue { [self] () throws(Errno) in
-                try recordTwins(twins, in: directory.path)
+                try recordTwins(twins, besides: items, in: directory.path)
                 return try admit(items, into: id, directory.path, seen: time)
             }
             unseen.subtract(seen)
@@ -321,7 +321,22 @@ extension Namespace {
     }
 
     /// Notes what is left out of a listing, since another item with its id came before.
-    func recordTwins(_ twins: [RemoteItem], in directory: RemotePath) throws(Errno) {
+    func recordTwins(_ twins: [RemoteItem], besides items: [RemoteItem], in directory: RemotePath) throws(Errno) {
+        let former = try catalog.glance { database throws(Errno) in
+            try database.all("SELECT path FROM problems WHERE message = ?", .text(ListedPages.twinProblem)) {
+                $0.blob(0)
+            }
+        }
+        if !former.isEmpty {
+            let places = Set(former)
+            let gone = items.map { directory.appending(FileName(unchecked: $0.name)).bytes }.filter {
+                places.contains($0)
+            }
+            if !gone.isEmpty {
+                try catalog.write { database throws(Errno) in for path in gone { try database.forgetProblem(at: path) }
+                }
+            }
+        }
         if twins.isEmpty { return }
         try catalog.write { database throws(Errno) in
             for twin in twins {

@@ -37,7 +37,7 @@ extension SyncEngine {
     private func takeChanges(since known: Anchor?) async throws(ProviderError) -> Bool {
         let host = host
         var isListed = known == nil
-        var hasExpired = false
+        var (hasExpired, hasNews) = (false, false)
         var trail = Trail(limit: Self.mostParts)
         var anchor: Anchor
         if let known { anchor = known } else { anchor = try await startAnchor() }
@@ -57,6 +57,7 @@ extension SyncEngine {
                 continue
             }
             await take(changes.events.map { Seen(change: $0, time: seen) })
+            if !changes.events.isEmpty { hasNews = true }
             anchor = changes.anchor
             more = changes.moreComing
             try await save(changes.anchor)
@@ -64,6 +65,8 @@ extension SyncEngine {
                 host.log.notice("\(host.configuration.source): changes: they have no end; some directories are listed")
                 // Nobody knows what it has not told.
                 mustLookAround = true
+                // It may only be long.
+                if hasNews { requestPoll() }
                 break
             }
         }

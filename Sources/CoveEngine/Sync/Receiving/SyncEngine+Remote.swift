@@ -84,7 +84,7 @@ extension SyncEngine {
             let (items, twins) = pages.split(listing.items)
             let room = Self.mostNewcomers - newcomers.count
             let (changed, new) = try await host.onContentQueue { () throws(Errno) in
-                try host.namespace.recordTwins(twins, in: reference.path)
+                try host.namespace.recordTwins(twins, besides: items, in: reference.path)
                 return try host.catalog.read { database throws(Errno) in
                     let different = try self.different(items, from: directory, database)
                     return try self.split(different, in: directory, upTo: room, database)

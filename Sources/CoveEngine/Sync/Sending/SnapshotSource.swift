@@ -141,10 +141,10 @@ extension SyncHost {
                 guard rested >= rest else { return .busy(rest - rested + .milliseconds(1)) }
                 copiesFirst = row.size <= 64 << 20
             }
-            try catalog.write { database throws(Errno) in try database.markSent(entry, true) }
             let content = try contents.descriptor(id, &state)
             // What this disk has lost is not what anybody wrote.
             guard Int64(try System.fstat(content).st_size) >= row.size else { throw .inputOutput }
+            try catalog.write { database throws(Errno) in try database.markSent(entry, true) }
             let token = SnapshotToken()
             if copiesFirst { try disk.requireRoom(forCopy: Int(row.size)) }
             let source = SnapshotSource(
