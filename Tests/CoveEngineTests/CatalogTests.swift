@@ -23,6 +23,24 @@ import Testing
         try database.first("SELECT count(*) FROM items", read: { $0.int(0) }) ?? 0
     }
 
+    /// The kernel's copy of a listing is out of date when the folder's date is another one.
+    @Test func `two changes of a folder in one tick have two dates`() async throws {
+        try await blocking {
+            let catalog = try open(try TemporaryDirectory("cove-catalog"))
+            let now = Timestamp(5_000_000_000)
+            let dates = try catalog.write { database throws(Errno) -> [Timestamp] in
+                let row = ItemRow(kind: .directory, permissions: 0o755, user: 0, group: 0, now: Timestamp(1))
+                let id = try database.insert(row)
+                let times = [now, now, now, Timestamp(now.nanosecondsSinceEpoch + 1), Timestamp(2)]
+                return try times.map { time throws(Errno) in
+                    try database.touchListing(id, at: time)
+                    return try database.existingItem(id).modificationTime
+                }
+            }
+            #expect(dates == [0, 1, 2, 3].map { Timestamp(now.nanosecondsSinceEpoch + $0) } + [Timestamp(2)])
+        }
+    }
+
     @Test func `however many commits there were, who follows them is called`() async throws {
         try await blocking {
             let folder = try TemporaryDirectory("cove-catalog")

@@ -210,7 +210,7 @@ extension Access {
     func tellRoot() throws(Errno) {
         // By its date the kernel knows that the listing it keeps is out of date.
         try catalog.write { database throws(Errno) in
-            try database.touch(.root, modified: true, at: self.clock.now())
+            try database.touchListing(.root, at: self.clock.now())
         }
         kernel?.invalidateAttributes(of: .root)
     }

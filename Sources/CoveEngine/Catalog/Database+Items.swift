@@ -106,6 +106,21 @@ extension Database {
         try run("UPDATE items SET home = ? WHERE id = ?", .optional(home?.bytes), .item(id))
     }
 
+    /// A listing has changed of which no call of the kernel's tells it.
+    ///
+    /// By the directory's date alone it knows that the listing it keeps is out of date: two changes of one tick have two dates.
+    func touchListing(_ id: ItemID, at now: Timestamp) throws(Errno) {
+        try run(
+            """
+            UPDATE items SET (mtime, ctime) = (SELECT t, t FROM (SELECT CASE
+                WHEN items.mtime >= ?1 AND items.mtime < ?1 + 1000000000 THEN items.mtime + 1 ELSE ?1 END AS t))
+            WHERE id = ?2
+            """,
+            [.time(now), .item(id)]
+        )
+        touchItem(id)
+    }
+
     /// Sets both times of an item whose own row or names changed.
     func touch(_ id: ItemID, modified: Bool, at now: Timestamp) throws(Errno) {
         if modified {

@@ -25,6 +25,19 @@ extension Engine {
         }
     }
 
+    /// What was begun and not finished is given up: from now on devices ask again before they delete much.
+    public func abandonErasure() async {
+        let wasErasing = try? await onQueue { [access] () throws(Errno) in try access.endErasing() }
+        guard wasErasing == true else { return }
+        // One of so long ago nobody heeds; it replaces the other.
+        counters.providerRequests.add(1, ordering: .relaxed)
+        do throws(ProviderError) {
+            try await provider.noteErasure(Erasure(token: "\(DocumentID.random())", time: .epoch).note)
+        } catch {
+            log.notice("that everything was to be erased could not be taken back: \(error)")
+        }
+    }
+
     /// When all documents are gone, deletes what is kept of them here and at the provider; how many were in the trash.
     ///
     /// Throws `ENOTEMPTY` while the provider has documents.

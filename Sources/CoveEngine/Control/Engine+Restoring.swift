@@ -141,7 +141,7 @@ extension Engine {
                 try database.deleteTrash(trashed.id)
             }
             if !entry.flags.contains(.localOnly) { try database.enqueue(id, at: self.journalTime()) }
-            try database.touch(parent, modified: true, at: clock.now())
+            try database.touchListing(parent, at: clock.now())
             try database.note(.created, entry: id, item: item, parent: parent)
             let directory = try database.path(ofDirectory: parent) ?? .root
             return (name, directory.appending(FileName(unchecked: name)))

@@ -137,6 +137,11 @@ extension Engine {
         try await access.stopScope(token, process: process)
     }
 
+    /// What is at a path, also by a name that an app has for it; nil where nothing is.
+    func named(_ path: RemotePath, _ database: Database) throws(Errno) -> EntryRow? {
+        try access.place(named: path, database)?.entry
+    }
+
     /// The folders of the root that a program which sees only an app's part is to find covered.
     public func foldersToCover(for app: AppIdentifier) async throws(Errno) -> [RemotePath] {
         // What is covered stays so as long as the program runs.

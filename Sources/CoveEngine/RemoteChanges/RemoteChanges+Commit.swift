@@ -149,7 +149,7 @@ extension RemoteChanges {
         }
         let entry = try namespace.insertRemote(remote, as: document, into: parent, staged: staged, name: name, database)
         try namespace.noteConflicts(of: entry, database)
-        try database.touch(parent, modified: true, at: clock.now())
+        try database.touchListing(parent, at: clock.now())
         return aftermath
     }
 
@@ -181,7 +181,7 @@ extension RemoteChanges {
         if isWanted { entry.flags.insert(.wanted) } else { entry.flags.remove(.wanted) }
         try database.update(entry)
         if !entry.isMoved { try database.dequeue(entry.id) }
-        try database.touch(entry.parent, modified: true, at: clock.now())
+        try database.touchListing(entry.parent, at: clock.now())
         try database.note(.content, entry: entry.id, item: row.id, parent: entry.parent)
         return aftermath
     }
@@ -230,7 +230,7 @@ extension RemoteChanges {
             try namespace.noteConflictEnd(of: entry.document, called: entry.name, database)
             aftermath.dropped += try forget(row, home: entry, database)
         }
-        try database.touch(entry.parent, modified: true, at: clock.now())
+        try database.touchListing(entry.parent, at: clock.now())
         try database.note(.removed, entry: entry.id, item: row.id, parent: entry.parent, from: entry.place)
         return aftermath
     }
@@ -276,8 +276,8 @@ extension RemoteChanges {
         if isClean { try database.dequeue(entry.id) }
         let now = clock.now()
         try database.touch(row.id, modified: false, at: now)
-        try database.touch(oldParent, modified: true, at: now)
-        try database.touch(parent, modified: true, at: now)
+        try database.touchListing(oldParent, at: now)
+        try database.touchListing(parent, at: now)
         if row.kind == .directory, oldParent != parent {
             try database.addLinks(-1, to: oldParent)
             try database.addLinks(1, to: parent)

@@ -31,7 +31,7 @@ extension RemoteChanges {
             }
         }
         try database.enqueue(entry.id, at: journalTime())
-        try database.touch(entry.parent, modified: true, at: clock.now())
+        try database.touchListing(entry.parent, at: clock.now())
         try database.note(.content, entry: entry.id, item: item, parent: entry.parent)
         return aftermath
     }

@@ -35,7 +35,7 @@ extension Engine {
     private func document(at path: RemotePath) async throws(Errno) -> DocumentID {
         try await onQueue { [self] () throws(Errno) in
             try catalog.read { database throws(Errno) in
-                guard let entry = try access.place(named: path, database)?.entry else {
+                guard let entry = try named(path, database) else {
                     throw path.isRoot ? .isDirectory : .noSuchEntry
                 }
                 guard try database.existingItem(entry.item).kind == .file else { throw .isDirectory }

@@ -32,8 +32,16 @@ enum LoginStore {
         let attributes = [
             "store", "--label=Cove: \(source.origin)", "service", "cove", "source", source.origin, "user", login.user,
         ]
-        if hasSecretService, run(attributes, input: text) != nil { return "the Secret Service" }
         var all = readFile()
+        if hasSecretService, run(attributes, input: text) != nil {
+            // A password that was kept in the file before stays in none.
+            let names = [source.origin, "\(login.user) \(source.origin)"].filter { all[$0]?.user == login.user }
+            if !names.isEmpty {
+                for name in names { all[name] = nil }
+                try writeFile(all)
+            }
+            return "the Secret Service"
+        }
         all[source.origin] = login
         all["\(login.user) \(source.origin)"] = login
         try writeFile(all)
@@ -52,7 +60,7 @@ enum LoginStore {
         return try? JSONValue(parsing: text).decode()
     }
 
-    /// What secret-tool(1) prints; nil when it is missing or fails.
+    /// What secret-tool(1) prints, which is nothing where it keeps something; nil when it is missing or fails.
     private static func run(_ arguments: [String], input: [UInt8]) -> [UInt8]? {
         let (from, to) = (cove_memfd_create("cove-login"), cove_memfd_create("cove-login"))
         guard from >= 0, to >= 0 else { return nil }
@@ -62,7 +70,7 @@ enum LoginStore {
         }
         guard (try? write(input, from)) != nil, lseek(from, 0, SEEK_SET) == 0,
             (try? ChildProcess.run("secret-tool", arguments, input: from, output: to, limit: .seconds(60))) == 0,
-            let size = try? System.fstat(to).st_size, size > 0, size < 1 << 16
+            let size = try? System.fstat(to).st_size, size < 1 << 16
         else { return nil }
         return try? System.contents(to, atMost: Int(size))
     }

@@ -32,6 +32,34 @@ extension MountedInCompany {
             ]
         }
 
+        @Test func `what the Secret Service keeps is in no file`() async throws {
+            try await blocking {
+                let server = try TestServer.apache()
+                let address = Cloud.apache.address(server.port)
+                let account = try MountedAccount(address: address)
+                // As secret-tool(1) does: it says nothing of what it keeps, and fails where it has nothing.
+                try account.shell(
+                    """
+                    cd $tmp; mkdir bin; cat > bin/secret-tool <<'END'
+                    #!/bin/sh
+                    what=$1; shift
+                    for word in "$@"; do case $word in --label*) ;; *) key="$key $word" ;; esac; done
+                    file=$HOME/kept$(echo "$key" | tr -c 'a-z0-9\\n' _)
+                    case $what in store) cat > "$file" ;; lookup) cat "$file" 2> /dev/null ;; esac
+                    END
+                    chmod 755 bin/secret-tool; printf '%s' '\(TestServer.password)' > password
+                    """
+                )
+                let login = "HOME=$tmp $COVE login '\(address)' < $tmp/password"
+                try account.shell(login)
+                #expect(try account.shell("grep -c '\(TestServer.password)' $tmp/.config/cove/logins.json") == "1\n")
+                let service = "DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere PATH=$tmp/bin:$PATH"
+                #expect(try account.shell("\(service) \(login)").contains("the Secret Service"))
+                #expect(try account.shell("cat $tmp/kept*").contains(TestServer.password))
+                try account.shell("! grep '\(TestServer.password)' $tmp/.config/cove/logins.json")
+            }
+        }
+
         @Test(arguments: Kind.all)
         func `a wrong password parks what waits, and cove login sends it`(kind: Kind) async throws {
             try await blocking {

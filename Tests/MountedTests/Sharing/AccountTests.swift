@@ -189,6 +189,31 @@ extension Mounted {
             }
         }
 
+        @Test func `an erasure that is given up is none`() async throws {
+            try await mounted(options: "settle=50ms") { account in
+                try account.cove("container create com.a.box --app com.a.app --name Private")
+                try account.shell("echo one > f; $COVE sync --wait")
+                #expect(try account.shell("ls") == "f\n")
+                let script = """
+                    import json, os, socket
+                    s = socket.socket(socket.AF_UNIX)
+                    s.connect(os.getxattr('.', 'user.cove.socket'))
+                    s.send(json.dumps({'method': 'io.cove.Account.BeginErasure'}).encode() + b'\\0')
+                    data = b''
+                    while not data.endswith(b'\\0'): data += s.recv(65536)
+                    print(data[:-1].decode(), sorted(os.listdir('.')))
+                    """
+                let said = try account.shell("python3 - <<'END'\n\(script)\nEND")
+                #expect(!said.contains("error") && said.contains("Private"), "\(said)")
+                try waitUntil("what is hidden is so again") { try account.shell("ls") == "f\n" }
+                // Nobody heeds what is so old.
+                try waitUntil("the note is taken back") {
+                    try account.shell("cat $src/.cove-erased").hasSuffix(" 0")
+                }
+                #expect(try account.shell("cat f") == "one\n")
+            }
+        }
+
         @Test func `an erasure of before a device was there excuses no loss that it sees`() async throws {
             try await blocking {
                 let shared = try TemporaryDirectory("erased")

@@ -216,7 +216,7 @@ extension Access {
                     record: row.record,
                     at: now
                 )
-                try database.touch(folder, modified: true, at: self.clock.now())
+                try database.touchListing(folder, at: self.clock.now())
                 return .success(row)
             }
         } catch {

@@ -46,7 +46,7 @@ extension Access {
         try catalog.write(for: caller, durable: true) { database throws(Errno) in
             try database.deleteReference(row, drops: true)
             if let parent = row.parent {
-                try database.touch(parent, modified: true, at: self.clock.now())
+                try database.touchListing(parent, at: self.clock.now())
                 // The request is to be known.
                 try database.note(.attributes, entry: 0, item: parent, parent: parent)
             }
@@ -137,7 +137,7 @@ extension Access {
             try database.update(row)
             let now = self.clock.now()
             for parent in Set([source.parent, place.parent].compactMap(\.self)) {
-                try database.touch(parent, modified: true, at: now)
+                try database.touchListing(parent, at: now)
             }
             try database.note(.attributes, entry: 0, item: place.parent, parent: place.parent)
         }

@@ -131,7 +131,7 @@ extension Access {
                 row.parent = try self.folder(of: row, database)
                 if let parent = row.parent { row.name = try self.freeReferenceName(row, parent, database) }
                 let places = [former, row.parent.map { Place($0, row.name) }].compactMap(\.self)
-                for place in places { try database.touch(place.parent, modified: true, at: self.clock.now()) }
+                for place in places { try database.touchListing(place.parent, at: self.clock.now()) }
                 database.whenCommitted { [self] in tell(of: places) }
             }
             if row.place != target {

@@ -85,8 +85,11 @@ enum AccountService {
                     let age = request.olderThanSeconds.map { TimeSpan.seconds(max(0, $0)) }
                     return Account.EmptyReply(count: await engine.emptyTrash(olderThan: age))
                 },
-                "BeginErasure": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
+                "BeginErasure": VarlinkMethod { (_: VarlinkNothing, invocation) async throws(VarlinkError) in
                     do throws(Errno) { try await engine.beginErasure() } catch { throw erasing(error) }
+                    // Deleting may take long, and who goes before it is finished has given it up.
+                    invocation.scope.hold(1)
+                    invocation.scope.whenEnded { Task { await engine.abandonErasure() } }
                     return VarlinkNothing()
                 },
                 "FinishErasure": VarlinkMethod { (_: VarlinkNothing, _) async throws(VarlinkError) in
