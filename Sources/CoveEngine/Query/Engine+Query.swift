@@ -52,7 +52,10 @@ extension Engine {
                 guard let (named, former) = found else { continue }
                 let reference = named.id == 0 ? nil : (named.id, named.reference)
                 let item = QueryItem(named.entry, named.row, former, at: named.path, self, by: reference)
-                results.append(item.result(attributes))
+                var result = item.result(attributes)
+                // Whoever asks knows it by what was asked for.
+                result.path = path
+                results.append(result)
             }
             return results
         }

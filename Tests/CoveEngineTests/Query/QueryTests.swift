@@ -1,4 +1,5 @@
 import CoveCore
+import CoveProviders
 import CoveTestSupport
 import Foundation
 import Synchronization
@@ -131,6 +132,37 @@ import Testing
             waiting.listedOnly = true
             let found = try await paths(account, waiting)
             #expect(found.paths == ["new.txt"] && found.unlisted == 2)
+            await account.stop()
+        }
+    }
+
+    @Test func `what was listed before the source went away is found`() async throws {
+        try await blocking {
+            let link = Mutex<SimulatedLink?>(nil)
+            let account = try EngineAccount(
+                wrap: { base in
+                    MeddledProvider(
+                        base,
+                        show: { path in
+                            // Within one batch of folders.
+                            if path.description == "d5" { link.withLock { $0?.setOffline(true) } }
+                            return nil
+                        }
+                    )
+                },
+                configure: { _ in }
+            )
+            link.withLock { $0 = account.link }
+            for number in 0..<10 {
+                try SourceFolder(account.source).makeDirectory("d\(number)")
+                try SourceFolder(account.source).save("d\(number)/f.txt", [1])
+            }
+            #expect(try account.tree.list("").count == 10)
+            let found = try await paths(account, try request("FSName == 'f.txt'"))
+            var listed = try request("FSName == 'f.txt'")
+            listed.listedOnly = true
+            let known = try await paths(account, listed)
+            #expect(found.unlisted > 0 && !known.paths.isEmpty && found.paths.sorted() == known.paths.sorted())
             await account.stop()
         }
     }

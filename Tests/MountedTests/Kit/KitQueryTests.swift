@@ -112,6 +112,11 @@ extension Mounted {
                 #expect(external.url.path == "\(account.mount)/one/Documents/one.txt")
                 #expect(external[.urlInLocalContainer] == "file://\(account.mount)/two/Documents/one.txt")
                 #expect(external.accessibleURL.path == "\(account.mount)/two/Documents/one.txt")
+                // By its own name for it the app learns all that is promised.
+                let keys: Set<URLResourceKey> = [.isUbiquitousItemKey, .documentIdentifierKey, .typeIdentifierKey]
+                let own = try await PromisedItem.resourceValues(ofItemAt: external.accessibleURL, forKeys: keys)
+                #expect(try await PromisedItem.resourceValues(ofItemAt: external.url, forKeys: keys) == own)
+                #expect(own[.isUbiquitousItemKey] == .bool(true) && own[.typeIdentifierKey] == .string("text/plain"))
                 query.stop()
                 try account.end()
             }
