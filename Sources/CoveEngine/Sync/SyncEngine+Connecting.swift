@@ -54,7 +54,7 @@ extension SyncEngine {
         guard known == identity else {
             throw .serverUnreachable(
                 "\(host.configuration.source) is not the folder this account was made for; "
-                    + "mount the right disk there, or use another --account"
+                    + "mount the right disk there, log in as the user from before, or use another --account"
             )
         }
     }

@@ -36,6 +36,8 @@ public final class WebDAVProvider: Provider {
         var server: DAVServer?
         /// How many answers there were that may be of their moment only.
         var doubts = 0
+        /// Who logs in, where the address does not say it.
+        var login: String?
     }
 
     /// Takes the address of a `webdav://` or `webdavs://` source; nothing is asked before `start()`.
@@ -68,8 +70,9 @@ public final class WebDAVProvider: Provider {
 
     /// Logs in, and tries out once what the server can do.
     public func start() async throws(ProviderError) {
-        let credentials = await credentials()
-        client.use(credentials ?? Netrc.login(host: host, user: user))
+        let credentials = await credentials() ?? Netrc.login(host: host, user: user)
+        client.use(credentials)
+        state.withLock { $0.login = user == nil ? credentials?.user : nil }
         let root: DAVResource
         do throws(ProviderError) {
             root = try await properties(.root, isDirectory: true)
@@ -120,8 +123,10 @@ public final class WebDAVProvider: Provider {
         log("the server refuses to change versions that it says are current: its conditions are not used any more")
     }
 
-    /// Nil: a server has no name of its own.
-    public func sourceIdentity() async -> [UInt8]? { nil }
+    /// Who logs in, where the address does not say it: one address is another tree for each user.
+    ///
+    /// A server has no name of its own.
+    public func sourceIdentity() async -> [UInt8]? { state.withLock { $0.login }.map { Array("user:\($0)".utf8) } }
 
     /// Ends listings under way.
     public func stop() async {

@@ -44,6 +44,22 @@ struct WebDAVPlacingTests {
         }
     }
 
+    @Test func `an address without a user is another source for each who logs in`() async throws {
+        let source = try Source(Self.apache)
+        let dav = try await source.device()
+        #expect(await dav.sourceIdentity() == Array("user:\(testCredentials.user)".utf8))
+        let named = try WebDAVProvider(
+            try #require(
+                SourceAddress("webdav://\(testCredentials.user)@127.0.0.1:\(source.server.port)/\(source.name)")
+            ),
+            HTTPOptions(),
+            credentials: { testCredentials }
+        )
+        try await named.start()
+        // The account's record has the address, with the user.
+        #expect(await named.sourceIdentity() == nil)
+    }
+
     @Test func `many in one folder share a listing, and each knows its own version`() async throws {
         let source = try Source(Self.apache)
         let dav = try await source.device()
