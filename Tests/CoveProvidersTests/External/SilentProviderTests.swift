@@ -35,7 +35,7 @@ struct SilentProviderTests {
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
         let program = try #require(try ProviderProgram(source: "exec:\(path)"))
         var limits = ProviderSession.Limits()
-        limits.silence = .seconds(1)
+        limits.silence = .seconds(4)
         return ExternalProvider(program, state: folder.path, limits: limits) { _ in }
     }
 
@@ -58,7 +58,7 @@ struct SilentProviderTests {
                 def is_at_work(self):
                     self.asked += 1
                     # Longer than anybody is silent.
-                    if self.asked == 40:
+                    if self.asked == 80:
                         open(here + "/go", "w").close()
                     return True
             """
