@@ -324,9 +324,18 @@ class Server:
             late = time.monotonic() - self.PATIENCE
             with self.lock:
                 calls = list(self.calls.values())
-            is_at_work = any(call.last_sign < late for call in calls) and knows_better()
+            silent = [call for call in calls if call.last_sign < late]
             for call in calls:
-                if is_at_work or call.last_sign >= late:
+                if call not in silent:
+                    call.vouch()
+            try:
+                # Whatever becomes of that, the others are heard of.
+                is_at_work = bool(silent) and knows_better()
+            except Exception as error:
+                print(f"is_at_work: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                is_at_work = False
+            if is_at_work:
+                for call in silent:
                     call.vouch()
 
     def result(self, call):

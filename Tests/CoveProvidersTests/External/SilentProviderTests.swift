@@ -39,9 +39,10 @@ struct SilentProviderTests {
         return ExternalProvider(program, state: folder.path, limits: limits) { _ in }
     }
 
-    @Test func `a call that waits for what never comes is given up`() async throws {
+    @Test(arguments: ["", "    def is_at_work(self):\n        raise KeyError('nothing')"])
+    func `a call that waits for what never comes is given up`(knowledge: String) async throws {
         let folder = try TemporaryDirectory()
-        let provider = try Self.provider(in: folder, "")
+        let provider = try Self.provider(in: folder, knowledge)
         let error = await #expect(throws: ProviderError.self) { try await provider.list(.root, page: nil) }
         #expect(error == .timedOut)
         // The program is as it was.

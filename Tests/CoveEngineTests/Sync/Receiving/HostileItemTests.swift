@@ -21,6 +21,20 @@ import Testing
         )
     }
 
+    private static func start(
+        on provider: any Provider,
+        _ folder: TemporaryDirectory,
+        _ state: TemporaryDirectory
+    ) throws -> (Engine, EngineTree) {
+        let configuration = EngineConfiguration.ofTest("dir://\(folder.path)", state: state.path) {
+            $0.pollInterval = .milliseconds(30)
+        }
+        let log = Log(path: nil, echoToStandardError: false)
+        let engine = try Engine(configuration: configuration, provider: provider, log: log)
+        engine.start(kernel: nil, announcer: nil)
+        return (engine, EngineTree(engine))
+    }
+
     @Test(arguments: [1, 2], [false, true])
     func `of two items with one id the first stays, and of the other it is told`(
         pages: Int,
@@ -45,16 +59,7 @@ import Testing
                 },
                 isSilent: true
             )
-            let configuration = EngineConfiguration.ofTest("dir://\(folder.path)", state: state.path) {
-                $0.pollInterval = .milliseconds(30)
-            }
-            let engine = try Engine(
-                configuration: configuration,
-                provider: provider,
-                log: Log(path: nil, echoToStandardError: false)
-            )
-            let tree = EngineTree(engine)
-            engine.start(kernel: nil, announcer: nil)
+            let (engine, tree) = try Self.start(on: provider, folder, state)
             func names() throws -> [String] { try tree.list("d").keys.sorted() }
             #expect(try names() == (isKnown ? ["a", "b", "c"] : ["a", "c"]))
             let first = try engine.item(at: RemotePath(unchecked: Array("d/a".utf8))).documentID
@@ -111,16 +116,7 @@ import Testing
                 alter: { $0.extendedAttributes = true },
                 isSilent: true
             )
-            let configuration = EngineConfiguration.ofTest("dir://\(folder.path)", state: state.path) {
-                $0.pollInterval = .milliseconds(30)
-            }
-            let engine = try Engine(
-                configuration: configuration,
-                provider: provider,
-                log: Log(path: nil, echoToStandardError: false)
-            )
-            let tree = EngineTree(engine)
-            engine.start(kernel: nil, announcer: nil)
+            let (engine, tree) = try Self.start(on: provider, folder, state)
             func names() throws -> Set<[UInt8]> {
                 let names = try engine.extendedAttributeNames(tree.resolve("d/f"), tree.caller)
                 return Set(names.split(separator: 0).map { Array($0) })
