@@ -19,6 +19,9 @@ struct Recovery {
 
     /// Opens the catalog and prepares it; a corrupt one is kept aside, with every content file it may have known as dirty.
     func openCatalog() throws(EngineError) -> Catalog {
+        if CatalogFiles.isHalfRepaired(in: configuration.stateDirectory) {
+            throw EngineError("\(path): its repair was ended before it was done; run `cove doctor --repair` again")
+        }
         do throws(CatalogOpenError) {
             return try openAndPrepare()
         } catch {
@@ -39,13 +42,25 @@ struct Recovery {
     /// Nothing has the catalog open any more when this throws.
     private func openAndPrepare() throws(CatalogOpenError) -> Catalog {
         if isTakeover, (try? System.lstat(path)) == nil { throw .failed(.noSuchEntry) }
-        let catalog = try Catalog(path: path, disk: disk, log: log)
+        let catalog = try Catalog(
+            path: path,
+            disk: disk,
+            log: log,
+            whenMigrating: configuration.whenMigrating
+        )
         let damage: String?
         do throws(Errno) {
             let lastBoot = try catalog.read { database throws(Errno) in try database.meta("boot") }
+            let hasRoot = try catalog.read { database throws(Errno) in try database.item(.root) != nil }
             let isUnclean = !isTakeover && (disk.isMarked || lastBoot != nil && lastBoot != bootIdentity())
-            // After an end of which the catalog knows, what it holds is what was written.
-            damage = isUnclean ? try catalog.damage() : nil
+            let hasContent = try hasRoot ? false : store.holdsAny()
+            if !hasRoot, isTakeover || hasContent {
+                // A new catalog would give the numbers of what is here to other items.
+                damage = "it is empty, and there is content"
+            } else {
+                // After an end of which the catalog knows, what it holds is what was written.
+                damage = isUnclean ? try catalog.damage() : nil
+            }
             if damage == nil {
                 try prepare(catalog, wasSealed: lastBoot == nil, isUnclean: isUnclean)
                 try disk.unmark()
@@ -79,15 +94,11 @@ struct Recovery {
         let folder = "\(configuration.stateDirectory)/corrupt-\(time(nil))"
         do throws(Errno) {
             try System.makeDirectories(folder)
-            for suffix in ["", "-wal", "-shm"] {
-                do throws(Errno) {
-                    try System.rename(path + suffix, folder + "/catalog.db" + suffix)
-                } catch {
-                    if error != .noSuchEntry { throw error }
-                }
-            }
+            // First the content, which nothing may be left of that another catalog takes for its own.
             try System.rename(store.directory, folder + "/content")
             try System.makeDirectories(store.directory)
+            try CatalogFiles.move(from: path, to: folder)
+            try System.syncDirectory(configuration.stateDirectory)
         } catch {
             throw EngineError("\(path): it is corrupt (\(why)) and can't be kept aside: \(error); move it away by hand")
         }

@@ -57,6 +57,8 @@ public enum ProviderFactory {
         public var device: String?
         /// The account's state folder, for what an upload needs to go on after a crash; nil keeps nothing.
         public var state: String?
+        /// True where a source that is not there, or can't be used, makes a provider that can't be reached.
+        public var mayBeMissing = false
         /// Is told of each request that may change something, and of its answer; nil where nobody reads it.
         public var trace: (@Sendable (_ text: () -> String) -> Void)?
         /// Who uses the source, asked for at each start; nil leaves it to `~/.netrc`, or what AWS's programs read.
@@ -91,6 +93,21 @@ public enum ProviderFactory {
         access: Access = Access(),
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(SourceError) -> any Provider {
+        do throws(SourceError) {
+            return try found(source, options, access, log)
+        } catch {
+            guard access.mayBeMissing else { throw error }
+            log("\(error); the source counts as out of reach until it is mounted again")
+            return ExternalProvider(ProviderProgram(missing: source, why: error), state: access.state, log: log)
+        }
+    }
+
+    private static func found(
+        _ source: String,
+        _ options: [String: String],
+        _ access: Access,
+        _ log: @escaping @Sendable (String) -> Void
+    ) throws(SourceError) -> any Provider {
         if let tree = try GeneratedTree.make(source: source) { return tree }
         if let server = try server(source, access, log) { return server }
         var program = try ProviderProgram(source: source)
@@ -98,7 +115,7 @@ public enum ProviderFactory {
         if let program {
             return ExternalProvider(program, state: access.state, credentials: access.credentials, log: log)
         }
-        let path = try directory(source)
+        let path = try directory(source, mayBeMissing: access.mayBeMissing)
         let rescan = try value("rescan", options, "a time such as 300s", SimulatedLink.duration)
         let folder = FolderProvider(root: path, rescanInterval: rescan ?? .seconds(300), log: log)
         let latency = try value("latency", options, "a time such as 20ms", SimulatedLink.duration)
@@ -139,7 +156,8 @@ public enum ProviderFactory {
         }
     }
 
-    private static func directory(_ source: String) throws(SourceError) -> String {
+    /// The path of a directory, which is looked at unless it may be missing: to ask a dead network mount could take for ever.
+    private static func directory(_ source: String, mayBeMissing: Bool) throws(SourceError) -> String {
         if source.isEmpty { throw .empty }
         var path = source
         if source.hasPrefix("dir://") {
@@ -150,6 +168,7 @@ public enum ProviderFactory {
         if path.isEmpty { throw .empty }
         if !path.hasPrefix("/") { path = LocalPath.workingDirectory + "/" + path }
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+        if mayBeMissing { return path }
         do throws(Errno) {
             let status = try System.statFollowing(path)
             if status.st_mode & S_IFMT != S_IFDIR { throw Errno.notDirectory }

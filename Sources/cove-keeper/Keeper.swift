@@ -88,6 +88,10 @@ struct Keeper {
                 ending = try serve()
             } catch {
                 tell("the daemon can't be started: \(error)")
+                if !kept.isEmpty, let pause = policy.pause(afterShortageAt: System.monotonic(), error) {
+                    pause.block()
+                    continue
+                }
                 ending = kept.isEmpty ? .over(DaemonExit.failed) : .restart(isFailure: true)
             }
             let hasLasted = System.monotonic() - started >= RestartPolicy.trial
@@ -128,10 +132,15 @@ struct Keeper {
         var pair: [Int32] = [-1, -1]
         let type = Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         try System.retry { socketpair(AF_UNIX, type, 0, &pair) }
-        let socket = try Self.high(pair[0])
+        let socket: Int32
+        do throws(Errno) { socket = try Self.high(pair[0]) } catch {
+            System.close(pair[1])
+            throw error
+        }
         defer { System.close(socket) }
-        let daemon = try start(pair[1])
+        let started = Result { () throws(Errno) in try start(pair[1]) }
         System.close(pair[1])
+        let daemon = try started.get()
         if let readyPipe { System.close(readyPipe) }
         readyPipe = nil
         let text = ["\(KeeperPacket.version)"] + kept.map(\.name) + (policy.isCareful ? [KeeperPacket.careful] : [])
@@ -226,6 +235,10 @@ struct Keeper {
             if let formerProgram { System.close(formerProgram) }
             formerProgram = program
             program = (try? Self.high(descriptor)) ?? program
+        case .settled:
+            guard let former = formerProgram else { return }
+            System.close(former)
+            formerProgram = nil
         case .greeting, .end: break
         }
     }

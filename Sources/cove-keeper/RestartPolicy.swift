@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Glibc
 
 /// How often a daemon that fails is started again.
 struct RestartPolicy {
@@ -12,6 +13,25 @@ struct RestartPolicy {
     ///
     /// With one that fails even so the mount is given up: an error beats a hang.
     private(set) var isCareful = false
+
+    /// Since when the machine has had nothing to start a daemon with, when that was last seen, and the pause after that.
+    private var shortage: (began: MonotonicTime, last: MonotonicTime, pause: TimeSpan)?
+    private static let shortages: [Errno] = [
+        .wouldBlock, Errno(ENOMEM), Errno(EMFILE), Errno(ENFILE), Errno(ENOBUFS),
+    ]
+
+    /// How long to wait when nothing could be started, as the machine is short of processes, descriptors or memory.
+    ///
+    /// Nil where that has lasted for a minute, or where it is no such error.
+    mutating func pause(afterShortageAt now: MonotonicTime, _ error: Errno) -> TimeSpan? {
+        guard Self.shortages.contains(error) else { return nil }
+        var found = shortage ?? (now, now, .zero)
+        if now - found.last > Self.trial { found = (now, now, .zero) }
+        guard now - found.began < Self.window else { return nil }
+        found = (found.began, now, min(.seconds(2), max(.milliseconds(50), found.pause * 2)))
+        shortage = found
+        return found.pause
+    }
 
     /// How long to wait before the next start; nil when there is to be none.
     mutating func pause(afterFailureAt now: MonotonicTime, started: MonotonicTime) -> TimeSpan? {

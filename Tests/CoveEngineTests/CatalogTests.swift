@@ -52,6 +52,24 @@ import Testing
         }
     }
 
+    @Test func `who changes the schema of a catalog that is there says so before`() async throws {
+        try await blocking {
+            let folder = try TemporaryDirectory("cove-catalog")
+            let path = folder.appending("catalog.db")
+            let disk = StateDisk(directory: folder.path, reserve: 0, log: .none)
+            var told = 0
+            // One of the version before, which is changed once; a new one has no earlier version.
+            do {
+                let old = try Database(path: path, disk: disk, log: .none)
+                for step in Schema.steps.dropLast() { try old.execute(step) }
+                try old.execute("PRAGMA user_version = \(Schema.version - 1)")
+            }
+            for _ in 1...2 { _ = try Catalog(path: path, disk: disk, log: .none) { told += 1 } }
+            _ = try Catalog(path: folder.appending("new.db"), disk: disk, log: .none) { told += 1 }
+            #expect(told == 1)
+        }
+    }
+
     private final class Counter: Sendable {
         let count = Atomic(0)
     }

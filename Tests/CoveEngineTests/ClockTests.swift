@@ -84,6 +84,31 @@ import Testing
         }
     }
 
+    @Test("a wall clock that is set forward makes nothing that is kept older")
+    func leap() async throws {
+        try await blocking {
+            let clock = SetClock()
+            let account = try account(clock)
+            for name in ["f", "g"] { try account.tree.write(name, Array("one \(name)".utf8)) }
+            try await account.settle()
+            try account.tree.write("g", Array("two".utf8))
+            try account.tree.unlink("f")
+            try await account.settle()
+            let versions = try account.engine.versions(of: RemotePath(unchecked: Array("g".utf8))).count
+            for offset in [Self.year, .zero] {
+                clock.set(offset)
+                try account.tree.write("h\(offset.seconds)", [1])
+                try await account.settle()
+                #expect(account.engine.trash().count == 1)
+                #expect(try account.engine.versions(of: RemotePath(unchecked: Array("g".utf8))).count == versions)
+            }
+            #expect(versions > 0)
+            clock.pass(.seconds(31 * 86_400))
+            #expect(await account.engine.emptyTrash(olderThan: .seconds(30 * 86_400)) == 1)
+            await account.stop()
+        }
+    }
+
     private func status(_ name: String, _ account: EngineAccount) throws -> ItemStatus {
         try account.engine.item(at: RemotePath(unchecked: Array(name.utf8)))
     }

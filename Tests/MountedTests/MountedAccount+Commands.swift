@@ -14,6 +14,21 @@ extension MountedAccount {
         return try JSONDecoder().decode(type, from: Data(text.utf8))
     }
 
+    /// Has a program take the mount over, as `cove upgrade` does, whatever becomes of that; waits for the daemon's end.
+    func upgrade(to program: String) throws {
+        try shell(
+            """
+            exec python3 -c '
+            import json, socket, sys
+            s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+            call = {"method": "io.cove.Account.Upgrade", "parameters": {"program": sys.argv[2]}}
+            s.send(json.dumps(call).encode() + b"\\0")
+            while s.recv(4096): pass
+            ' $STATE/cove.sock "\(program)"
+            """
+        )
+    }
+
     /// Runs a script whose last command must fail, and looks at its complaint: one line, nothing on standard output.
     func expectRefusal(
         _ script: String,

@@ -19,6 +19,8 @@ public struct KeeperPacket: Sendable, Equatable {
         case ready = 4
         /// Daemon: the next one is this program.
         case replace = 5
+        /// Daemon: the program before this one can't take over any more.
+        case settled = 6
     }
 
     /// The protocol's version: what a daemon must understand to work with a keeper that greets with it.

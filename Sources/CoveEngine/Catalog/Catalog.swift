@@ -40,14 +40,21 @@ final class Catalog: Sendable {
     private let afterSync = EngineMutex<[@Sendable () -> Void]>(.catalogAfterSync, [])
 
     /// Opens or makes the catalog and brings its schema up to date.
-    init(path: String, disk: StateDisk, log: Log) throws(CatalogOpenError) {
+    ///
+    /// `whenMigrating` is called before the schema of an existing one is changed.
+    init(
+        path: String,
+        disk: StateDisk,
+        log: Log,
+        whenMigrating: () -> Void = {}
+    ) throws(CatalogOpenError) {
         self.path = path
         self.disk = disk
         self.log = log
         let outcome: SchemaOutcome
         do throws(Errno) {
             let database = try Catalog.connect(path, disk, log)
-            outcome = try Schema.migrate(database)
+            outcome = try Schema.migrate(database, whenMigrating: whenMigrating)
             database.watch(for: touches)
             writer = EngineMutex(.catalogWriter, database)
             let other = try Catalog.connect(path, disk, log)

@@ -214,6 +214,8 @@ final class Database: @unchecked Sendable {
         case SQLITE_IOERR where system == ENOSPC || system == EDQUOT: .noSpace
         // SQLITE_IOERR_NOMEM, a macro that Swift can't import.
         case SQLITE_IOERR where code >> 8 == 12: Errno(ENOMEM)
+        // What the process or the machine has no more of says nothing of the disk.
+        case SQLITE_CANTOPEN where [EMFILE, ENFILE, ENOMEM].contains(system): Errno(system)
         case SQLITE_READONLY: .readOnly
         case SQLITE_NOMEM: Errno(ENOMEM)
         case SQLITE_BUSY, SQLITE_LOCKED: .busy
@@ -326,5 +328,6 @@ extension Database.Value {
     static func optional(_ text: String?) -> Database.Value { text.map { .text($0) } ?? .null }
     static func time(_ time: Timestamp) -> Database.Value { .int(time.nanosecondsSinceEpoch) }
     static func milliseconds(_ time: Timestamp) -> Database.Value { .int(time.millisecondsSinceEpoch) }
+    static func milliseconds(_ span: TimeSpan) -> Database.Value { .int(span.milliseconds) }
     static func flag(_ value: Bool) -> Database.Value { .int(value ? 1 : 0) }
 }

@@ -354,9 +354,10 @@ enum Schema {
     ]
 
     /// Brings a catalog to the current version; throws when it is from a newer program.
-    static func migrate(_ database: Database) throws(Errno) -> SchemaOutcome {
+    static func migrate(_ database: Database, whenMigrating: () -> Void = {}) throws(Errno) -> SchemaOutcome {
         let found = Int(try database.first("PRAGMA user_version", read: { $0.int(0) }) ?? 0)
         guard found <= version else { return .tooNew(found) }
+        if found > 0, found < version { whenMigrating() }
         for step in max(0, found)..<version {
             // On a line of its own: a step may end with a comment.
             try database.execute("BEGIN IMMEDIATE;\(steps[step])\n PRAGMA user_version = \(step + 1); COMMIT")

@@ -127,6 +127,16 @@ struct ContentStore: Sendable {
         }
     }
 
+    /// True when there is any content file.
+    func holdsAny() throws(Errno) -> Bool {
+        for part in try System.names(in: directory) {
+            let names: [String]
+            do throws(Errno) { names = try System.names(in: "\(directory)/\(part)") } catch .notDirectory { continue }
+            if !names.isEmpty { return true }
+        }
+        return false
+    }
+
     /// Keeps a content file that no item knows in the folder of found files; it is never deleted by the program.
     func setAside(_ id: ItemID) throws(Errno) -> String {
         let folder = directory + "/../" + ContentStore.foundFolder

@@ -30,6 +30,8 @@ public struct EngineConfiguration: Sendable {
     public var cacheFolder: String?
     /// Whether the desktop's programs make pictures of the bytes that are here.
     public var makesThumbnails = false
+    /// Is called before the catalog is brought to a version that earlier programs do not understand.
+    public var whenMigrating: @Sendable () -> Void = {}
     /// How long a change rests before it is sent.
     public var settleTime: TimeSpan = .seconds(2)
     /// How long a new folder rests, and a new file with bytes that no program has open for writing any more.

@@ -39,11 +39,14 @@ public struct CatalogRepair {
 
     /// Checks everything, and mends what is wrong.
     public func run() throws(EngineError) -> RepairReport {
+        let disk = StateDisk(directory: directory, log: log)
+        var report = RepairReport()
+        do throws(Errno) { report.keptAside = try CatalogFiles.finishRepair(in: directory) } catch {
+            throw EngineError("\(path): a repair can't be finished: \(error); check the folder's owner and the disk")
+        }
         guard (try? System.lstat(path)) != nil else {
             throw EngineError("\(path): there is no catalog; check the name of the account or directory")
         }
-        let disk = StateDisk(directory: directory, log: log)
-        var report = RepairReport()
         do throws(Errno) {
             let store = try ContentStore(directory: directory + "/content")
             try mendFile(disk, store, &report)
@@ -67,21 +70,11 @@ public struct CatalogRepair {
             )
             return
         }
-        let fresh = directory + "/catalog.new"
-        for suffix in ["", "-wal", "-shm"] { try? System.unlink(fresh + suffix) }
+        CatalogFiles.removeUnfinished(in: directory)
+        let fresh = CatalogFiles.unfinished(in: directory)
         let outcome = try CatalogSalvage(from: path, to: fresh, log: log).run(content: store)
-        let folder = "\(directory)/corrupt-\(time(nil))"
-        try System.makeDirectories(folder)
-        for suffix in ["", "-wal", "-shm"] {
-            do throws(Errno) {
-                try System.rename(path + suffix, folder + "/catalog.db" + suffix)
-            } catch {
-                if error != .noSuchEntry { throw error }
-            }
-        }
-        try System.rename(fresh, path)
-        try System.syncDirectory(directory)
-        report.keptAside = folder
+        try CatalogFiles.finish(in: directory)
+        report.keptAside = try CatalogFiles.finishRepair(in: directory)
         let total = outcome.counts.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", ")
         report.findings.append(
             RepairFinding(

@@ -132,6 +132,8 @@ actor SyncEngine {
     var failedListings = 0
     /// When the last round was; at first, what an earlier daemon has dated later than now is looked for.
     private var lastRound = Timestamp.distantFuture
+    /// The same by the clock that nobody sets.
+    private var lastRoundByBoot: MonotonicTime?
     private var lastPoll = Timestamp.epoch
     var lastQuota = Timestamp.epoch
     private var lastExpiry = Timestamp.epoch
@@ -231,7 +233,12 @@ actor SyncEngine {
 
     /// Everything is dated by the wall clock: when that is set back, what is dated later would wait until then.
     private func heedClock(_ now: Timestamp) {
-        defer { lastRound = now }
+        let boottime = host.configuration.clock.boottime()
+        defer { (lastRound, lastRoundByBoot) = (now, boottime) }
+        if let last = lastRoundByBoot, now > lastRound {
+            let leap = (now - lastRound) - (boottime - last)
+            if leap > Self.largestSetting { age(notBy: leap, before: lastRound) }
+        }
         guard now < lastRound - .seconds(1) else { return }
         (nextConnect, lastPoll, lastQuota) = (min(nextConnect, now), min(lastPoll, now), min(lastQuota, now))
         (lastExpiry, lastLook) = (min(lastExpiry, now), min(lastLook, now))
@@ -243,11 +250,24 @@ actor SyncEngine {
         try? host.catalog.write { database throws(Errno) in
             try database.run("UPDATE journal SET changed = ?1 WHERE changed > ?1", .milliseconds(now))
             try database.run("UPDATE journal SET retry = 0 WHERE retry > ?", .milliseconds(now + Self.longestPause))
-            try database.run("UPDATE trash SET deleted = ?1 WHERE deleted > ?1 AND pending = 1", .milliseconds(now))
+            try database.run("UPDATE trash SET deleted = ?1 WHERE deleted > ?1", .milliseconds(now))
+            try database.run("UPDATE versions SET replaced = ?1 WHERE replaced > ?1", .milliseconds(now))
             try database.run(
                 "UPDATE trash SET retry = 0 WHERE retry > ? AND pending = 1",
                 .milliseconds(now + Self.longestPause)
             )
+        }
+    }
+
+    /// A clock that is set forward by more than this had been wrong, or is now.
+    private static let largestSetting = TimeSpan.seconds(86_400)
+
+    /// When the wall clock is set forward, what is kept for a time has not become older by that: its dates go along.
+    private func age(notBy leap: TimeSpan, before date: Timestamp) {
+        let values = (Database.Value.milliseconds(leap), Database.Value.milliseconds(date))
+        try? host.catalog.write { database throws(Errno) in
+            try database.run("UPDATE trash SET deleted = deleted + ?1 WHERE deleted <= ?2", values.0, values.1)
+            try database.run("UPDATE versions SET replaced = replaced + ?1 WHERE replaced <= ?2", values.0, values.1)
         }
     }
 

@@ -117,7 +117,7 @@ extension CommandTable {
         ProcessSettings.closeInherited(above: ReadyPipe.descriptor)
         let keeper = try KeeperLink()
         do throws(Failure) {
-            let plan = try MountPlan(daemon: arguments)
+            let plan = try MountPlan(daemon: arguments, isMounted: keeper.isTakeover)
             return try Daemon.run(plan, keeper, echoesLog: isInForeground) { notice in
                 guard isInForeground else { return ReadyPipe.tellReady(notice) }
                 tell(notice, plan)

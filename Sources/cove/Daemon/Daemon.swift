@@ -40,7 +40,7 @@ final class Daemon: Sendable {
         let lock: StateLock
         if keeper.isTakeover, let inherited = keeper[.lock] {
             // Nothing here may ask the mount point anything: it answers when this process does.
-            lock = try StateLock(inherited: inherited, plan)
+            lock = StateLock(inherited: inherited, plan)
         } else {
             try plan.recoverMountPoint()
             try plan.check()
@@ -53,7 +53,7 @@ final class Daemon: Sendable {
             minimum: plan.options.logLevel
         )
         if log.descriptor >= 0 { try keeper.keep(.log, log.descriptor) }
-        let provider = try plan.provider(log: log)
+        let provider = try plan.provider(log: log, isMounted: keeper.isTakeover)
         if !keeper.isTakeover, !lock.hasRecord() {
             if !plan.options.isOffline { try FirstConnection.make(provider, plan) }
             // It may have taken long, and Ctrl-C ends the command only.
@@ -61,6 +61,11 @@ final class Daemon: Sendable {
                 throw Failure(plan.account, "who asked for the mount has gone", "mount it again")
             }
             try lock.record(plan)
+        }
+        if let fault = plan.settingsFault {
+            log.error("\(fault.line); what was wanted before holds on")
+        } else {
+            KeptSettings.write(plan.settings, inState: plan.stateDirectory)
         }
         let daemon = try Daemon(plan, keeper, lock, provider, log)
         try daemon.serve(whenReady)
@@ -82,9 +87,11 @@ final class Daemon: Sendable {
         self.lock = lock
         self.log = log
         let (ledger, negotiation, work) = try Self.memory(keeper)
+        var configuration = Self.configuration(plan)
+        configuration.whenMigrating = { keeper.tellSettled() }
         do throws(EngineError) {
             engine = try Engine(
-                configuration: Self.configuration(plan),
+                configuration: configuration,
                 provider: provider,
                 log: log,
                 ledger: ledger,
@@ -165,7 +172,14 @@ final class Daemon: Sendable {
         do throws(Failure) {
             try start(sockets)
         } catch {
-            end(sockets)
+            // The mount that it has not made lives on for the next daemon.
+            guard keeper.isTakeover else {
+                end(sockets)
+                throw error
+            }
+            announcer.stop()
+            notifier.stop()
+            sockets.stop(grace: .zero)
             throw error
         }
         try? lock.noteServing(plan)
@@ -196,7 +210,7 @@ final class Daemon: Sendable {
         } catch {
             throw Failure(nil, "a helper process can't be started: \(error)", "check the limit of processes")
         }
-        try sockets.start(plan)
+        if keeper.isTakeover { try sockets.startPatiently(plan, log) } else { try sockets.start(plan) }
         PrivateCopies.watchSessions()
         engine.start(kernel: session.notifier, announcer: announcer)
         do throws(Errno) {

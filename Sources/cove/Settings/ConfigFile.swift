@@ -5,7 +5,7 @@ internal import Glibc
 /// `$XDG_CONFIG_HOME/cove/config.json5`: what a user wants of all accounts, or of one.
 struct ConfigFile: Sendable, Equatable {
     /// What can be said of all accounts and of each.
-    struct Section: Sendable, Equatable {
+    struct Section: Sendable, Equatable, Encodable {
         var ignore: [String]?
         var noMaterialize: [String]?
         var cacheSize: String?

@@ -21,18 +21,22 @@ struct MountPlan: Sendable {
     let coordinationSocket: String
     let options: AccountOptions
     let settings: ConfigFile.Section
+    /// What is wrong with the configuration, in whose place that of the last daemon holds.
+    let settingsFault: Failure?
 
     /// Reads the command line of `cove mount`.
     init(_ arguments: Arguments) throws(Failure) {
-        try self.init(arguments, mountpoint: Self.resolved(arguments.operand(1) ?? ""))
+        try self.init(arguments, mountpoint: Self.resolved(arguments.operand(1) ?? ""), isMounted: false)
     }
 
     /// Reads the command line of `cove daemon`, without asking the mount point anything.
-    init(daemon arguments: Arguments) throws(Failure) {
-        try self.init(arguments, mountpoint: arguments.operand(1) ?? "")
+    ///
+    /// `isMounted`: the mount lives on from an earlier daemon, and is not given up for a fault in the configuration.
+    init(daemon arguments: Arguments, isMounted: Bool) throws(Failure) {
+        try self.init(arguments, mountpoint: arguments.operand(1) ?? "", isMounted: isMounted)
     }
 
-    private init(_ arguments: Arguments, mountpoint: String) throws(Failure) {
+    private init(_ arguments: Arguments, mountpoint: String, isMounted: Bool) throws(Failure) {
         source = try Self.absoluteSource(arguments.operand(0) ?? "")
         self.mountpoint = mountpoint
         let certificates = arguments.value("cacert").map {
@@ -57,7 +61,13 @@ struct MountPlan: Sendable {
             socket = StatePaths.socket(of: account, .account)
             coordinationSocket = StatePaths.socket(of: account, .coordination)
         }
-        settings = try ConfigFile.read().section(for: account)
+        do throws(Failure) {
+            settings = try ConfigFile.read().section(for: account)
+            settingsFault = nil
+        } catch {
+            guard isMounted, let kept = KeptSettings.read(inState: stateDirectory) else { throw error }
+            (settings, settingsFault) = (kept, error)
+        }
     }
 
     /// The source as it may be shown: without a password.
@@ -119,10 +129,14 @@ struct MountPlan: Sendable {
     }
 
     /// The provider of the source, behind a simulated link where the options ask for one; nothing is started.
-    func provider(log: Log = .none) throws(Failure) -> any Provider {
+    ///
+    /// With `isMounted` it is made though the source is not there: a mount that lives can be worked in without.
+    func provider(log: Log = .none, isMounted: Bool = false) throws(Failure) -> any Provider {
         var provider: any Provider
+        var access = access(log)
+        access.mayBeMissing = isMounted
         do throws(SourceError) {
-            provider = try ProviderFactory.make(source: source, access: access(log)) { log.notice($0) }
+            provider = try ProviderFactory.make(source: source, access: access) { log.notice($0) }
         } catch {
             throw Failure(line: error.description)
         }

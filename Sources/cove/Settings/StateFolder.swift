@@ -6,12 +6,14 @@ enum StateFolder {
     /// What a state directory has before its account was connected for the first time.
     private static let firstNames: Set<String> = [
         "lock", "log", "cove.sock", "coordination", "uploads", "lost+found", "provider", "provider.log",
-        "provider.log.1",
+        "provider.log.1", newRecord,
     ]
     private static let remedy = "choose another directory with --state"
 
     /// The file that makes a directory an account's.
     static let record = "account.json"
+    /// The same while it is written.
+    static let newRecord = "account.json.new"
 
     /// Makes the directory, or makes sure that an existing one is a state directory to which nobody else has added
     /// anything; closes it to others.
@@ -59,6 +61,8 @@ enum StateFolder {
     private static func isAccount(_ folder: borrowing PrivateFolder) -> Bool {
         guard let file = try? folder.open(record, O_RDONLY) else { return false }
         defer { System.close(file) }
+        // Before it was made at once, a power cut could leave it empty.
+        if (try? folder.status(of: record))?.size == 0 { return (try? folder.status(of: "catalog.db")) != nil }
         guard let text = try? System.contents(file), let record = try? JSONValue(parsing: text) else { return false }
         return record["account"]?.text != nil && record["source"]?.text != nil
     }

@@ -18,10 +18,20 @@ struct ProviderProgram: Sendable, Equatable {
             ?? ProcessLimits(memory: ProviderManifest.usualMemory)
     }
 
+    /// Why it can't be used until the source is mounted again.
+    private var fault: String?
+
     /// Why it may not run; nil where it may.
     var refusal: String? {
+        if let fault { return fault }
         guard let manifest, manifest.isInstalled, !InstalledProviders.isEnabled(manifest.name) else { return nil }
         return "it is turned off; cove provider enable \(manifest.name) turns it on"
+    }
+
+    /// Stands for a source that can't be used; nothing of it ever runs.
+    init(missing source: String, why: SourceError) {
+        (name, path) = (source, "/nonexistent")
+        fault = "\(why), then unmount and mount again"
     }
 
     /// An installed provider.

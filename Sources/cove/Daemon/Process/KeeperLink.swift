@@ -96,6 +96,9 @@ final class KeeperLink: Sendable {
         try KeeperPacket(.replace, descriptors: [program]).send(on: socket)
     }
 
+    /// Tells the keeper that an earlier program does not understand the catalog any more.
+    func tellSettled() { try? KeeperPacket(.settled).send(on: socket) }
+
     /// Waits until the keeper has been told to end; false when it is gone.
     func waitForEnd() -> Bool {
         while true {

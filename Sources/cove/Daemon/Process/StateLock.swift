@@ -27,10 +27,11 @@ final class StateLock: Sendable {
     private static let notice = TimeSpan.seconds(3)
 
     /// Takes over the lock that an earlier daemon of the mount had.
-    init(inherited: Int32, _ plan: MountPlan) throws(Failure) {
+    init(inherited: Int32, _ plan: MountPlan) {
         descriptor = inherited
         directory = nil
-        try write(Self.serving(plan))
+        // It only informs, and a full disk is no reason to give a mount up.
+        try? write(Self.serving(plan))
     }
 
     /// Locks the directory, which is made when missing; waits for a daemon that is ending.
@@ -42,7 +43,13 @@ final class StateLock: Sendable {
             () throws(Errno) in try folder.open("lock", O_RDWR | O_CREAT)
         }
         let start = System.monotonic()
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+        while true {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { break }
+            let error = Errno.current
+            if error == .interrupted { continue }
+            guard error == .wouldBlock else {
+                throw Failure(path, "can't be locked: \(error)", "choose a directory on another disk with --state")
+            }
             let holder = Self.holder(descriptor)
             let patience = holder.isEnding ? Self.patience : Self.isMounted(holder) ? .zero : Self.notice
             if System.monotonic() - start < patience {
@@ -62,7 +69,7 @@ final class StateLock: Sendable {
             return false
         }
         defer { System.close(file) }
-        return flock(file, LOCK_SH | LOCK_NB) != 0
+        return flock(file, LOCK_SH | LOCK_NB) != 0 && Errno.current == .wouldBlock
     }
 
     /// Where the directory's account is mounted, as its daemon or its last one has said.
@@ -125,7 +132,7 @@ final class StateLock: Sendable {
     /// True when the account has been connected before, or was to be used without.
     func hasRecord() -> Bool {
         guard let directory, let folder = try? StateFolder.open(directory) else { return true }
-        return (try? folder.status(of: StateFolder.record)) != nil
+        return (try? folder.status(of: StateFolder.record)).map { $0.size > 0 } ?? false
     }
 
     /// Makes the directory the source's: state of one source is never used with another.
@@ -135,16 +142,20 @@ final class StateLock: Sendable {
         let record = Record(account: plan.account, source: plan.shownSource)
         guard let value = try? JSONValue(encoding: record) else { return }
         try Failure.explaining(directory, remedy: "check its owner and the disk") { () throws(Errno) in
-            let file = try folder.open(StateFolder.record, O_RDWR | O_CREAT)
+            // A part of it would be no account's any more.
+            let file = try folder.open(StateFolder.newRecord, O_RDWR | O_CREAT | O_TRUNC)
             defer { System.close(file) }
             try System.pwriteAll(file, Array((value.description + "\n").utf8), 0)
+            try System.fsync(file)
+            try folder.rename(StateFolder.newRecord, StateFolder.record)
+            try System.syncDirectory(directory)
         }
     }
 
     /// It would look as if all had been deleted.
     private static func checkRecord(_ folder: borrowing PrivateFolder, _ plan: MountPlan) throws(Failure) {
         let path = "\(plan.stateDirectory)/\(StateFolder.record)"
-        guard (try? folder.status(of: StateFolder.record)) != nil else { return }
+        guard let status = try? folder.status(of: StateFolder.record), status.size > 0 else { return }
         let file: Int32
         do throws(Errno) { file = try folder.open(StateFolder.record, O_RDONLY) } catch {
             throw Failure(path, "\(error)", "check its owner and the disk")

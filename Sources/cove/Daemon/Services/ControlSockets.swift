@@ -33,11 +33,44 @@ struct ControlSockets: Sendable {
 
     /// Listens where the plan says.
     func start(_ plan: MountPlan) throws(Failure) {
+        try startAccount(plan)
+        try startCoordination(plan)
+    }
+
+    /// The same for a mount that is used already: what can't be made now is tried again until it can.
+    func startPatiently(_ plan: MountPlan, _ log: Log) throws(Failure) {
+        let account = fault { () throws(Failure) in try startAccount(plan) }
+        let coordination = fault { () throws(Failure) in try startCoordination(plan) }
+        guard let first = account ?? coordination else { return }
+        log.error("\(first.line); it is tried again each second")
+        try Failure.explaining(nil, "no thread can be started", remedy: "check the limit of processes") {
+            () throws(Errno) in
+            try BlockingThread.start {
+                var missing = (account, coordination)
+                while missing.0 != nil || missing.1 != nil {
+                    TimeSpan.seconds(1).block()
+                    if missing.0 != nil { missing.0 = fault { () throws(Failure) in try startAccount(plan) } }
+                    if missing.1 != nil { missing.1 = fault { () throws(Failure) in try startCoordination(plan) } }
+                }
+                log.notice("the control sockets are there again")
+            }
+        }
+    }
+
+    private func fault(_ body: () throws(Failure) -> Void) -> Failure? {
+        do throws(Failure) { try body() } catch { return error }
+        return nil
+    }
+
+    private func startAccount(_ plan: MountPlan) throws(Failure) {
         if !plan.isStateNamed { try StatePaths.makeSockets() }
+        try Self.start(account, plan.socket)
+    }
+
+    private func startCoordination(_ plan: MountPlan) throws(Failure) {
         if let folder = LocalPath.parent(of: plan.coordinationSocket) {
             try PrivateFolder.make(folder, remedy: "remove it")
         }
-        try Self.start(account, plan.socket)
         try Self.start(coordination, plan.coordinationSocket)
     }
 

@@ -293,19 +293,7 @@ extension Mounted {
                 try source.save("a", Array("hi\n".utf8))
             } _: { account in
                 try account.shell("cat a; cp /bin/false $tmp/cove")
-                let reply = try account.start(
-                    """
-                    exec python3 -c '
-                    import json, os, socket
-                    s = socket.socket(socket.AF_UNIX); s.connect(os.environ["STATE"] + "/cove.sock")
-                    program = os.environ["tmp"] + "/cove"
-                    call = {"method": "io.cove.Account.Upgrade", "parameters": {"program": program}}
-                    s.send(json.dumps(call).encode() + b"\\0")
-                    while s.recv(4096): pass
-                    '
-                    """
-                )
-                #expect(try reply.wait(deadline: 30).status == 0)
+                try account.upgrade(to: "$tmp/cove")
                 #expect(try account.shell("cat a; ls; stat -c %s a; echo more > new; cat new") == "hi\na\n3\nmore\n")
                 let log = try account.shell("cat $STATE/log")
                 #expect(log.contains("keeper: the new program does not serve: back to the former one"))
