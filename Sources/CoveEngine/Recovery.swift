@@ -116,6 +116,7 @@ struct Recovery {
                     at: configuration.clock.now()
                 )
             }
+            if try Erasure.giveUp(database) { log.notice("that everything was to be erased is taken back") }
             if !isTakeover { try recoverUnsettled(database, isUnclean: isUnclean) }
             if isUnclean {
                 try database.dropDamagedVersions(isUnclean: true)

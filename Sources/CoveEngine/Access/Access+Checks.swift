@@ -63,13 +63,6 @@ extension Access {
         try tellRoot()
     }
 
-    /// Ends that; true where it was so.
-    func endErasing() throws(Errno) -> Bool {
-        guard isErasing.load(ordering: .acquiring) else { return false }
-        try noteErasing(false)
-        return true
-    }
-
     /// RENAME_EXCHANGE of renameat2(2).
     static let exchange = UInt32(RENAME_EXCHANGE)
     /// RENAME_WHITEOUT of the same.

@@ -28,6 +28,7 @@ extension Contents {
             if state.descriptor >= 0 { System.close(state.descriptor) }
             state.descriptor = -1
             // What was here of it is trusted no more before it goes.
+            let resident = row.resident
             row.residency = .dataless
             row.resident = 0
             row.isSynced = false
@@ -35,6 +36,7 @@ extension Contents {
             try catalog.write(durable: true) { database throws(Errno) in
                 try database.saveContent(nothing)
                 try database.setRanges(RangeSet(), of: id)
+                database.whenCommitted { self.cache.withLock { $0.change(by: -resident) } }
             }
             state.row = row
             state.ranges = RangeSet()

@@ -21,19 +21,25 @@ extension Contents {
         try item.state.withLock { state throws(Errno) in
             let row = try load(id, &state)
             guard row.kind == .file else { throw Errno(ENODEV) }
-            try mark(id, &state)
-            let descriptor = try descriptor(id, &state)
             // What a program asks for in vain says nothing of the disk.
             try disk.requireSound()
             guard punches || disk.hasRoom(for: length) else { throw .noSpace }
-            try System.fallocate(descriptor, mode: mode, offset: offset, length: length)
-            if !keepsSize, offset + length > row.size {
-                try resize(item, &state, to: offset + length, clearsPrivilegesBy: nil)
+            let extends = !keepsSize && offset + length > row.size
+            guard extends || (punches || zeroes) && offset < row.size else {
+                // No byte changes, and where not all are here, their room is not taken before they are.
+                guard row.residency == .whole else { return }
+                let descriptor = try descriptor(id, &state)
+                return try System.fallocate(descriptor, mode: mode, offset: offset, length: length)
             }
+            try mark(id, &state)
+            let descriptor = try descriptor(id, &state)
+            try System.fallocate(descriptor, mode: mode, offset: offset, length: length)
+            if extends { try resize(item, &state, to: offset + length, clearsPrivilegesBy: nil) }
             guard punches || zeroes else { return }
             noteContentChange(item, &state) { _ in }
-            if row.residency != .whole {
-                noteLocalBytes(item, &state, offset..<min(offset + length, max(row.size, offset)))
+            // By growing it may have become whole.
+            if let now = state.row, now.residency != .whole {
+                noteLocalBytes(item, &state, min(offset, now.size)..<min(offset + length, now.size))
                 try commitContent(item, &state)
                 completeBase(item, &state)
             }

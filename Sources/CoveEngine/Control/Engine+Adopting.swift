@@ -37,7 +37,8 @@ extension Engine {
         guard let wanted else { return .busy }
         if wanted.isHere { return .present }
         let usage = contents.usage
-        if usage.resident.saturatingAdd(wanted.row.size) > usage.limit { return .noRoom }
+        // What is here of it goes.
+        if usage.resident.saturatingAdd(wanted.row.size - wanted.row.resident) > usage.limit { return .noRoom }
         guard syncEngine?.isConnected == true else { throw .hostUnreachable }
         let opened = try await blocking { [contents] () throws(Errno) -> AdoptedFile? in
             let candidate = try AdoptedFile(file)

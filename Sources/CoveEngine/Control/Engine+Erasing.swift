@@ -11,31 +11,40 @@ extension Engine {
         guard syncEngine?.isConnected == true else { throw .hostUnreachable }
         guard provider.capabilities.erases else { throw .notSupported }
         let erasure = Erasure(token: "\(DocumentID.random())", time: clock.now())
-        do throws(ProviderError) {
-            counters.providerRequests.add(1, ordering: .relaxed)
-            try await provider.noteErasure(erasure.note)
-        } catch {
-            throw error.errno
-        }
+        // Whoever finds this takes the note back.
         try await onQueue { [self] () throws(Errno) in
-            try catalog.write { database throws(Errno) in
-                try database.setMeta(Erasure.key, erasure.kept(since: clock.now()))
+            try catalog.write(durable: true) { database throws(Errno) in
+                try database.setMeta(Erasure.openKey, [1])
             }
-            try access.noteErasing(true)
         }
+        do throws(Errno) {
+            try await leave(erasure.note)
+            try await onQueue { [self] () throws(Errno) in
+                try catalog.write { database throws(Errno) in
+                    try database.setMeta(Erasure.key, erasure.kept(since: clock.now()))
+                }
+                try access.noteErasing(true)
+            }
+        } catch {
+            await abandonErasure()
+            throw error
+        }
+    }
+
+    private func leave(_ note: [UInt8]) async throws(Errno) {
+        counters.providerRequests.add(1, ordering: .relaxed)
+        do throws(ProviderError) { try await provider.noteErasure(note) } catch { throw error.errno }
     }
 
     /// What was begun and not finished is given up: from now on devices ask again before they delete much.
     public func abandonErasure() async {
-        let wasErasing = try? await onQueue { [access] () throws(Errno) in try access.endErasing() }
-        guard wasErasing == true else { return }
-        // One of so long ago nobody heeds; it replaces the other.
-        counters.providerRequests.add(1, ordering: .relaxed)
-        do throws(ProviderError) {
-            try await provider.noteErasure(Erasure(token: "\(DocumentID.random())", time: .epoch).note)
-        } catch {
-            log.notice("that everything was to be erased could not be taken back: \(error)")
+        let wasOpen = try? await onQueue { [access, catalog] () throws(Errno) -> Bool in
+            try access.noteErasing(false)
+            return try catalog.write(durable: true) { database throws(Errno) in
+                try Erasure.giveUp(database)
+            }
         }
+        if wasOpen == true { await syncEngine?.withdrawErasure() }
     }
 
     /// When all documents are gone, deletes what is kept of them here and at the provider; how many were in the trash.
@@ -60,7 +69,10 @@ extension Engine {
         } catch {
             throw error.errno
         }
-        try await onQueue { [access] () throws(Errno) in try access.noteErasing(false) }
+        try await onQueue { [access, catalog] () throws(Errno) in
+            try access.noteErasing(false)
+            try catalog.write { database throws(Errno) in try database.setMeta(Erasure.openKey, nil) }
+        }
         return count
     }
 

@@ -26,6 +26,7 @@ extension SyncEngine {
             host.coordinator.findPresentedConflicts()
             host.namespace.fetchKept(afresh: true)
             tellReleases()
+            await withdrawErasure()
             await refreshQuota()
             requestPoll()
         } catch {

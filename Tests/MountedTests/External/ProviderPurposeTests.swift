@@ -78,6 +78,23 @@ extension MountedInCompany {
             }
         }
 
+        @Test func `88. what is written while a file stays open is told, whoever wrote before`() async throws {
+            try await given { account in
+                #expect(try account.shell("cat f g h") == "oneoneone")
+                try account.shell("mkfifo $tmp/go")
+                let viewer = try account.start("exec 3< f; echo open > $tmp/open; read -r line < $tmp/go")
+                try waitUntil("it is open") { try account.shell("cat $tmp/open || true") == "open\n" }
+                try put("{\"f\": \"two\", \"g\": \"one\", \"h\": \"one\"}", account)
+                try write("printf two 1<> f", to: "f", as: "org.example.cloud", account)
+                #expect(try calls(account) == [])
+                try account.shell("printf TEN 1<> f")
+                #expect(try calls(account) == ["modify f"])
+                try account.shell("echo go > $tmp/go")
+                #expect(try viewer.wait(deadline: 30).status == 0)
+                #expect(try account.shell("$COVE evict f; cat f") == "TEN")
+            }
+        }
+
         @Test func `88. nothing is lost by a provider whose program writes what it has not`() async throws {
             try await given { account in
                 #expect(try account.shell("cat f g h") == "oneoneone")

@@ -214,6 +214,29 @@ extension Mounted {
             }
         }
 
+        @Test func `an erasure that a daemon's death ended is taken back`() async throws {
+            try await mounted { account in
+                try account.shell("echo one > f; $COVE sync --wait")
+                let script = """
+                    import json, os, signal, socket
+                    s = socket.socket(socket.AF_UNIX)
+                    s.connect(os.getxattr('.', 'user.cove.socket'))
+                    s.send(json.dumps({'method': 'io.cove.Account.BeginErasure'}).encode() + b'\\0')
+                    data = b''
+                    while not data.endswith(b'\\0'): data += s.recv(65536)
+                    note = open(os.environ['src'] + '/.cove-erased').read()
+                    os.kill(\(try account.statistics().daemonPID), signal.SIGKILL)
+                    print(note)
+                    """
+                let said = try account.shell("python3 - <<'END'\n\(script)\nEND")
+                #expect(said.hasPrefix("cove-erased ") && !said.hasSuffix(" 0\n\n"), "\(said)")
+                try waitUntil("the note is taken back") {
+                    try account.shell("cat $src/.cove-erased").hasSuffix(" 0")
+                }
+                #expect(try account.shell("cat f") == "one\n")
+            }
+        }
+
         @Test func `an erasure of before a device was there excuses no loss that it sees`() async throws {
             try await blocking {
                 let shared = try TemporaryDirectory("erased")

@@ -326,7 +326,7 @@ extension Contents {
 
     /// Records bytes that a program wrote into an item that is not whole.
     func noteLocalBytes(_ item: LiveItem, _ state: inout LiveItem.State, _ range: Range<Int64>) {
-        guard let row = state.row else { return }
+        guard let row = state.row, !range.isEmpty else { return }
         if range.lowerBound > row.size { state.ranges.insert(row.size..<range.lowerBound) }
         state.ranges.insert(range)
         noteContentChange(item, &state) { row in

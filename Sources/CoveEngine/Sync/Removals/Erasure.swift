@@ -7,6 +7,9 @@ struct Erasure: Equatable {
     static let key = "erasure"
     /// The catalog's entry for since when this device knows the account.
     static let firstKey = "first-start"
+    /// The catalog's entry while this device erases everything, and for a note of its own that is to be taken back.
+    static let openKey = "erasing"
+    private static let leftKey = "erasure-left"
     /// An older note is heeded by nobody.
     static let lifetime = TimeSpan.seconds(30 * 86_400)
     private static let title = "cove-erased"
@@ -25,6 +28,20 @@ struct Erasure: Equatable {
         self.init(token: String(words[1]), time: Timestamp(seconds: seconds, nanoseconds: 0))
     }
 
+    /// Remembers that what was begun is given up, by whoever began it or by its death; false where nothing was.
+    static func giveUp(_ database: Database) throws(Errno) -> Bool {
+        guard try database.meta(openKey) != nil else { return false }
+        try database.setMeta(openKey, nil)
+        try database.setMeta(leftKey, [1])
+        return true
+    }
+
+    /// True while a note of this device is to be taken back.
+    static func isLeft(_ database: Database) throws(Errno) -> Bool { try database.meta(leftKey) != nil }
+
+    /// It was taken back.
+    static func noteWithdrawn(_ database: Database) throws(Errno) { try database.setMeta(leftKey, nil) }
+
     /// What is left at the source.
     var note: [UInt8] { Array("\(Self.title) \(token) \(time.seconds)".utf8) }
 
@@ -41,6 +58,25 @@ struct Erasure: Equatable {
 
 /// Heeding that.
 extension SyncEngine {
+    /// Takes the note back of an erasure that was given up, now or whenever the source can be reached.
+    func withdrawErasure() async {
+        let host = host
+        let isLeft = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try Erasure.isLeft(database) }
+        }
+        guard isLeft == true else { return }
+        // One of so long ago nobody heeds; it replaces the other.
+        host.counters.providerRequests.add(1, ordering: .relaxed)
+        do throws(ProviderError) {
+            try await host.provider.noteErasure(Erasure(token: "\(DocumentID.random())", time: .epoch).note)
+            try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.write { database throws(Errno) in try Erasure.noteWithdrawn(database) }
+            }
+        } catch {
+            host.log.notice("that everything was to be erased could not be taken back: \(error)")
+        }
+    }
+
     /// True where everything at the source was erased, on some device, since this one is there: nobody is asked about it.
     ///
     /// For ten minutes from when this is seen first; what is gone later was not meant by it.

@@ -165,6 +165,22 @@ extension SyncHost {
         return outcome
     }
 
+    /// From now on another write is another generation: what is compared with the source is this one, or is found to differ.
+    ///
+    /// False while what programs wrote is not all known, or is another generation by now.
+    func beginComparison(_ id: ItemID, generation: Int64) throws(Errno) -> Bool {
+        try contents.live.use(id) { item throws(Errno) in
+            try item.state.withLock { state throws(Errno) in
+                let row = try contents.load(id, &state)
+                guard row.generation == generation, state.writesInFlight == 0, !state.hasUnsavedContent else {
+                    return false
+                }
+                state.isMarked = false
+                return true
+            }
+        }
+    }
+
     /// A copy of a file that may be written to unseen; nil for all others.
     ///
     /// It is sent if nothing was written from before the bytes were made durable until after they were copied; durable

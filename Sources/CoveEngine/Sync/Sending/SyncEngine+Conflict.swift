@@ -61,6 +61,11 @@ extension SyncEngine {
     func takeFromSource(_ plan: PushPlan) async throws(ProviderError) -> PushResult? {
         guard plan.entry.flags.contains(.fromSource), plan.row.kind == .file, !plan.entry.isMoved else { return nil }
         let name = FileName(unchecked: plan.entry.name)
+        let host = host
+        let isSettled = try await host.onContentQueue { () throws(Errno) in
+            try host.beginComparison(plan.row.id, generation: plan.row.generation)
+        }
+        guard isSettled else { return .later(.milliseconds(20)) }
         var same: RemoteItem?
         do throws(ProviderError) {
             host.counters.providerRequests.add(1, ordering: .relaxed)
@@ -78,7 +83,6 @@ extension SyncEngine {
         if let same, !plan.entry.flags.contains(.metadataChanged) || !hasOtherMetadata {
             return try await takeAsOwn(plan, same)
         }
-        let host = host
         try await host.onContentQueue { () throws(Errno) in
             try host.catalog.write { database throws(Errno) in
                 guard var entry = try database.entry(id: plan.entry.id), entry.document == plan.entry.document,
