@@ -189,19 +189,52 @@ extension WebDAVProvider {
         return [("X-OC-Mtime", "\(date.seconds)")]
     }
 
+    /// Sets the date of a file of the base version.
+    ///
+    /// What is there afterwards becomes the version of the bytes that are here: it must be the same file with another date,
+    /// and not what another device has put meanwhile.
     private func setDate(
         _ path: RemotePath,
         _ base: ContentVersion,
         _ metadata: ItemMetadata
     ) async throws(ProviderError) -> RemoteItem {
-        let current = try await look(path)
+        let server = try server()
+        let body = server.keepsChecksums && metadata.modificationTime != nil ? checksumRequest : itemRequest
+        let before = try await properties(path, body)
+        if before.isPlaceholder { throw .noSuchItem }
+        let current = item(before, path)
         let isSame = current.kind == .directory ? base.bytes.isEmpty : current.contentVersion.isSame(as: base)
         guard isSame else { throw .conflict(current) }
-        guard current.kind == .file, let date = metadata.modificationTime, try server().keepsDates, date.seconds > 0,
+        guard current.kind == .file, let date = metadata.modificationTime, server.keepsDates, date.seconds > 0,
             date.seconds != current.metadata.modificationTime?.seconds
         else { return current }
+        let response = try await conditionally(path, current.contentVersion) { () throws(ProviderError) in
+            try await self.patchDate(path, date, over: current.contentVersion)
+        }
+        guard response.head.isSuccess else { throw try await refusal(response, at: path) }
+        let after = try await properties(path, body)
+        if after.isPlaceholder { throw .noSuchItem }
+        let found = item(after, path)
+        guard found.kind == .file, found.size == current.size else { throw .conflict(found) }
+        if found.contentVersion == current.contentVersion { return found }
+        // Some servers make another tag with the date.
+        guard found.metadata.modificationTime?.seconds == date.seconds, Self.mayBeSame(before, after) else {
+            throw .conflict(found)
+        }
+        return found
+    }
+
+    /// Asks for a date, on the condition of a version where the server heeds conditions at all.
+    private func patchDate(
+        _ path: RemotePath,
+        _ date: Timestamp,
+        over version: ContentVersion
+    ) async throws(ProviderError) -> HTTPResponse {
+        let server = try server()
+        let isConditional = server.heedsPutConditions || server.heedsDeleteConditions
         var request = HTTPRequest("PROPPATCH", address.url(path))
-        request.headers = [("Content-Type", "application/xml; charset=utf-8")]
+        request.headers =
+            [("Content-Type", "application/xml; charset=utf-8")] + (isConditional ? condition(version) : [])
         request.body = .bytes(
             Array(
                 """
@@ -211,9 +244,15 @@ extension WebDAVProvider {
             )
         )
         request.isRepeatable = true
-        let response = try await client.send(request)
-        guard response.head.isSuccess else { throw try await refusal(response, at: path) }
-        return try await look(path)
+        return try await client.send(request)
+    }
+
+    /// False where the checksums that were told of two files show that their bytes differ, or of one alone are told.
+    private static func mayBeSame(_ one: DAVResource, _ other: DAVResource) -> Bool {
+        let sums = [one, other].map { Checksum.all(in: $0.checksums ?? "") }
+        guard !sums[0].isEmpty || !sums[1].isEmpty else { return true }
+        return sums[0].contains { sums[1].contains($0) }
+            && !sums[0].contains { sum in sums[1].contains { $0.algorithm == sum.algorithm && $0 != sum } }
     }
 }
 

@@ -81,6 +81,7 @@ extension ScriptedCloud.State {
             guard node != nil, parts.count == 3, let date = Int64(parts[1].prefix { $0.isNumber }) else {
                 return ScriptedServer.answer(404)
             }
+            if let refusal = refusal(request, node, parent: "") { return refusal }
             files[path]?.modified = date
             return Self.multistatus("")
         case "MOVE", "COPY":
