@@ -67,6 +67,17 @@ extension ProviderError {
 }
 
 extension ProviderError {
+    /// What a status means that an answer about several items gives for one of them: it says nothing of the server.
+    static func told(_ status: Int, of what: String) -> ProviderError {
+        if [404, 410].contains(status) { return .noSuchItem }
+        return isPassing(status) ? .busy : .notPermitted("\(what): the server answers \(status) for it")
+    }
+
+    /// True for a status that says something of the moment.
+    static func isPassing(_ status: Int) -> Bool {
+        [408, 423, 424, 425, 429].contains(status) || (500..<600).contains(status) && ![501, 505].contains(status)
+    }
+
     /// True when what was asked may have been done, or may yet be: no answer came.
     var isUnanswered: Bool {
         switch self {

@@ -143,11 +143,15 @@ final class DAVListing: Sendable {
 
         override func take(_ resource: DAVResource) throws(ProviderError) {
             guard let listing else { throw .cancelled }
-            if let status = resource.status, status >= 300 { return }
-            if resource.isPlaceholder { return }
+            let refusal = resource.refusal("\(path)")
+            if resource.isPlaceholder, refusal == nil { return }
             switch provider.address.place(of: resource.href, in: path) {
             case .elsewhere: return
+            case .inside(let bytes) where refusal != nil:
+                let name = FileName(unchecked: bytes)
+                if !name.isReserved || name.isPassing { try leaveOut(resource) }
             case .itself:
+                if let refusal { throw refusal }
                 guard resource.isCollection else { throw .noSuchItem }
                 listing.noteItself()
             case .inside(let bytes):
@@ -162,6 +166,19 @@ final class DAVListing: Sendable {
                 try listing.add(item)
                 count += 1
                 if count.isMultiple(of: DAVListing.pageSize) { beginPage() }
+            }
+        }
+
+        /// Takes note of something that the server does not describe.
+        ///
+        /// A listing without it does not say that it is gone: who looks for it by its name is told why it is not here. One that
+        /// will be described in a moment is waited for.
+        private func leaveOut(_ resource: DAVResource) throws(ProviderError) {
+            let what = String(decoding: resource.href.prefix(1000), as: UTF8.self)
+            switch resource.refusal(what) {
+            case .noSuchItem, nil: return
+            case .busy: throw .busy
+            case .some(let error): provider.log("left out of a listing: \(error)")
             }
         }
 

@@ -6,6 +6,13 @@ struct DAVResource: Sendable {
     var href: [UInt8] = []
     /// The status of the resource itself; nil where it only has properties.
     var status: Int?
+    /// The server tells some of its properties.
+    var isDescribed = false
+    /// The status of the properties that an item is made of, where the server does not tell one of them; a passing one comes
+    /// before others, and those before one that says that there is no such property.
+    var problem: Int?
+    /// The server does not tell whether it is a collection, though there is an answer to that.
+    var lacksType = false
     var isCollection = false
     var size: Int64?
     var tag: String?
@@ -40,6 +47,15 @@ struct DAVResource: Sendable {
             permissions: mayWrite ? .readWrite : .readOnly,
             owner: isTaken ? owner : nil
         )
+    }
+
+    /// Why the server tells too little of it to be known; nil for what it describes.
+    ///
+    /// Only what it says is not there is not: what is locked, or what it can't read now, is there as before.
+    func refusal(_ what: String) -> ProviderError? {
+        if let status, status >= 300 { return .told(status, of: what) }
+        guard let problem, isPlaceholder || lacksType, ![404, 410].contains(problem) else { return nil }
+        return .told(problem, of: what)
     }
 
     /// Some servers tell of a locked name that has nothing yet.
@@ -134,6 +150,11 @@ final class MultistatusReader: XMLHandler {
     /// The properties of one `propstat`, which count if its status is a success.
     private var properties = DAVResource()
     private var propertyStatus = 0
+    /// Which properties of an item the `propstat` is about.
+    private var essentials: Set<String> = []
+    private static let essential: Set<String> = [
+        "DAV: resourcetype", "DAV: getetag", "DAV: getcontentlength", "DAV: getlastmodified",
+    ]
 
     init(_ take: @escaping (DAVResource) throws(ProviderError) -> Void) { self.take = take }
 
@@ -144,7 +165,7 @@ final class MultistatusReader: XMLHandler {
         path.append(name)
         switch name {
         case "DAV: response": resource = DAVResource()
-        case "DAV: propstat": (properties, propertyStatus) = (DAVResource(), 0)
+        case "DAV: propstat": (properties, propertyStatus, essentials) = (DAVResource(), 0, [])
         case "DAV: collection" where path.dropLast().last == "DAV: resourcetype": properties.isCollection = true
         default: break
         }
@@ -161,7 +182,7 @@ final class MultistatusReader: XMLHandler {
         case ("DAV: status", "DAV: response"): resource.status = Self.status(text)
         case ("DAV: status", "DAV: propstat"): propertyStatus = Self.status(text)
         case ("DAV: propstat", "DAV: response"):
-            if (200..<300).contains(propertyStatus) { merge() }
+            if (200..<300).contains(propertyStatus) { merge() } else { notePropertyProblem() }
         case ("http://owncloud.org/ns checksum", "http://owncloud.org/ns checksums"):
             let more = String(decoding: Self.trimmed(text), as: UTF8.self)
             properties.checksums = properties.checksums.map { "\($0) \(more)" } ?? more
@@ -172,6 +193,7 @@ final class MultistatusReader: XMLHandler {
     }
 
     private func set(_ name: String, _ text: String) {
+        if Self.essential.contains(name) { essentials.insert(name) }
         switch name {
         case "DAV: getcontentlength": properties.size = Int64(text)
         case "DAV: getetag": properties.tag = text
@@ -190,7 +212,15 @@ final class MultistatusReader: XMLHandler {
         }
     }
 
+    private func notePropertyProblem() {
+        guard propertyStatus >= 300, !essentials.isEmpty else { return }
+        func rank(_ status: Int) -> Int { ProviderError.isPassing(status) ? 2 : [404, 410].contains(status) ? 0 : 1 }
+        if resource.problem.map({ rank($0) < rank(propertyStatus) }) ?? true { resource.problem = propertyStatus }
+        if essentials.contains("DAV: resourcetype"), rank(propertyStatus) > 0 { resource.lacksType = true }
+    }
+
     private func merge() {
+        resource.isDescribed = true
         resource.isCollection = resource.isCollection || properties.isCollection
         resource.size = properties.size ?? resource.size
         resource.tag = properties.tag ?? resource.tag

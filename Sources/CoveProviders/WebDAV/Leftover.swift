@@ -105,14 +105,16 @@ extension WebDAVProvider {
         return isPast(Leftover.age, since: modified)
     }
 
-    private func endDeleting(
+    /// Ends a deletion that broke off: what was meant goes, and what was not gets its place again.
+    func endDeleting(
         _ path: RemotePath,
         _ resource: DAVResource,
         _ mark: String,
-        _ name: [UInt8]
+        _ name: [UInt8],
+        depth: Int = 0
     ) async throws(ProviderError) {
         if resource.isCollection {
-            if try await isEmpty(path) { return try await removeEmpty(path) }
+            if try await isEmpty(path, depth: depth) { return try await removeEmpty(path) }
         } else if mark == Leftover.mark(resource.contentVersion) {
             _ = try await send("DELETE", path)
             return

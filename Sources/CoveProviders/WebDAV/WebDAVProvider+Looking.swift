@@ -23,7 +23,7 @@ extension WebDAVProvider {
         guard names.folded(name) != nil || names.problem(with: name) != nil else {
             return try await look(directory.path.appending(name))
         }
-        guard let found = try await view(directory.path, for: [name]).resources[name] else { throw .noSuchItem }
+        guard let found = try await view(directory.path, for: [name]).resource(name) else { throw .noSuchItem }
         return item(found, directory.path.appending(name))
     }
 
@@ -113,7 +113,7 @@ extension WebDAVProvider {
         guard let resource = itself ?? (found.count == 1 ? found.first : nil) else {
             throw .failed("\(path): the server tells of something else", nil)
         }
-        if let status = resource.status, status == 404 || status == 410 { throw .noSuchItem }
+        if let error = resource.refusal("\(path)") { throw error }
         return resource
     }
 

@@ -326,11 +326,6 @@ extension WebDAVProvider {
         throw .filenameCollision(nil)
     }
 
-    /// True when a directory holds nothing but leftovers.
-    func isEmpty(_ path: RemotePath) async throws(ProviderError) -> Bool {
-        try await DAVListing(self, path).next().items.isEmpty
-    }
-
     /// Moves a file into `.cove/trash` of the root.
     public func trash(
         _ item: RemoteReference,

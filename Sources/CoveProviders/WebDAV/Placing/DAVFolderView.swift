@@ -4,6 +4,8 @@ internal import CoveCore
 struct DAVFolderView: Sendable {
     /// Those that were asked for and are there.
     var resources: [FileName: DAVResource] = [:]
+    /// Those that were asked for, are there, and are not described.
+    var refusals: [FileName: ProviderError] = [:]
     var staged: [StagedName] = []
     /// Names that a server which confuses some takes for one that was asked for.
     var twins: [FileName: FileName] = [:]
@@ -11,6 +13,12 @@ struct DAVFolderView: Sendable {
     var count = 0
     /// Others keep their hidden names in a folder of their own inside it.
     var hasStage = false
+
+    /// One that was asked for; nil where there is none.
+    func resource(_ name: FileName) throws(ProviderError) -> DAVResource? {
+        if let refusal = refusals[name] { throw refusal }
+        return resources[name]
+    }
 }
 
 extension WebDAVProvider {
@@ -70,17 +78,21 @@ private final class FolderReceiver: MultistatusReceiver, @unchecked Sendable {
     }
 
     override func take(_ resource: DAVResource) throws(ProviderError) {
-        if let status = resource.status, status >= 300 { return }
-        if resource.isPlaceholder { return }
+        let refusal = resource.refusal("\(folder)")
+        if refusal == .noSuchItem || resource.isPlaceholder && refusal == nil { return }
         switch provider.address.place(of: resource.href, in: folder) {
         case .elsewhere: return
-        case .itself: isFolder = resource.isCollection
+        case .itself:
+            if let refusal { throw refusal }
+            isFolder = resource.isCollection
         case .inside(let bytes):
             view.count += 1
             if view.count.isMultiple(of: 1000) { beginPage() }
             guard view.count <= 10_000_000 else { throw .failed("\(folder): the server's listing does not end", nil) }
             let name = FileName(unchecked: bytes)
-            if names.contains(name) { view.resources[name] = resource }
+            if names.contains(name) {
+                if let refusal { view.refusals[name] = refusal } else { view.resources[name] = resource }
+            }
             if let staged = StagedName(name), view.staged.count < 10_000 {
                 view.staged.append(staged)
                 provider.noteLeftover(name, in: folder, resource)

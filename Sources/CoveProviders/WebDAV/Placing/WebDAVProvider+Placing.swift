@@ -122,14 +122,14 @@ extension WebDAVProvider {
         guard let name = path.name else { return nil }
         let isOwn = stage != path.parent
         let view = try await view(stage, for: [staged.name] + (isOwn ? [] : [name] + (other.map { [$0] } ?? [])))
-        guard let resource = view.resources[staged.name] else {
+        guard let resource = try view.resource(staged.name) else {
             throw .failed("\(path): the server does not list what was put there", nil)
         }
         var others = view.staged
         var target: Staged.Target?
         let isListed = try server().hidesDotNames
         if !isOwn {
-            target = view.resources[name].map { .taken($0) } ?? .free
+            target = try view.resource(name).map { .taken($0) } ?? .free
             if view.count > Self.largeCount || view.hasStage { stages.noteLarge(path.parent) }
             // Those who have it there don't look here.
             if view.hasStage { return nil }
@@ -137,7 +137,7 @@ extension WebDAVProvider {
             // Those who did not know of it yet have theirs in the folder itself.
             let around = try await self.view(path.parent, for: [name])
             others += around.staged
-            target = around.resources[name].map { .taken($0) } ?? .free
+            target = try around.resource(name).map { .taken($0) } ?? .free
         }
         if stages.isContested(staged, by: others) {
             log("\(path): another device is about to put something there")
