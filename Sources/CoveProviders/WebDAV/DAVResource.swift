@@ -97,6 +97,14 @@ struct DAVResource: Sendable {
             ? "e" + strong : "h" + Digest.hash(Array(strong.utf8), .sha256).hexadecimal
     }
 
+    /// True for versions of one entity tag, whatever their sizes are.
+    static func isSameTag(_ one: ContentVersion, _ other: ContentVersion) -> Bool {
+        if one == other { return true }
+        let names = [one, other].map { $0.bytes.prefix { $0 != 0x20 } }
+        // Those that are dates and sizes have no tag.
+        return names[0] == names[1] && (names[0].first == 0x65 || names[0].first == 0x68)
+    }
+
     /// The entity tag that a version was made of; nil where there was none.
     static func tag(of version: ContentVersion) -> EntityTag? {
         guard version.bytes.first == 0x65, let end = version.bytes.lastIndex(of: 0x22) else { return nil }

@@ -123,13 +123,19 @@ extension WebDAVProvider {
         // Of large ones what the server has kept of them is worth a request.
         let isLarge = sum != nil && content.size > 256 << 10
         if !isLarge, let item = try made(path, content, metadata, response, told) { return item }
-        let (found, isRight) = try await look(path, after: sum)
-        var item = found
-        if item.contentVersion == told {
-            guard item.size == content.size, isRight else {
-                throw .failed("\(path): the server kept other bytes", .inputOutput)
+        var (item, isRight) = try await look(path, after: sum)
+        if let told, DAVResource.isSameTag(item.contentVersion, told) {
+            // Some servers tell the size of what was there before for a moment.
+            for _ in 0..<2 where item.size != content.size || !isRight {
+                do { try await Task.sleep(for: .milliseconds(300)) } catch { throw .cancelled }
+                (item, isRight) = try await look(path, after: sum)
             }
-            return item
+            if DAVResource.isSameTag(item.contentVersion, told) {
+                guard item.size == content.size, isRight else {
+                    throw .failed("\(path): the server kept other bytes", .inputOutput)
+                }
+                return item
+            }
         }
         if item.contentVersion == base { throw Self.notDone(path) }
         guard let told else { return nil }

@@ -158,4 +158,37 @@ struct WebDAVUndescribedTests {
         await #expect(throws: ProviderError.noSuchItem) { try await dav.find("file") }
         #expect(try await dav.names() == [])
     }
+
+    // MARK: what was sent
+
+    private static func shorten(_ text: String) -> String {
+        text.replacing(#/<d:getcontentlength>\d+</#) { _ in "<d:getcontentlength>1234<" }
+    }
+
+    @Test func `an upload of which the server kept less under its tag has failed`() async throws {
+        let text = String(repeating: "text", count: 100_000)
+        cloud.rewrite { request, reply in
+            guard request.method == "PROPFIND", request.target.hasSuffix("/big") else { return }
+            reply.rewriteText { Self.shorten($0) }
+        }
+        let error = await #expect(throws: ProviderError.self) { try await dav.make("big", text) }
+        guard case .failed(let why, _) = error, why.contains("other bytes") else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    @Test func `a size that is told late is waited for`() async throws {
+        let text = String(repeating: "text", count: 100_000)
+        let asked = Atomic(0)
+        cloud.rewrite { request, reply in
+            guard request.method == "PROPFIND", request.target.hasSuffix("/big"),
+                asked.add(1, ordering: .relaxed).newValue == 1
+            else { return }
+            reply.rewriteText { Self.shorten($0) }
+        }
+        let made = try await dav.make("big", text)
+        #expect(made.size == Int64(text.utf8.count))
+        #expect(try await dav.find("big").contentVersion == made.contentVersion)
+    }
 }
