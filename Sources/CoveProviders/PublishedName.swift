@@ -49,6 +49,32 @@ struct PublishedName: Sendable, Equatable {
         end <= now.seconds.saturatingSubtract(isOf(owner) ? 0 : Self.grace)
     }
 
+    /// Deletes those whose time is over; when the next one's is, nil where the device has none.
+    ///
+    /// One that can't be deleted keeps none of the others, and is tried again.
+    static func sweep(
+        _ names: [PublishedName],
+        of owner: String,
+        at now: Timestamp,
+        log: (String) -> Void,
+        _ delete: (PublishedName) async throws(ProviderError) -> Void
+    ) async -> Timestamp? {
+        var next: Timestamp?
+        for name in names {
+            guard name.isOver(for: owner, at: now) else {
+                if name.isOf(owner) { next = min(next ?? .distantFuture, Timestamp(seconds: name.end, nanoseconds: 0)) }
+                continue
+            }
+            do throws(ProviderError) { try await delete(name) } catch {
+                log("what was published is deleted another time: \(error)")
+                next = min(next ?? .distantFuture, now + .seconds(600))
+                // Neither can the others be.
+                if error == .cancelled || error.parksAccount { break }
+            }
+        }
+        return next
+    }
+
     private static func mark(of owner: String) -> String {
         String(Digest.hash(Array(owner.utf8), .sha256).hexadecimal.prefix(widths[1]))
     }

@@ -83,27 +83,23 @@ extension S3Provider {
     /// Deletes copies whose time is over; when the next one's is, nil where this device has none.
     func sweepPublished() async -> Timestamp? {
         let now = System.now()
-        var next: Timestamp?
+        var names: [PublishedName] = []
         var token: String?
         do throws(ProviderError) {
             // Of a listing without an end the rest is seen another time.
             for _ in 0..<100 {
                 let listing = try await client.list(publishedPrefix, delimiter: false, from: token)
-                for object in listing.objects {
-                    guard let name = PublishedName(object.key.dropFirst(publishedPrefix.count)) else { continue }
-                    if name.isOver(for: owner, at: now) {
-                        _ = try await client.send(S3Call("DELETE", object.key))
-                    } else if name.isOf(owner) {
-                        next = min(next ?? .distantFuture, Timestamp(seconds: name.end, nanoseconds: 0))
-                    }
-                }
+                names += listing.objects.filter { $0.key.starts(with: publishedPrefix) }
+                    .compactMap { PublishedName($0.key.dropFirst(publishedPrefix.count)) }
                 token = listing.next
                 if token == nil { break }
             }
-            return next
         } catch {
             log("what was published is looked through another time: \(error)")
             return now + .seconds(600)
+        }
+        return await PublishedName.sweep(names, of: owner, at: now, log: log) { name throws(ProviderError) in
+            _ = try await self.client.send(S3Call("DELETE", self.publishedPrefix + name.fileName.bytes))
         }
     }
 }

@@ -55,3 +55,44 @@ class MultistatusReceiver: BodyReceiver, @unchecked Sendable {
     var isFull: Bool { false }
     func connect(_ resume: @escaping @Sendable () -> Void) {}
 }
+
+/// Keeps what the body makes of the resources of a directory, however many there are.
+final class PickingReceiver<Picked: Sendable>: MultistatusReceiver, @unchecked Sendable {
+    private(set) var picked: [Picked] = []
+    private var count = 0
+    private let pick: @Sendable (DAVResource) -> Picked?
+
+    init(_ pageLimit: TimeSpan, _ pick: @escaping @Sendable (DAVResource) -> Picked?) {
+        self.pick = pick
+        super.init(pageLimit)
+    }
+
+    override func begin(_ head: HTTPHead) throws(ProviderError) {
+        (picked, count) = ([], 0)
+        try super.begin(head)
+    }
+
+    override func take(_ resource: DAVResource) throws(ProviderError) {
+        count += 1
+        if count.isMultiple(of: 1000) { beginPage() }
+        guard count <= PageLimit.items else { throw .failed("the server's listing does not end", nil) }
+        if let one = pick(resource) { picked.append(one) }
+    }
+}
+
+extension WebDAVProvider {
+    /// What the body makes of the items of a directory, by their names.
+    func pick<Picked: Sendable>(
+        in directory: RemotePath,
+        _ request: [UInt8] = MultistatusReader.request,
+        _ body: @escaping @Sendable (_ name: [UInt8], DAVResource) -> Picked?
+    ) async throws(ProviderError) -> [Picked] {
+        let address = address
+        let receiver = PickingReceiver(client.pageLimit) { (resource) -> Picked? in
+            guard case .inside(let name) = address.place(of: resource.href, in: directory) else { return nil }
+            return body(name, resource)
+        }
+        try await propfind(directory, isDirectory: true, depth: 1, request, to: receiver)
+        return receiver.picked
+    }
+}

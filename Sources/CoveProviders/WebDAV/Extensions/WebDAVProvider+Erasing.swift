@@ -24,14 +24,12 @@ extension WebDAVProvider {
 
     /// Deletes all hidden names of the root, with what is in them.
     public func eraseRest() async throws(ProviderError) {
-        let address = address
-        let found = try await propfind(.root, isDirectory: true, depth: 1, MultistatusReader.request)
+        let found = try await pick(in: .root) { name, resource in
+            ErasureNote.isOver(name) ? (name: name, isDirectory: resource.isCollection) : nil
+        }
         var names: [[UInt8]: Bool] = [:]
         for name in Self.known { names[Array(name.utf8)] = true }
-        for resource in found {
-            guard case .inside(let name) = address.place(of: resource.href, in: .root) else { continue }
-            if ErasureNote.isOver(name) { names[name] = resource.isCollection }
-        }
+        for (name, isDirectory) in found { names[name] = isDirectory }
         for (name, isDirectory) in names {
             let path = RemotePath([FileName(unchecked: name)])
             let response = try await send("DELETE", path, isDirectory: isDirectory)

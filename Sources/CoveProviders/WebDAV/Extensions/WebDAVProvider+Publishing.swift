@@ -70,27 +70,19 @@ extension WebDAVProvider {
     /// Deletes copies whose time is over; when the next one's is, nil where this device has none.
     func sweepPublished() async -> Timestamp? {
         let now = System.now()
-        var next: Timestamp?
+        let names: [PublishedName]
         do throws(ProviderError) {
-            let found = try await propfind(Self.folder, isDirectory: true, depth: 1, MultistatusReader.request)
-            for resource in found {
-                guard case .inside(let bytes) = address.place(of: resource.href, in: Self.folder),
-                    let name = PublishedName(bytes)
-                else { continue }
-                if name.isOver(for: owner, at: now) {
-                    let path = Self.folder.appending(name.fileName)
-                    let response = try await send("DELETE", path, isDirectory: true)
-                    guard response.isGone else { throw refusal(response, "\(path)") }
-                } else if name.isOf(owner) {
-                    next = min(next ?? .distantFuture, Timestamp(seconds: name.end, nanoseconds: 0))
-                }
-            }
-            return next
+            names = try await pick(in: Self.folder) { bytes, _ in PublishedName(bytes) }
         } catch .noSuchItem {
             return nil
         } catch {
             log("what was published is looked through another time: \(error)")
             return now + .seconds(600)
+        }
+        return await PublishedName.sweep(names, of: owner, at: now, log: log) { name throws(ProviderError) in
+            let path = Self.folder.appending(name.fileName)
+            let response = try await self.send("DELETE", path, isDirectory: true)
+            guard response.isGone else { throw self.refusal(response, "\(path)") }
         }
     }
 }

@@ -11,38 +11,19 @@ extension WebDAVProvider {
     ) async throws(ProviderError) -> Set<FileName> {
         var found: Set<FileName> = []
         if try server().makesThumbnails {
-            let resources = try await self.names(in: directory.path, MultistatusReader.previewRequest) {
-                $0.hasPreview == true
-            }
-            found = Set(names.filter { resources.contains($0.bytes) })
+            let pictured = Set(
+                try await pick(in: directory.path, MultistatusReader.previewRequest) { name, resource in
+                    resource.hasPreview == true ? name : nil
+                }
+            )
+            found = Set(names.filter { pictured.contains($0.bytes) })
         }
         do throws(ProviderError) {
-            let present = try await self.names(
-                in: ThumbnailFolder.folder(of: directory.path),
-                MultistatusReader.request
-            ) { _ in true }
-            return found.union(ThumbnailFolder.files(of: names, among: present))
+            let present = try await pick(in: ThumbnailFolder.folder(of: directory.path)) { name, _ in name }
+            return found.union(ThumbnailFolder.files(of: names, among: Set(present)))
         } catch .noSuchItem {
             return found
         }
-    }
-
-    /// The names of what is in a folder, as far as it is meant.
-    private func names(
-        in folder: RemotePath,
-        _ request: [UInt8],
-        _ isMeant: (DAVResource) -> Bool
-    ) async throws(ProviderError) -> Set<[UInt8]> {
-        let address = address
-        let found = try await propfind(folder, isDirectory: true, depth: 1, request)
-        return Set(
-            found.compactMap { resource in
-                guard isMeant(resource), case .inside(let name) = address.place(of: resource.href, in: folder) else {
-                    return nil
-                }
-                return name
-            }
-        )
     }
 
     /// The one of a version.
