@@ -32,6 +32,8 @@ extension S3Provider {
         let key = key(path)
         var kept = try await client.head(key)?.headers
         kept?[S3Object.timeHeader] = nil
+        // It says how the bytes before were coded.
+        kept?["content-encoding"] = nil
         let sent = S3Upload(key, metadata, over: kept, content, by: editor, if: .version(base))
         let outcome = try await upload(sent) { () throws(ProviderError) in
             guard let known = try await self.client.head(key) else {

@@ -85,7 +85,7 @@ extension S3Provider {
         if !version.isMadeUp { call.headers.append(("If-Match", features.tag(version))) }
         call.headers.append(S3Call.wantsChecksum)
         let checked = CheckedSink(range, into: sink)
-        let receiver = RangeReceiver(range, into: checked) { head throws(ProviderError) in
+        let receiver = RangeReceiver(range, into: checked, takesCodings: true) { head throws(ProviderError) in
             let object = try S3Object(key: key, head: head)
             guard object.version.isSame(as: version) else { throw .versionNoLongerAvailable }
             if let editor = object.editor { sink.note(editor: editor, of: version) }

@@ -41,7 +41,8 @@ extension S3Provider {
         call.headers.append(S3Call.wantsChecksum)
         let features = features
         let checked = CheckedSink(0..<version.size, into: sink)
-        let receiver = RangeReceiver(0..<version.size, into: checked) { head throws(ProviderError) in
+        let receiver = RangeReceiver(0..<version.size, into: checked, takesCodings: true) {
+            head throws(ProviderError) in
             let object = try S3Object(key: key, head: head)
             guard object.size == version.size, object.version == version.contentVersion else {
                 throw .versionNoLongerAvailable

@@ -7,6 +7,7 @@ internal import CoveCore
 final class RangeReceiver: BodyReceiver, @unchecked Sendable {
     private let range: Range<Int64>
     private let sink: any ContentSink
+    private let takesCodings: Bool
     private let check: @Sendable (HTTPHead) throws(ProviderError) -> Void
     /// The first byte that the sink does not have.
     private(set) var position: Int64
@@ -18,13 +19,17 @@ final class RangeReceiver: BodyReceiver, @unchecked Sendable {
     private var skipped: Int64 = 0
 
     /// The check throws when the answer's version is not the one wanted.
+    ///
+    /// Codings are taken where they are the source's own word for the bytes that it keeps, as they are.
     init(
         _ range: Range<Int64>,
         into sink: any ContentSink,
+        takesCodings: Bool = false,
         check: @escaping @Sendable (HTTPHead) throws(ProviderError) -> Void
     ) {
         self.range = range
         self.sink = sink
+        self.takesCodings = takesCodings
         self.check = check
         position = range.lowerBound
         gathered = .allocate(byteCount: Int(min(Self.most, Int64(range.count))), alignment: 16)
@@ -49,7 +54,7 @@ final class RangeReceiver: BodyReceiver, @unchecked Sendable {
             throw .failed("the server sent \(what)", .inputOutput)
         }
         try check(head)
-        if let coding = head["content-encoding"], coding.lowercased() != "identity" {
+        if !takesCodings, let coding = head["content-encoding"], coding.lowercased() != "identity" {
             throw .failed("the server sends bytes in a coding (\(coding.prefix(40))) that nobody asked for", nil)
         }
         skipped = 0
