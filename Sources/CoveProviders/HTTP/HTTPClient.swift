@@ -73,9 +73,11 @@ final class HTTPClient: Sendable {
                 case 429, 503:
                     // A server that is busy for longer is everybody's matter.
                     let rest = response.head.retryAfter ?? .milliseconds(100).doubled(min(attempt, 6))
-                    guard rest <= left, !isLast || request.isPatient else { return response }
-                    left = left - rest
+                    guard rest <= left, !isLast || request.isPatient && left > .zero else { return response }
+                    // It rests for a while also where the server says that it need not, and that counts.
+                    let start = System.monotonic()
                     await Self.rest(rest, attempt)
+                    left = left - max(rest, System.monotonic() - start)
                 case 502, 504:
                     if isLast { return response }
                     await Self.rest(.zero, attempt)

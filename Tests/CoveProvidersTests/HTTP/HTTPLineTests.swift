@@ -103,6 +103,20 @@ struct HTTPLineTests {
         #expect(response.status == 503 && server.exchanges.count - before <= 3)
     }
 
+    @Test(arguments: ["0", "-5", "Sun, 06 Nov 1994 08:49:37 GMT"])
+    func `a server that is always ready in a moment is not asked for ever`(retry: String) async throws {
+        let asked = Atomic(0)
+        // Many more than fit into the time that there is.
+        let server = try ScriptedServer { _ in
+            asked.add(1, ordering: .relaxed).newValue <= 20
+                ? ScriptedServer.answer(503, ["Retry-After: \(retry)"]) : ScriptedServer.answer(200, [], "bytes")
+        }
+        let client = try client { $0.patience = .seconds(2) }
+        let receiver = RangeReceiver(0..<5, into: MemorySink()) { _ throws(ProviderError) in }
+        let response = try await client.fetch(HTTPRequest("GET", url(server)), receiver)
+        #expect(response.status == 503 && asked.load(ordering: .relaxed) < 20)
+    }
+
     @Test func `a name at which the server breaks off is that name's error`() async throws {
         let server = try ScriptedServer { request in
             if request.target == "/bad" || request.value("destination")?.hasSuffix("/bad") == true { return .hangUp }
