@@ -8,6 +8,8 @@ enum Leftover {
     static let age: Int64 = 2 * 86_400
     /// A deletion that has not ended after so many seconds is ended by whoever sees it; if two do, no harm is done.
     static let deletionAge: Int64 = 60
+    /// Some servers take fewer than 255 bytes, or put something to a name themselves.
+    private static let longest = 200
 
     /// The name of something being deleted: it tells which version may be, since when it is, and what it was called.
     static func deleting(
@@ -17,8 +19,12 @@ enum Leftover {
     ) -> FileName {
         // Eight digits, for the rest of this century.
         let time = String(String(UInt64(bitPattern: began) | 1 << 32, radix: 16).suffix(8))
+        let start = Array(".cove-deleting-\(mark(version))-\(time)-".utf8)
         let name = path.name?.bytes ?? []
-        return FileName(unchecked: Array((Array(".cove-deleting-\(mark(version))-\(time)-".utf8) + name).prefix(255)))
+        var length = min(name.count, longest - start.count)
+        // No character is cut.
+        for _ in 0..<3 where length < name.count && name[length] & 0xC0 == 0x80 { length -= 1 }
+        return FileName(unchecked: start + name.prefix(length))
     }
 
     static func mark(_ version: ContentVersion) -> String {

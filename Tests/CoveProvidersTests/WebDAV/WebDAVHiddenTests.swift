@@ -58,4 +58,24 @@ struct WebDAVHiddenTests {
         for name in names { try await dav.setThumbnail(picture, of: dav.reference("\(name)"), version: version) }
         #expect(try await dav.thumbnails(of: names, in: .root) == Set(names))
     }
+
+    @Test func `the name of what is being deleted is text, and not too long`() throws {
+        for text in ["a", "\u{E4}", "\u{65E5}", "\u{1F600}"] {
+            for start in ["", "a", "ab", "abc"] {
+                let name = start + String(repeating: text, count: (255 - start.utf8.count) / text.utf8.count)
+                let path = RemotePath([try #require(FileName(name))])
+                let aside = Leftover.deleting(path, ContentVersion("v"))
+                #expect((190...200).contains(aside.bytes.count))
+                #expect(String(validating: aside.bytes, as: UTF8.self) != nil)
+                guard case .deleting(_, _, let kept) = Leftover.kind(aside) else {
+                    Issue.record("\(aside) is none")
+                    continue
+                }
+                #expect(name.utf8.starts(with: kept) && kept.count > 150)
+            }
+        }
+        // What is no text at all keeps most of its bytes, too.
+        let odd = RemotePath([FileName(unchecked: [UInt8](repeating: 0x80, count: 255))])
+        #expect(Leftover.deleting(odd, .directory).bytes.count > 190)
+    }
 }
