@@ -11,7 +11,7 @@ struct UploadRecord: Sendable, Equatable {
     /// Names the snapshot and the metadata that are sent.
     var identity: String
     var partSize: Int64
-    /// When it began, in seconds since 1970.
+    /// When it began, in seconds since 1970; of a record that was read, when it was last known to go on.
     var started: Int64
 }
 
@@ -35,6 +35,13 @@ extension UploadRecord {
 final class UploadJournal: Sendable {
     private let folder: String?
     private let memory = Mutex<[[UInt8]: UploadRecord]>([:])
+    /// The uploads that go on now, by key: how many, and when that was last noted.
+    private let underway = Mutex<[[UInt8]: (count: Int, noted: Int64)]>([:])
+
+    /// That an upload goes on is noted so often, in seconds.
+    private static let noting: Int64 = 3600
+    /// What nobody has gone on with for so long is nobody's.
+    private static let age: Int64 = 86_400
 
     init(folder: String?) { self.folder = folder }
 
@@ -43,7 +50,7 @@ final class UploadJournal: Sendable {
         let own = "\(DocumentID.random())"
         guard let folder else { return own }
         let path = folder + "/owner"
-        if let known = Self.text(path), known.utf8.count == own.utf8.count { return known }
+        if let known = Self.text(path)?.text, known.utf8.count == own.utf8.count { return known }
         // Where it can't be kept, the next start has another one.
         try? Self.write(own, path, in: folder)
         return own
@@ -52,6 +59,38 @@ final class UploadJournal: Sendable {
     func record(_ key: [UInt8]) -> UploadRecord? {
         guard let path = path(key) else { return memory.withLock { $0[key] } }
         return Self.read(path).flatMap { $0.key == key ? $0 : nil }
+    }
+
+    /// An upload goes on, until `end` is called as often: its record is nobody else's to drop.
+    func begin(_ key: [UInt8]) { underway.withLock { $0[key, default: (0, .min)].count += 1 } }
+
+    func end(_ key: [UInt8]) {
+        underway.withLock { underway in
+            guard let count = underway[key]?.count, count > 1 else { return underway[key] = nil }
+            underway[key]?.count = count - 1
+        }
+    }
+
+    /// True where it is to be noted that an upload goes on.
+    func isDue(_ key: [UInt8], at now: Int64) -> Bool {
+        underway.withLock { $0[key].map { now.saturatingSubtract($0.noted) >= Self.noting } ?? false }
+    }
+
+    /// Notes that an upload goes on, by the date of its file: a record that is gone by now does not come back so.
+    func refresh(_ key: [UInt8], at now: Int64) {
+        underway.withLock { $0[key]?.noted = now }
+        guard let path = path(key) else { return memory.withLock { $0[key]?.started = now } }
+        guard let file = try? System.open(path, O_RDONLY) else { return }
+        defer { System.close(file) }
+        try? System.setModificationTime(file, Timestamp(seconds: now, nanoseconds: 0))
+    }
+
+    /// True for an upload that goes on now.
+    func isUnderway(_ key: [UInt8]) -> Bool { underway.withLock { $0[key] != nil } }
+
+    /// The uploads that nobody goes on with, now or for a day.
+    func abandoned(at now: Int64) -> [UploadRecord] {
+        all().filter { now.saturatingSubtract($0.started) > Self.age && !isUnderway($0.key) }
     }
 
     func save(_ record: UploadRecord) throws(ProviderError) {
@@ -93,17 +132,19 @@ final class UploadJournal: Sendable {
         try System.syncDirectory(folder)
     }
 
-    private static func text(_ path: String) -> String? {
+    private static func text(_ path: String) -> (text: String, date: Timestamp)? {
         guard let file = try? System.open(path, O_RDONLY) else { return nil }
         defer { System.close(file) }
         var bytes = [UInt8](repeating: 0, count: 16 << 10)
         let count = bytes.withUnsafeMutableBytes { (try? System.pread(file, $0, 0)) ?? 0 }
-        return String(decoding: bytes[..<count], as: UTF8.self)
+        let date = (try? System.status(file))?.modificationTime ?? .epoch
+        return (String(decoding: bytes[..<count], as: UTF8.self), date)
     }
 
     /// Reads a record; nil for one that was cut off.
     private static func read(_ path: String) -> UploadRecord? {
-        let lines = (text(path) ?? "").split(separator: "\n").map { String($0) }
+        guard let (text, date) = text(path) else { return nil }
+        let lines = text.split(separator: "\n").map { String($0) }
         guard lines.count == 6, lines[5] == "end", let key = [UInt8](hexadecimal: lines[0]),
             let upload = PercentEncoding.decode(lines[1].utf8), let partSize = Int64(lines[3]), partSize > 0,
             let started = Int64(lines[4])
@@ -113,7 +154,7 @@ final class UploadJournal: Sendable {
             upload: String(decoding: upload, as: UTF8.self),
             identity: lines[2],
             partSize: partSize,
-            started: started
+            started: max(started, date.seconds)
         )
     }
 }

@@ -17,6 +17,8 @@ extension S3Provider {
         let lines = [source.key.hexadecimal, "\(source.version)"] + headers.map { "\($0.name): \($0.value)" }
         let digest = Digest.hash(Array(lines.joined(separator: "\n").utf8), .sha256).hexadecimal
         let identity = "copy-\(source.size)-\(digest.prefix(32))"
+        journal.begin(key)
+        defer { journal.end(key) }
         let known = try await work.run { _ throws(ProviderError) in self.journal.record(key) }
         var (record, made) = (known, [Int: S3SentPart]())
         if let known {

@@ -13,6 +13,8 @@ extension S3Provider {
         _ upload: S3Upload,
         after look: @escaping @Sendable () async throws(ProviderError) -> S3Object?
     ) async throws(ProviderError) -> S3Upload.Outcome {
+        journal.begin(upload.key)
+        defer { journal.end(upload.key) }
         let (known, object) = try await both { () throws(ProviderError) in
             try await self.work.run { _ throws(ProviderError) in self.journal.record(upload.key) }
         } and: { () throws(ProviderError) in
@@ -155,6 +157,7 @@ extension S3Provider {
         let numbers = record.numbers(of: size)
         // Servers take no more; one that tells of a larger object is not asked for millions of parts.
         guard numbers.count <= 10_000 else { throw .unsupported("an object of \(size) bytes has too many parts") }
+        await keepParts(record)
         var missing = numbers.filter { sent[$0] == nil }.makeIterator()
         @Sendable func result(_ number: Int) async -> (Int, Result<S3SentPart, ProviderError>) {
             do throws(ProviderError) { return (number, .success(try await make(number))) } catch {
@@ -173,7 +176,9 @@ extension S3Provider {
                 guard running > 0, let (number, result) = await group.next() else { break }
                 running -= 1
                 switch result {
-                case .success(let part): parts[number] = part
+                case .success(let part):
+                    parts[number] = part
+                    await keepParts(record)
                 case .failure(let error):
                     failure = failure ?? error
                     group.cancelAll()
@@ -274,10 +279,17 @@ extension S3Provider {
         await Task { try? await work.run { _ throws(ProviderError) in journal.remove(key) } }.value
     }
 
+    /// Notes that an upload goes on, lest it be taken for an old one.
+    private func keepParts(_ record: UploadRecord) async {
+        let (work, journal, now) = (work, journal, System.now().seconds)
+        guard journal.isDue(record.key, at: now) else { return }
+        try? await work.run { _ throws(ProviderError) in journal.refresh(record.key, at: now) }
+    }
+
     /// Drops uploads that nobody has gone on with for a day.
     func abortOldUploads() async {
-        let all = (try? await work.run { _ throws(ProviderError) in self.journal.all() }) ?? []
-        for record in all where System.now().seconds - record.started > 86_400 { await abort(record) }
+        let old = (try? await work.run { _ throws(ProviderError) in self.journal.abandoned(at: System.now().seconds) })
+        for record in old ?? [] where !journal.isUnderway(record.key) { await abort(record) }
     }
 }
 

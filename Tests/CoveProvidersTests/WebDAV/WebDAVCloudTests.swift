@@ -193,6 +193,60 @@ struct WebDAVCloudTests {
         #expect(dav.journal.all().isEmpty)
     }
 
+    @Test func `an upload that goes on for days is not dropped for its age`() async throws {
+        let dav = try await device()
+        let cloud = cloud
+        let isThere = Atomic(false)
+        let mayGoOn = Atomic(false)
+        cloud.answer { request in
+            guard request.method == "PUT", request.target.hasSuffix("/00004") else { return nil }
+            isThere.store(true, ordering: .releasing)
+            while !mayGoOn.load(ordering: .acquiring) { usleep(1000) }
+            return nil
+        }
+        let (template, place) = (ItemTemplate(kind: .file, metadata: ItemMetadata()), try name("big"))
+        let content = Snapshot(content: MemorySource(Self.content), identity: [1])
+        async let made = dav.create(template, name: place, in: .root, content: content)
+        try await eventually { isThere.load(ordering: .acquiring) }
+        var record = try #require(dav.journal.all().first)
+        record.started -= 3 * 86_400
+        try age(record, dav)
+        await dav.dropOldChunks()
+        mayGoOn.store(true, ordering: .releasing)
+        #expect(try await made.size == Int64(Self.content.count))
+        #expect(cloud.bytes("big") == Self.content && chunks.sorted() == [1, 2, 3, 4, 5, 6])
+        // Once it does not go on any more, it is.
+        try age(record, dav)
+        await dav.dropOldChunks()
+        #expect(dav.journal.all().isEmpty)
+    }
+
+    /// Has a record looked as if it had been written when it says that the upload began.
+    private func age(_ record: UploadRecord, _ dav: WebDAVProvider) throws {
+        try dav.journal.save(record)
+        dav.journal.refresh(record.key, at: record.started)
+    }
+
+    @Test func `an upload that is gone on with is young again`() async throws {
+        let dav = try await device()
+        cloud.answer { request in
+            request.method == "MOVE" && request.target.hasSuffix(".file") ? ScriptedServer.answer(500) : nil
+        }
+        let (template, place) = (ItemTemplate(kind: .file, metadata: ItemMetadata()), try name("big"))
+        let content = Snapshot(content: MemorySource(Self.content), identity: [1])
+        for isLater in [false, true] {
+            await #expect(throws: ProviderError.self) {
+                try await dav.create(template, name: place, in: .root, content: content)
+            }
+            var record = try #require(dav.journal.all().first)
+            #expect(record.started > System.now().seconds - 3600)
+            record.started -= 3 * 86_400
+            if !isLater { try age(record, dav) }
+        }
+        await dav.dropOldChunks()
+        #expect(dav.journal.all().count == 1)
+    }
+
     @Test func `chunks of another snapshot are not gone on with`() async throws {
         let dav = try await device()
         let template = ItemTemplate(kind: .file, metadata: ItemMetadata())

@@ -20,7 +20,10 @@ extension WebDAVProvider {
         _ headers: [(name: String, value: String)],
         if condition: Assembly
     ) async throws(ProviderError) -> HTTPResponse {
+        journal.begin(path.bytes)
+        defer { journal.end(path.bytes) }
         let record = try await chunkRecord(path, content)
+        await keepChunks(record)
         do throws(ProviderError) {
             let sent = try await resume(record, content.size, to: path)
             let missing = record.numbers(of: content.size).filter { !sent.contains($0) }
@@ -127,7 +130,10 @@ extension WebDAVProvider {
         do throws(ProviderError) {
             let range = record.range(number, of: content.size)
             let response = try await putChunk(number, of: content, range, record.upload, to: path)
-            if response.head.isSuccess { return nil }
+            if response.head.isSuccess {
+                await keepChunks(record)
+                return nil
+            }
             // The server has dropped the upload: the next attempt begins anew.
             if response.status == 404 || response.status == 409 {
                 await forgetChunks(path)
@@ -252,10 +258,17 @@ extension WebDAVProvider {
         await Task { try? await work.run { _ throws(ProviderError) in self.journal.remove(path.bytes) } }.value
     }
 
+    /// Notes that an upload goes on, lest it be taken for an old one.
+    private func keepChunks(_ record: UploadRecord) async {
+        let now = System.now().seconds
+        guard journal.isDue(record.key, at: now) else { return }
+        try? await work.run { _ throws(ProviderError) in self.journal.refresh(record.key, at: now) }
+    }
+
     /// Drops uploads that nobody has gone on with for a day.
     func dropOldChunks() async {
-        let all = (try? await work.run { _ throws(ProviderError) in self.journal.all() }) ?? []
-        for record in all where System.now().seconds - record.started > 86_400 {
+        let old = (try? await work.run { _ throws(ProviderError) in self.journal.abandoned(at: System.now().seconds) })
+        for record in old ?? [] where !journal.isUnderway(record.key) {
             await abandonChunks(RemotePath(unchecked: record.key))
         }
     }
