@@ -11,7 +11,7 @@ package final class ClaimIntent {
     /// True while it is at its node, where it keeps others from the item.
     @exclusivity(unchecked) var isPlaced = false
     /// Whether the item was there when the claim was granted.
-    @exclusivity(unchecked) var existed = true
+    @exclusivity(unchecked) package internal(set) var existed = true
 
     package init(_ use: ItemUse, of claim: Claim, at node: PathNode) {
         self.use = use

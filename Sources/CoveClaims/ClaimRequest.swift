@@ -53,7 +53,7 @@ package struct PathStep: Hashable {
 }
 
 /// One item of a claim that is asked for.
-package struct WantedItem {
+package struct WantedItem: Hashable {
     package var path: [PathStep]
     package var use: ItemUse
 

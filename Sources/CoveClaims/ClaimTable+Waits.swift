@@ -33,20 +33,24 @@ extension ClaimTable {
     /// what they wait for may be found again after this.
     mutating func findWaits(of claim: Claim, mayOvertake: Bool = true) {
         var free: Set<Int> = []
+        var looked: Set<Reach> = []
         for intent in claim.intents {
             // Whatever it meets elsewhere would be wide.
             if wideIntents == 0, intent.node.intents.isEmpty, !intent.use.takesAll { continue }
-            var near: [ClaimIntent] = []
+            // One more of the same would meet the same.
+            if claim.intents.count > 1, !looked.insert(Reach(intent)).inserted { continue }
+            // By their numbers: a claim may be at an item many times.
+            var near: [Int: Claim] = [:]
             // A later one is granted already where a move has brought the two together.
             eachNeighbour(of: intent) { other in
-                if other.claim.number < claim.number || other.claim.isGranted && other.claim !== claim {
-                    near.append(other)
-                }
-            }
-            for other in near.sorted(by: { $0.claim.number > $1.claim.number }) {
                 let earlier = other.claim
-                guard !Self.passes(claim, earlier),
-                    !claim.isExempt(from: earlier), Self.conflict(earlier: other, later: intent),
+                guard earlier.number < claim.number || earlier.isGranted && earlier !== claim,
+                    near[earlier.number] == nil, Self.conflict(earlier: other, later: intent)
+                else { return }
+                near[earlier.number] = earlier
+            }
+            for earlier in near.values.sorted(by: { $0.number > $1.number }) {
+                guard !Self.passes(claim, earlier), !claim.isExempt(from: earlier),
                     !claim.waitsFor.suffix(Self.looked).contains(where: {
                         $0 === earlier || $0.number < claim.number && Self.waits($0, for: earlier)
                     }),
@@ -275,9 +279,14 @@ extension ClaimTable {
     }
 
     private static func conflict(_ one: Claim, _ two: Claim) -> Bool {
-        one.intents.contains { first in
-            first.isPlaced && two.intents.contains { $0.isPlaced && conflict(earlier: first, later: $0) }
+        guard one.intents.count * two.intents.count > 64 else {
+            return one.intents.contains { first in
+                first.isPlaced && two.intents.contains { $0.isPlaced && conflict(earlier: first, later: $0) }
+            }
         }
+        // Of claims on many items each item is looked at once, not once for each of the other claim's.
+        let (ones, twos) = (Reach.all(of: one), Reach.all(of: two))
+        return Reach.meet(ones, twos) || Reach.meet(twos, ones)
     }
 
     /// Claims that wait, and those that wait for them: one that overtakes another is no longer behind it, nor are those
@@ -289,6 +298,46 @@ extension ClaimTable {
             if found.insert(claim.number).inserted { stack += claim.blocks }
         }
         return found
+    }
+}
+
+/// What an intent excludes others from, as far as conflicts go.
+private struct Reach: Hashable {
+    let unit: ObjectIdentifier
+    let isWrite: Bool
+    /// True for all that is below its unit.
+    let takesAll: Bool
+
+    init(_ intent: ClaimIntent) {
+        let unit = intent.node.unit
+        self.unit = ObjectIdentifier(unit)
+        isWrite = intent.use.isWrite
+        takesAll = intent.use.takesAll && intent.node === unit
+    }
+
+    /// The units of a claim's items, with the greatest reach that it has to each.
+    static func all(of claim: Claim) -> [ObjectIdentifier: (unit: PathNode, isWrite: Bool, takesAll: Bool)] {
+        var found: [ObjectIdentifier: (unit: PathNode, isWrite: Bool, takesAll: Bool)] = [:]
+        for intent in claim.intents where intent.isPlaced {
+            let reach = Reach(intent)
+            let known = found[reach.unit]
+            found[reach.unit] = (
+                intent.node.unit, reach.isWrite || known?.isWrite == true, reach.takesAll || known?.takesAll == true
+            )
+        }
+        return found
+    }
+
+    /// True where two claims use one item, or the first one takes all of a directory in which the other one uses something.
+    static func meet(
+        _ ones: [ObjectIdentifier: (unit: PathNode, isWrite: Bool, takesAll: Bool)],
+        _ twos: [ObjectIdentifier: (unit: PathNode, isWrite: Bool, takesAll: Bool)]
+    ) -> Bool {
+        let takesAny = ones.values.contains { $0.takesAll }
+        return twos.contains { key, two in
+            if let one = ones[key], one.isWrite || two.isWrite { return true }
+            return takesAny && two.unit.ancestors.contains { ones[ObjectIdentifier($0)]?.takesAll == true }
+        }
     }
 }
 

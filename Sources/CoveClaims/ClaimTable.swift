@@ -166,6 +166,7 @@ package struct ClaimTable: ~Copyable {
         _ request: ClaimRequest,
         number: Int,
         letIn: [LetIn] = [],
+        existed: [Bool] = [],
         now: MonotonicTime
     ) {
         use(number)
@@ -174,6 +175,7 @@ package struct ClaimTable: ~Copyable {
         itemCount += request.items.count
         sessions[request.session]?.claims.insert(number)
         for item in request.items { claim.intents.append(ClaimIntent(item.use, of: claim, at: node(at: item.path))) }
+        for (intent, existed) in zip(claim.intents, existed) { intent.existed = existed }
         // What was read for a snapshot has been free since that was made.
         for intent in claim.intents where !intent.use.isForUploading { place(intent) }
         for presenter in letIn {

@@ -26,6 +26,17 @@ package final class PathNode {
         self.isPackage = isPackage
     }
 
+    /// One whose end would end a long row of others below takes that apart before.
+    deinit {
+        var left = Array(children.values)
+        children = [:]
+        while var node = left.popLast() {
+            guard isKnownUniquelyReferenced(&node) else { continue }
+            left += node.children.values
+            node.children = [:]
+        }
+    }
+
     /// True where claims or presenters are, or are below.
     package var isUsed: Bool { !intents.isEmpty || !presenters.isEmpty || intentsBelow > 0 || presentersBelow > 0 }
 
@@ -71,30 +82,34 @@ package final class PathNode {
         }
     }
 
+    // What goes down the tree does so by lists of what is left, for the depth is not ours to choose: directories are moved into
+    // each other, and a thread's stack is small.
+
     /// Visits the intents further down.
     func eachIntentBelow(_ body: (ClaimIntent) -> Void) {
-        guard intentsBelow > 0 else { return }
-        for child in children.values {
-            for intent in child.intents { body(intent) }
-            child.eachIntentBelow(body)
-        }
+        eachBelow(where: { $0.intentsBelow > 0 }, { for intent in $0.intents { body(intent) } })
     }
 
     /// Visits the presenters further down.
     func eachPresenterBelow(_ body: (Presenter) -> Void) {
-        guard presentersBelow > 0 else { return }
-        for child in children.values {
-            for presenter in child.presenters { body(presenter) }
-            child.eachPresenterBelow(body)
+        eachBelow(where: { $0.presentersBelow > 0 }, { for presenter in $0.presenters { body(presenter) } })
+    }
+
+    /// Visits the nodes further down, below those alone of which that is wanted.
+    private func eachBelow(where isWanted: (PathNode) -> Bool, _ body: (PathNode) -> Void) {
+        guard isWanted(self) else { return }
+        var left = Array(children.values)
+        while let node = left.popLast() {
+            body(node)
+            if isWanted(node) { left += node.children.values }
         }
     }
 
     /// The nodes further down that claims or presenters are at.
     package var usedBelow: [PathNode] {
-        guard intentsBelow > 0 || presentersBelow > 0 else { return [] }
         var found: [PathNode] = []
-        for child in children.values {
-            child.eachNode { if !$0.intents.isEmpty || !$0.presenters.isEmpty { found.append($0) } }
+        eachBelow(where: { $0.intentsBelow > 0 || $0.presentersBelow > 0 }) { node in
+            if !node.intents.isEmpty || !node.presenters.isEmpty { found.append(node) }
         }
         return found
     }
@@ -102,7 +117,7 @@ package final class PathNode {
     /// Visits this node and all below.
     package func eachNode(_ body: (PathNode) -> Void) {
         body(self)
-        for child in children.values { child.eachNode(body) }
+        eachBelow(where: { _ in true }, body)
     }
 
     /// The nodes above, the nearest first.
@@ -143,19 +158,30 @@ package final class PathNode {
     ///
     /// Returns the node that has them now.
     func adopt(_ node: PathNode, as newName: FileName) -> PathNode {
-        if let existing = children[newName] {
-            existing.take(node)
-            return existing
+        guard let existing = children[newName] else {
+            put(node, as: newName)
+            return node
         }
+        var left = [(existing, node)]
+        while let (kept, taken) = left.popLast() {
+            for (name, child) in kept.takeOwn(of: taken) {
+                if let same = kept.children[name] { left.append((same, child)) } else { kept.put(child, as: name) }
+            }
+        }
+        return existing
+    }
+
+    /// Puts a detached node here, under a name that nothing has.
+    private func put(_ node: PathNode, as newName: FileName) {
         node.name = newName
         node.parent = self
         children[newName] = node
         node.countIntent(node.intents.count + node.intentsBelow)
         node.countPresenters(node.presenters.count + node.presentersBelow)
-        return node
     }
 
-    private func take(_ other: PathNode) {
+    /// Takes the claims and presenters of a detached node, and returns what is below that.
+    private func takeOwn(of other: PathNode) -> [FileName: PathNode] {
         for intent in other.intents { intent.node = self }
         for presenter in other.presenters { presenter.node = self }
         intents = (intents + other.intents).sorted { $0.claim.number < $1.claim.number }
@@ -167,7 +193,7 @@ package final class PathNode {
         other.presenters = []
         other.children = [:]
         other.parent = nil
-        for (name, child) in taken { _ = adopt(child, as: name) }
+        return taken
     }
 
     /// Takes an empty node out.
