@@ -38,6 +38,68 @@ import Testing
         #expect(try FileContents(contentsOf: url, reading: true) == new)
     }
 
+    @Test func `what others write while a save goes on and fails is not the document's own`() async throws {
+        let document = try await created()
+        let file = document.fileURL
+        document.whileWriting.withLock { body in
+            body = {
+                try "theirs".write(to: file, atomically: false, encoding: .utf8)
+                throw CoveError(.noSpace)
+            }
+        }
+        document.edit("mine")
+        let full = await #expect(throws: CoveError.self) { try await document.autosave() }
+        #expect(full?.code == .noSpace)
+        document.whileWriting.withLock { $0 = nil }
+        for _ in 0..<2 {
+            let stale = await #expect(throws: CoveError.self) { try await document.autosave() }
+            #expect(stale?.code == .stale)
+            #expect(try text(file) == "theirs")
+        }
+        try await document.revert()
+        #expect(document.text == "theirs")
+        try await document.close()
+    }
+
+    @Test func `what others write while a save goes on is not replaced by it`() async throws {
+        let document = try await created()
+        let file = document.fileURL
+        document.whileWriting.withLock { body in
+            body = { try "theirs".write(to: file, atomically: true, encoding: .utf8) }
+        }
+        document.edit("mine")
+        let stale = await #expect(throws: CoveError.self) { try await document.autosave() }
+        #expect(stale?.code == .stale && document.hasUnsavedChanges)
+        #expect(try text(file) == "theirs")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.directory.path) == ["doc.txt"])
+        document.whileWriting.withLock { $0 = nil }
+        let again = await #expect(throws: CoveError.self) { try await document.autosave() }
+        #expect(again?.code == .stale)
+        // Whoever says so replaces it.
+        try await document.save(to: file, for: .forCreating)
+        #expect(try text(file) == "mine")
+        document.edit("more")
+        try await document.close()
+        #expect(try text(file) == "more")
+    }
+
+    @Test func `at the end documents are saved side by side, and not waited for without an end`() async throws {
+        let stuck = try await created("stuck.txt")
+        let mayGoOn = DispatchSemaphore(value: 0)
+        stuck.whileWriting.withLock { $0 = { mayGoOn.wait() } }
+        var documents: [TextDocument] = [stuck]
+        for number in 0..<3 { documents.append(try await created("\(number).txt")) }
+        for document in documents { document.edit("newer") }
+        let all = documents
+        await FileThreads.run { Document.autosave(all, within: .seconds(3)) }
+        for document in all.dropFirst() { #expect(try text(document.fileURL) == "newer") }
+        #expect(try text(stuck.fileURL) == "new")
+        stuck.whileWriting.withLock { $0 = nil }
+        mayGoOn.signal()
+        for document in all { try await document.close() }
+        #expect(try text(stuck.fileURL) == "newer")
+    }
+
     @Test func `a save keeps attributes, and what a symbolic link points at is saved in its place`() async throws {
         let file = try folder.make("real")
         let link = folder.url("link")

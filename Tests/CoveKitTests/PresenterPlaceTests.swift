@@ -75,4 +75,57 @@ struct PresenterPlaceTests {
             await FileCoordinator.removeFilePresenter(presenter)
         }
     }
+
+    /// One name for a person, and two for a file system.
+    private static let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
+
+    /// The bytes of an item's name.
+    private static func name(_ url: URL?) -> [UInt8]? { url.map { Array($0.lastPathComponent.utf8) } }
+
+    @Test func `whoever waits for an item finds it where only the accents of its name have changed`() async throws {
+        try await blocking {
+            let (file, new) = (try folder.make(Self.composed), folder.url(Self.decomposed))
+            let coordinator = FileCoordinator()
+            let mover = try Held([.writingIntent(with: file, options: .forMoving)], by: coordinator) { urls in
+                try FileManager.default.moveItem(at: urls[0], to: new)
+            }.begun()
+            let writer = try Held(writing: file).queued()
+            try coordinator.item(at: file, didMoveTo: new)
+            try mover.end()
+            #expect(Self.name(try writer.begun().urls[0]) == Array(Self.decomposed.utf8))
+            try writer.end()
+        }
+    }
+
+    @Test func `a presenter says that only the accents of its item's name have changed`() async throws {
+        try await blocking {
+            let (file, new) = (try folder.make(Self.composed), folder.url(Self.decomposed))
+            let presenter = NotingPresenter(file)
+            try await presenter.present {
+                try FileManager.default.moveItem(at: file, to: new)
+                presenter.url.withLock { $0 = new }
+                try await FileCoordinator.presentedItemURLDidChange(of: presenter)
+                try await FileCoordinator().coordinate(writingItemAt: new) { _ in }
+                try presenter.events.wait(for: "writer")
+            }
+        }
+    }
+
+    @Test func `a copy whose name differs in its accents alone is not the document`() async throws {
+        let document = TextDocument(fileURL: folder.url(Self.composed), clock: ManualClock())
+        try await document.save(to: document.fileURL, for: .forCreating)
+        await document.edit("newer")
+        let copy = folder.url(Self.decomposed)
+        try await document.save(to: copy, for: .forOverwriting)
+        #expect(try text(copy) == "newer" && text(folder.url(Self.composed)) == "new")
+        #expect(document.hasUnsavedChanges && Self.name(document.fileURL) == Array(Self.composed.utf8))
+        try await document.close()
+        #expect(try text(folder.url(Self.composed)) == "newer")
+    }
+
+    @Test func `a package with two names that differ in their accents alone is not opened with one of them`() throws {
+        for name in [Self.composed, Self.decomposed] { _ = try folder.make("p.pkg/\(name)", name) }
+        let error = #expect(throws: CoveError.self) { try FileContents(contentsOf: folder.url("p.pkg")) }
+        #expect(error?.code == .notSupported)
+    }
 }

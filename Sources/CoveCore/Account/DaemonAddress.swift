@@ -15,4 +15,15 @@ public struct DaemonAddress: Sendable, Hashable {
 
     /// Names a socket that this process's own user serves.
     public init(socket: String) { self.init(socket: socket, owners: [geteuid()]) }
+
+    /// True for the same socket, by the bytes of its path.
+    public static func == (left: DaemonAddress, right: DaemonAddress) -> Bool {
+        LocalPath.isSame(left.socket, right.socket) && left.owners == right.owners
+    }
+
+    /// Takes what `==` compares.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(Array(socket.utf8))
+        hasher.combine(owners)
+    }
 }

@@ -22,9 +22,15 @@ public enum LocalPath {
     /// The directory of an absolute path; nil for one without a slash.
     public static func parent(of path: String) -> String? { path.lastIndex(of: "/").map { String(path[..<$0]) } }
 
+    /// True for the same bytes: file systems know nothing of accents that may be written in two ways, as Swift's strings do.
+    public static func isSame(_ one: String?, _ two: String?) -> Bool {
+        guard let one, let two else { return one == nil && two == nil }
+        return one.utf8.elementsEqual(two.utf8)
+    }
+
     /// True when a path is a directory or below it.
     public static func isInside(_ path: String, _ directory: String) -> Bool {
-        directory == "/" || path == directory || path.hasPrefix(directory + "/")
+        directory == "/" || isSame(path, directory) || path.utf8.starts(with: (directory + "/").utf8)
     }
 
     /// The directory that this process is in; empty where that is gone.

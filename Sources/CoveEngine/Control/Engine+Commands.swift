@@ -58,7 +58,7 @@ extension Engine {
                     let message = "what waits is claimed by the program that asks: it is sent when the claim ends"
                     errors.append(ItemError(path: "/", message: message, retryInSeconds: nil))
                 }
-                if let still = status.standstill, !errors.contains(where: { $0.path == still.path }) {
+                if let still = status.standstill, !errors.contains(where: { LocalPath.isSame($0.path, still.path) }) {
                     errors.append(ItemError(path: still.path, message: still.reason, retryInSeconds: nil))
                 }
                 return SyncReport(isSettled: isSettled, remaining: remaining, errors: errors)

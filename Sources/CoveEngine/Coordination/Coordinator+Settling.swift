@@ -251,7 +251,7 @@ extension Coordinator {
             guard let path = shown[name], !program.isEmpty else { continue }
             found.append(CoordinationInterface.OpenFile(path: path.description, process: process, program: program))
         }
-        for path in paths where !found.contains(where: { $0.path == path.description }) {
+        for path in paths where !found.contains(where: { LocalPath.isSame($0.path, path.description) }) {
             found.append(CoordinationInterface.OpenFile(path: path.description, process: 0, program: ""))
         }
         return found

@@ -97,7 +97,8 @@ enum ScopeUses {
         uses.withLock { uses in
             guard !uses.isEmpty else { return nil }
             let place = url.standardizedFileURL.path
-            guard let scope = uses.first(where: { $0.value.starts > 0 && $0.value.place == place })?.key else {
+            guard let scope = uses.first(where: { $0.value.starts > 0 && LocalPath.isSame($0.value.place, place) })?.key
+            else {
                 return nil
             }
             uses[scope]?.holds += 1

@@ -58,10 +58,10 @@ struct Location: Sendable, Hashable {
     /// Another item of the same account, as this location's mount shows it, or of the system.
     func sibling(at remote: RemotePath) -> Location {
         guard let mount else { return Location(outside: remote) }
-        let root = mount.root == "/" ? "" : String(mount.root.dropFirst()) + "/"
-        var inside = remote.description
-        if remote.isRoot { inside = "" }
-        if inside.hasPrefix(root) { inside.removeFirst(root.count) }
+        // By bytes: to Swift's strings a slash and an accent at the beginning of a name are one character.
+        let root = mount.root == "/" ? [] : Array((mount.root.dropFirst() + "/").utf8)
+        let bytes = remote.bytes.starts(with: root) ? remote.bytes.dropFirst(root.count) : remote.bytes[...]
+        let inside = String(decoding: bytes, as: UTF8.self)
         let top = mount.path == "/" ? "" : mount.path
         return Location(path: inside.isEmpty ? mount.path : "\(top)/\(inside)", mount: mount, remote: remote)
     }
@@ -111,6 +111,8 @@ struct ClaimRequest: Sendable {
     var within: [String] = []
     /// Claims whose questions the presenter answers with what this one is for.
     var answering: [String] = []
+    /// True where it is asked for in an accessor, or for a presenter's answer.
+    var isNested = false
     /// What is done about files that programs have open for writing.
     var openFiles = FileCoordinator.OpenFilePolicy.wait
     /// Gives the wait up.

@@ -117,17 +117,19 @@ public final class FileCoordinator: Sendable {
     ) throws(CoveError) -> [Holding] {
         var held: [Holding] = []
         let deadline = Self.deadline(timeout)
+        let isInUse = state.withLock { !$0.held.isEmpty }
         do throws(CoveError) {
             for (authority, request, indexes) in try requests(intents, cancellation) {
                 var request = request
                 request.timeout = deadline.map { max(.zero, $0 - .now) }
                 let outer = Holding.enclosing + held
+                request.isNested = !outer.isEmpty || isInUse || PresenterMailbox.Answer.current != nil
                 let grant = try NestedWaits.during(request, at: authority, holding: outer) { () throws(CoveError) in
                     try claim(request, from: authority, isFirst: outer.isEmpty)
                 }
                 held.append(Holding(authority: authority, claim: grant.claim, openFiles: grant.openFiles))
                 for (index, (intent, path)) in zip(indexes, zip(request.intents, grant.paths))
-                where path != intent.location.path || intent.reading.contains(.resolvesSymbolicLink) {
+                where !LocalPath.isSame(path, intent.location.path) || intent.reading.contains(.resolvesSymbolicLink) {
                     intents[index].url = URL(fileURLWithPath: path)
                 }
             }
@@ -186,6 +188,8 @@ public final class FileCoordinator: Sendable {
                 for (authority, request, _) in try requests(intents, cancellation) {
                     var request = request
                     request.timeout = deadline.map { max(.zero, $0 - .now) }
+                    request.isNested =
+                        !Holding.enclosing.isEmpty || !prepared.isEmpty || PresenterMailbox.Answer.current != nil
                     prepared.append((authority, try authority.prepare(request)))
                 }
             }
@@ -211,12 +215,12 @@ public final class FileCoordinator: Sendable {
         guard !intents.isEmpty else { throw CoveError(.invalidArgument, "nothing is to be accessed") }
         let mailbox = presenter.flatMap(PresenterRegistry.mailbox)
         let answer = PresenterMailbox.Answer.current.flatMap { $0.mailbox === mailbox ? $0 : nil }
-        var requests: [String: (any Authority, ClaimRequest, [Int])] = [:]
+        var requests: [ObjectIdentifier: (any Authority, ClaimRequest, [Int])] = [:]
         for (index, intent) in intents.enumerated() {
             try intent.check()
             let (authority, location) = try Authorities.find(intent.url, followsLink: !intent.concernsLink)
             var entry =
-                requests[authority.name]
+                requests[ObjectIdentifier(authority)]
                 ?? (
                     authority,
                     ClaimRequest(
@@ -232,9 +236,9 @@ public final class FileCoordinator: Sendable {
                 )
             entry.1.intents.append(Intent(purpose: intent.purpose, location: location))
             entry.2.append(index)
-            requests[authority.name] = entry
+            requests[ObjectIdentifier(authority)] = entry
         }
-        return requests.values.sorted { $0.0.name < $1.0.name }
+        return requests.values.sorted { $0.0.name.utf8.lexicographicallyPrecedes($1.0.name.utf8) }
     }
 
     /// When a wait is over; what is longer than a human life is as good as for ever.

@@ -136,7 +136,7 @@ extension Document {
         _ options: FileCoordinator.ReadingOptions,
         isOpening: Bool
     ) async throws(CoveError) -> FileContents {
-        let isOwn = url.path == fileURL.path
+        let isOwn = url.hasPath(of: fileURL)
         return try await coordinated(isSave: false) { coordinator in
             try await coordinator.coordinate(readingItemAt: url, options: options) { [self] url in
                 // It may have moved while this waited.

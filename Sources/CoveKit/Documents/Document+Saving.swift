@@ -52,7 +52,7 @@ extension Document {
         }
         do throws(CoveError) {
             try await reporting { () async throws(CoveError) in
-                let isOwn = url.path == fileURL.path
+                let isOwn = url.hasPath(of: fileURL)
                 let place = await place(of: url, for: operation)
                 let isolation = shared.withLock { $0.isolation }
                 let saved = try await snapshot(place, operation, isolation: isolation)
@@ -87,7 +87,7 @@ extension Document {
         /// True for a document that gets another type; the name of what a link points at may be right for that already.
         var isRetyped: Bool
 
-        var isRenamed: Bool { target.path != file.path }
+        var isRenamed: Bool { !target.hasPath(of: file) }
         /// What the document's URL is to be.
         var name: URL { isRetyped ? target : url }
     }
@@ -95,12 +95,12 @@ extension Document {
     /// Where a save puts the document: a document that gets another type gets another name.
     private func place(of url: URL, for operation: SaveOperation) async -> Place {
         let (type, savingType) = (fileType, await savingFileType)
-        let isRetyped = operation == .forOverwriting && url.path == fileURL.path && savingType != type
+        let isRetyped = operation == .forOverwriting && url.hasPath(of: fileURL) && savingType != type
         var place = Place(url: url, file: url, target: url, isRetyped: isRetyped)
         // Any other claim is by itself on what a symbolic link points at.
         guard isRetyped || operation == .forCreating else { return place }
         let file = await FileThreads.run { SafeSave(url).targetURL }
-        if file.path != url.path { (place.file, place.target) = (file, file) }
+        if !file.hasPath(of: url) { (place.file, place.target) = (file, file) }
         guard isRetyped else { return place }
         // What a symbolic link points at gets the name, not the link.
         let ending = fileNameExtension(forType: savingType, saveOperation: operation)
@@ -128,7 +128,7 @@ extension Document {
     private func write(_ saved: Saved, for operation: SaveOperation) async throws(CoveError) {
         let isCreating = operation == .forCreating
         let place = saved.place
-        let isOwn = place.url.path == fileURL.path
+        let isOwn = place.url.hasPath(of: fileURL)
         let isRenamed = place.isRenamed
         let options: FileCoordinator.WritingOptions = isCreating ? .forReplacing : isRenamed ? .forMoving : []
         let intent = FileAccessIntent.writingIntent(with: place.file, options: options)
@@ -143,8 +143,13 @@ extension Document {
                 let (file, target) = (intent.url, target.url)
                 try withFile {
                     if isOwn, !isCreating { try checkUnchanged(file) }
-                    // Only this document writes now: what is there afterwards is what it wrote, or what was there before.
-                    defer { if isOwn { stamp = DocumentStamp(fileURL) } }
+                    shared.withLock { shared in
+                        shared.replacement =
+                            isOwn || isCreating ? Replacement(url: target, isOverwriting: isOwn && !isCreating) : nil
+                    }
+                    defer { shared.withLock { $0.replacement = nil } }
+                    // What the file is after a save that failed is not taken for what this document wrote.
+                    defer { if isOwn { noteSecondNames(in: fileURL) } }
                     if isRenamed { try Self.rename(file, target) }
                     do {
                         try writeContents(
@@ -168,6 +173,26 @@ extension Document {
         }
     }
 
+    /// Puts the new file in place, as part of a save, and keeps in mind what it looks like.
+    ///
+    /// A program that asks nobody may have changed the old file while the new one was written: then it throws, and that program's
+    /// file stays.
+    func replaceOwn(_ url: URL, by replace: () throws -> Void) throws {
+        guard let replacement = shared.withLock({ $0.replacement }), replacement.url.hasPath(of: url) else {
+            return try replace()
+        }
+        if replacement.isOverwriting {
+            noteSecondNames(in: url)
+            try checkUnchanged(url)
+        }
+        try replace()
+        let found = DocumentStamp(url)
+        shared.withLock { shared in
+            shared.stamp = found
+            shared.replacement?.isDone = true
+        }
+    }
+
     /// Throws unless the file is the one that this document read or wrote last.
     private func checkUnchanged(_ url: URL) throws(CoveError) {
         guard let found = DocumentStamp(url) else {
@@ -176,11 +201,18 @@ extension Document {
         guard found == stamp else { throw CoveError(.stale, "another program has changed the file", url: url) }
     }
 
+    /// Files of the package may have got second names for a save, which is no change of theirs.
+    private func noteSecondNames(in url: URL) {
+        guard let known = stamp, let found = DocumentStamp(url), found.hasSameBytes(as: known) else { return }
+        stamp = found
+    }
+
     private func noteSaved(_ contents: FileContents, at url: URL) {
         if let package = contents.packageLocation { shared.withLock { $0.package = package } }
         fileURL = url
         contents.noteSaved(at: url)
-        stamp = DocumentStamp(url)
+        // A subclass may have put the file in place by itself.
+        if shared.withLock({ $0.replacement?.isDone != true }) { stamp = DocumentStamp(url) }
     }
 
     /// Throws EEXIST where the new name is taken.

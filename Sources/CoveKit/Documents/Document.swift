@@ -25,6 +25,8 @@ open class Document: FilePresenter, @unchecked Sendable {
         var waiting: FileCoordinator?
         /// True where that access is a save.
         var isWaitingToSave = false
+        /// What the save under way does to the document's own file.
+        var replacement: Replacement?
         /// Why the wait was ended.
         var interruption: WaitEnd?
         /// True from the moment on at which the file is about to be deleted, until the document is closed.
@@ -39,6 +41,16 @@ open class Document: FilePresenter, @unchecked Sendable {
         var vacancy: (name: URL, end: Task<Void, Never>)?
         /// Where the document is edited, as far as that is known.
         weak var isolation: (any Actor)?
+    }
+
+    /// How a save puts the document's own file in place.
+    struct Replacement {
+        /// Where.
+        var url: URL
+        /// True where it may only take the place of the file that the document knows.
+        var isOverwriting: Bool
+        /// True once it is there.
+        var isDone = false
     }
 
     /// Why an access to the file waits no longer.
@@ -132,9 +144,12 @@ open class Document: FilePresenter, @unchecked Sendable {
     ) throws {
         let own = fileURL
         let original = operation == .forOverwriting && (try? System.statFollowing(own.path)) != nil ? own : nil
-        try SafeSave(url).run(isPackage: contents.isPackage, attributes) { temporary in
-            try writeContents(contents, to: temporary, for: operation, originalContentsURL: original)
-        }
+        try SafeSave(url).run(
+            isPackage: contents.isPackage,
+            attributes,
+            replacing: { try replaceOwn(url, by: $0) },
+            { try writeContents(contents, to: $0, for: operation, originalContentsURL: original) }
+        )
         // What is saved is saved, whatever becomes of its picture.
         if let picture = attributes.thumbnail, !contents.isPackage { try? ItemThumbnail.write(picture, url) }
     }

@@ -8,6 +8,8 @@ struct DocumentStamp: Sendable, Equatable {
     private let size: Int64
     /// Of a package: all that is in it.
     private let tree: Int?
+    /// The same without the times of a file's last change other than of its bytes.
+    private let treeBytes: Int?
     /// The last change of the file, or of a file in the package.
     let modificationTime: Timestamp
 
@@ -21,6 +23,7 @@ struct DocumentStamp: Sendable, Equatable {
             modificationTime = Timestamp(status.st_mtim)
             size = Int64(status.st_size)
             tree = nil
+            treeBytes = nil
             return
         }
         // Names and dates of the package itself count as little as its attributes: what is inside tells.
@@ -28,6 +31,7 @@ struct DocumentStamp: Sendable, Equatable {
         modificationTime = max(contents.newest, Timestamp(status.st_mtim))
         size = 0
         tree = contents.value
+        treeBytes = contents.bytes
     }
 
     var date: Date {
@@ -37,6 +41,12 @@ struct DocumentStamp: Sendable, Equatable {
     static func == (left: DocumentStamp, right: DocumentStamp) -> Bool {
         guard left.inode == right.inode, left.tree == right.tree else { return false }
         return left.tree != nil || (left.size, left.modificationTime) == (right.size, right.modificationTime)
+    }
+
+    /// True where nothing but attributes may have changed, or files have got second names, as in a save of their package.
+    func hasSameBytes(as other: DocumentStamp) -> Bool {
+        guard inode == other.inode, treeBytes == other.treeBytes else { return false }
+        return treeBytes != nil || self == other
     }
 }
 
@@ -69,24 +79,32 @@ struct FileStamp: Sendable, Hashable {
 /// All that is below a directory, as one number: names, inodes, sizes and times.
 private struct TreeStamp {
     private(set) var value = 0
+    private(set) var bytes = 0
     private(set) var newest = Timestamp.distantPast
 
     init(_ root: String) {
         var hasher = Hasher()
+        var byteHasher = Hasher()
         // A list of what is still to be looked at, not recursion: the depth is not ours to choose.
         var left = [root]
         while let directory = left.popLast() {
             guard let names = try? System.names(in: directory) else {
                 // It went in between, or can't be read: the next look differs, or saving fails by itself.
-                hasher.combine(directory)
+                hasher.combine(Array(directory.utf8))
+                byteHasher.combine(Array(directory.utf8))
                 continue
             }
-            for name in names.sorted() {
+            // By their bytes: what only looks the same is another name.
+            for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
                 let path = "\(directory)/\(name)"
-                hasher.combine(name)
+                hasher.combine(Array(name.utf8))
+                byteHasher.combine(Array(name.utf8))
                 guard let stamp = try? FileStamp(path) else { continue }
+                byteHasher.combine(stamp.inode)
                 guard stamp.kind == .directory else {
                     hasher.combine(stamp)
+                    byteHasher.combine(stamp.size)
+                    byteHasher.combine(stamp.modificationTime)
                     newest = max(newest, stamp.modificationTime)
                     continue
                 }
@@ -94,7 +112,9 @@ private struct TreeStamp {
                 left.append(path)
             }
             hasher.combine(names.count)
+            byteHasher.combine(names.count)
         }
         value = hasher.finalize()
+        bytes = byteHasher.finalize()
     }
 }

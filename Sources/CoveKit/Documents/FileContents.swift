@@ -80,6 +80,11 @@ public indirect enum FileContents: Sendable, Equatable {
         for name in try System.names(in: directory.isEmpty ? root : "\(root)/\(directory)") {
             let path = directory.isEmpty ? name : "\(directory)/\(name)"
             let stamp = try FileStamp("\(root)/\(path)")
+            // Swift takes them for one key: a save would drop the other one.
+            guard members[name] == nil else {
+                let words = "two names here differ only in how their accents are written; rename one"
+                throw CoveError(.notSupported, words, url: package.url.appendingPathComponent(path))
+            }
             members[name] =
                 switch stamp.kind {
                 case .directory: .package(try self.members(path, package, reading, depth: depth + 1))

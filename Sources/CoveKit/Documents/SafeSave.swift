@@ -29,10 +29,12 @@ struct SafeSave {
 
     /// Has the body write the new contents, and puts them in place with the attributes.
     ///
-    /// The body gets the URL of an empty file, or of an empty directory for a package. Returns once all is on the disk.
+    /// The body gets the URL of an empty file, or of an empty directory for a package; writing may take long. `replacing` is
+    /// called when all is written, to have the old one replaced or to throw. Returns once all is on the disk.
     func run(
         isPackage: Bool,
         _ attributes: DocumentAttributes,
+        replacing: (_ replace: () throws -> Void) throws -> Void = { try $0() },
         _ body: (_ temporary: URL) throws -> Void
     ) throws {
         let (temporary, lock) = try makeTemporary(isPackage)
@@ -41,7 +43,9 @@ struct SafeSave {
             try body(URL(fileURLWithPath: temporary))
             try takeOver(attributes, isPackage: isPackage, to: temporary)
             try Self.sync(temporary)
-            try replace(by: temporary)
+            var isExchanged = false
+            try replacing { isExchanged = try replace(by: temporary) }
+            if isExchanged { try FileManager.default.removeItem(atPath: temporary) }
             try System.syncDirectory(folder)
         } catch {
             try? FileManager.default.removeItem(atPath: temporary)
@@ -152,13 +156,15 @@ struct SafeSave {
         try System.fsync(file)
     }
 
-    private func replace(by temporary: String) throws {
+    /// True where the old one has the temporary name now.
+    private func replace(by temporary: String) throws -> Bool {
         let isDirectory = { (path: String) in try System.lstat(path).st_mode & S_IFMT == S_IFDIR }
         guard let wasDirectory = try? isDirectory(target), try wasDirectory || isDirectory(temporary) else {
-            return try System.rename(temporary, target)
+            try System.rename(temporary, target)
+            return false
         }
         // A directory that is not empty can't be replaced, but it can be exchanged.
         try System.renameat(AT_FDCWD, Array(temporary.utf8), AT_FDCWD, Array(target.utf8), .exchange)
-        try FileManager.default.removeItem(atPath: temporary)
+        return true
     }
 }

@@ -65,7 +65,10 @@ final class PresenterMailbox: Sendable {
 
     /// True while the presenter has moves to hear of, and says that its item is where it knew it to be, or where it is told.
     func isMoving(from path: String?) -> Bool {
-        state.withLock { $0.moves > 0 && ($0.known == path || path != nil && $0.told == path) }
+        state.withLock { state in
+            let isTold = path != nil && LocalPath.isSame(state.told, path)
+            return state.moves > 0 && (isTold || LocalPath.isSame(state.known, path))
+        }
     }
 
     /// The presenter has said where its item is, by a name: of moves of before it does not hear any more.

@@ -1,3 +1,4 @@
+internal import CoveCore
 internal import Foundation
 internal import Synchronization
 
@@ -74,7 +75,7 @@ enum PresenterRegistry {
         guard let entry = entries.withLock({ $0[key] }) else { return }
         // One that has not heard of a move yet is not taken back to where it was; a link may lead elsewhere by now.
         let name = presenter.presentedItemURL?.path
-        guard name != entry.mailbox.location?.path, !entry.mailbox.isMoving(from: name) else { return }
+        guard !LocalPath.isSame(name, entry.mailbox.location?.path), !entry.mailbox.isMoving(from: name) else { return }
         let place = try place(of: presenter)
         guard place?.1 != entry.mailbox.location else { return }
         entry.mailbox.place(at: place?.1, called: name)

@@ -228,7 +228,7 @@ public struct FileVersion: Sendable, Identifiable {
     ///
     /// What the document was becomes a version. To be called inside a coordinated write, as `remove` and `resolve`.
     public func replaceItem(at url: URL? = nil, options: ReplacingOptions = []) async throws(CoveError) {
-        if let url, url.path != documentURL.path {
+        if let url, !url.hasPath(of: documentURL) {
             let contents = FileContents.file(try await contents())
             try await FileThreads.run { () throws(CoveError) in
                 try explaining(url) {

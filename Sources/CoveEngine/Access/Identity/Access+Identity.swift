@@ -147,7 +147,9 @@ extension Access {
             FileMark(present).isSameFile(as: FileMark(running))
         else {
             // By its name alone nothing is anybody's; but what was an app's a moment ago is not the user's either.
-            guard name == executable.path || name == executable.resolved else { return false }
+            guard [executable.path, executable.resolved].contains(where: { LocalPath.isSame($0, name) }) else {
+                return false
+            }
             throw Doubt(words: "\(executable.path) was replaced or removed since the program began; start it again")
         }
         do throws(Errno) {

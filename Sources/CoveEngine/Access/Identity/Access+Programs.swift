@@ -19,7 +19,9 @@ extension Access {
         }
         for (other, known) in programs.all where other != app && registry.apps[other] != nil {
             let isTaken = wanted.executables.contains { mine in
-                known.executables.contains { $0.path == mine.path || $0.resolved == mine.resolved }
+                known.executables.contains {
+                    LocalPath.isSame($0.path, mine.path) || LocalPath.isSame($0.resolved, mine.resolved)
+                }
             }
             if isTaken || known.units.contains(where: { wanted.units.contains($0) }) {
                 throw AccessError(.exists, "what it names is known as a program of \(other); remove it there first")

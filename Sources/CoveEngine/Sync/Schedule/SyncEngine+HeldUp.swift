@@ -59,7 +59,7 @@ extension SyncEngine {
             defer { state.heldUp = told ?? [] }
             return state.heldUp
         }
-        for row in told ?? [] where !former.contains(where: { $0.path == row.path }) {
+        for row in told ?? [] where !former.contains(where: { LocalPath.isSame($0.path, row.path) }) {
             host.log.notice("\(row.path) waits while others are sent: \(row.reason)")
         }
     }
