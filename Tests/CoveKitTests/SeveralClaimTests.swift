@@ -81,4 +81,30 @@ struct SeveralClaimTests {
         #expect(error?.code == .deadlock)
         try await FileCoordinator().coordinate(writingItemAt: file) { _ in }
     }
+
+    @Test func `however many threads wait for claims, an accessor goes on and may claim more`() async throws {
+        try await blocking {
+            let (file, other) = (try folder.make("f"), try folder.make("other"))
+            let (events, mayEnd) = (Events(), DispatchSemaphore(value: 0))
+            let (mayGoOn, continuation) = AsyncStream.makeStream(of: Void.self)
+            let holding = Task {
+                try await FileCoordinator().coordinate(writingItemAt: file) { _ in
+                    events.add("begun")
+                    for await _ in mayGoOn { break }
+                    try await FileCoordinator().coordinate(writingItemAt: other) { _ in events.add("nested") }
+                }
+            }
+            try events.wait(for: "begun")
+            for _ in 0..<FileThreads.waitingThreads { FileThreads.startWaiting { mayEnd.wait() } }
+            let later = Task {
+                try await FileCoordinator().coordinate(writingItemAt: file) { _ in events.add("later") }
+            }
+            continuation.finish()
+            try await holding.value
+            #expect(events.all == ["begun", "nested"])
+            for _ in 0..<FileThreads.waitingThreads { mayEnd.signal() }
+            try await later.value
+            #expect(events.all == ["begun", "nested", "later"])
+        }
+    }
 }

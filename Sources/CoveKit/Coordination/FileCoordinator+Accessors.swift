@@ -13,7 +13,9 @@ extension FileCoordinator {
         byAccessor accessor: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         try await onFileThread { [self] cancellation in
-            let holdings = try begin(intents, timeout: timeout, cancellation)
+            let holdings = try await whereClaimsWait { () throws(CoveError) in
+                try self.begin(intents, timeout: timeout, cancellation)
+            }
             let outcome: Result<Value, any Error>
             do {
                 outcome = .success(
@@ -36,7 +38,8 @@ extension FileCoordinator {
         byAccessor accessor: @escaping @Sendable (CoveError?) -> Void
     ) {
         let (enclosing, answer) = (Holding.enclosing, PresenterMailbox.Answer.current)
-        FileThreads.start { [self] in
+        let start = enclosing.isEmpty && answer == nil ? FileThreads.startWaiting : FileThreads.start
+        start { [self] in
             do throws(CoveError) {
                 let begun: Result<[Holding], CoveError> = Holding.$enclosing.withValue(enclosing) {
                     PresenterMailbox.Answer.$current.withValue(answer) {
@@ -123,10 +126,32 @@ extension FileCoordinator {
     ) async throws -> Value {
         let intents = Self.intents(readingURLs, readingOptions, writingURLs, writingOptions)
         return try await onFileThread { [self] cancellation in
-            let prepared = try prepare(intents, timeout: timeout, cancellation)
+            let prepared = try await whereClaimsWait { () throws(CoveError) in
+                try self.prepare(intents, timeout: timeout, cancellation)
+            }
             defer { release(prepared) }
             return try await accessor()
         }
+    }
+
+    /// Runs a body that waits for a claim.
+    ///
+    /// However many wait, accessors go on: they have other threads, and so has what they ask for themselves.
+    private func whereClaimsWait<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(CoveError) -> Value
+    ) async throws(CoveError) -> Value {
+        if !Holding.enclosing.isEmpty || PresenterMailbox.Answer.current != nil { return try body() }
+        let result = await withTaskExecutorPreference(FileThreads.waitingExecutor) {
+            await Self.waiting { () throws(CoveError) in try body() }
+        }
+        return try result.get()
+    }
+
+    /// Of no actor, and asynchronous, so that it runs where its caller prefers.
+    private nonisolated static func waiting<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(CoveError) -> Value
+    ) async -> Result<Value, CoveError> {
+        Result { () throws(CoveError) in try body() }
     }
 
     /// Runs the body, of no actor, where it may block; the cancellation is that of the task.
