@@ -19,6 +19,10 @@ final class FakeDaemon: Sendable {
         var answers: [Int: Wire.AnswerRequest] = [:]
         var listed: [Wire.ClaimStatus] = []
         var kept: [String] = []
+        /// What it says of claims as it goes on with a session; an older daemon says nothing.
+        var told: (claims: [String], letIn: [String])?
+        /// How many releases it still refuses as a server does that has no room for their connections.
+        var refusals = 0
     }
 
     let folder: TemporaryDirectory
@@ -26,14 +30,18 @@ final class FakeDaemon: Sendable {
     let events = Events()
     private let state = Mutex(State())
     private let grant: Grant
+    private let limits: VarlinkServer.Limits
 
     var socket: String { folder.appending("sock") }
     var address: DaemonAddress { DaemonAddress(socket: socket) }
     var claims: [Wire.ClaimRequest] { state.withLock { $0.claims } }
     var presenters: [Wire.PresenterRequest] { state.withLock { $0.presenters } }
 
-    /// Makes a daemon that grants as the closure says.
-    init(_ grant: @escaping Grant) throws {
+    /// Makes a daemon that grants as the closure says, with room for so many connections.
+    init(connections: Int = 1024, _ grant: @escaping Grant) throws {
+        var limits = VarlinkServer.Limits()
+        limits.connections = connections
+        self.limits = limits
         folder = try TemporaryDirectory("kd")
         self.grant = grant
         try start()
@@ -59,7 +67,7 @@ final class FakeDaemon: Sendable {
 
     func start() throws {
         let interface = VarlinkInterface(name: Wire.name, definition: Wire.definition, methods: methods)
-        let server = VarlinkServer(product: "Fake", version: "1", interfaces: [interface])
+        let server = VarlinkServer(product: "Fake", version: "1", interfaces: [interface], limits: limits)
         try server.start(at: socket)
         state.withLock { $0.server = server }
     }
@@ -85,6 +93,12 @@ final class FakeDaemon: Sendable {
     /// Which presenters it still has when it goes on with a session.
     func keep(_ presenters: [String]) { state.withLock { $0.kept = presenters } }
 
+    /// What it says of claims when it goes on with a session; it refuses to list any then, as it does to apps.
+    func tell(claims: [String], letIn: [String]) { state.withLock { $0.told = (claims, letIn) } }
+
+    /// Refuses so many releases.
+    func refuseReleases(_ count: Int) { state.withLock { $0.refusals = count } }
+
     func list(_ claim: Wire.ClaimStatus) { state.withLock { $0.listed.append(claim) } }
 
     private var methods: [String: VarlinkMethod] {
@@ -93,7 +107,10 @@ final class FakeDaemon: Sendable {
                 let (stream, continuation) = AsyncStream.makeStream(of: Wire.Message.self)
                 let token = self?.begin(request.resume, continuation)
                 let kept = request.resume == nil ? nil : self?.state.withLock { $0.kept }
-                try await call.send(Wire.AttendReply(session: token, presenters: kept))
+                let told = request.resume == nil ? nil : self?.state.withLock { $0.told }
+                try await call.send(
+                    Wire.AttendReply(session: token, presenters: kept, claims: told?.claims, letIn: told?.letIn)
+                )
                 for await message in stream { try await call.send(Wire.AttendReply(message: message)) }
                 return Wire.AttendReply()
             },
@@ -106,7 +123,15 @@ final class FakeDaemon: Sendable {
                 self?.note("prepare") { $0.claims.append(request) }
                 return Wire.PrepareReply(claim: "c0")
             },
-            "Release": nothing { (request: Wire.ReleaseRequest, daemon) in daemon.note("release \(request.claim)") },
+            "Release": VarlinkMethod { [weak self] (request: Wire.ReleaseRequest, _) async throws(VarlinkError) in
+                let isRefused = self?.state.withLock { state in
+                    state.refusals -= 1
+                    return state.refusals >= 0
+                }
+                if isRefused == true { throw VarlinkError(name: VarlinkError.tooManyConnections) }
+                self?.note("release \(request.claim)")
+                return VarlinkNothing()
+            },
             "Moved": nothing { (request: Wire.MovedRequest, daemon) in
                 daemon.note("moved \(request.claim) \(request.path.path ?? "-") \(request.newPath.path ?? "-")")
             },
@@ -126,7 +151,8 @@ final class FakeDaemon: Sendable {
                 daemon.note("reply \(request.message)") { $0.answers[request.message] = request }
             },
             "List": VarlinkMethod { [weak self] (_: VarlinkNothing, _) async throws(VarlinkError) in
-                Wire.ListReply(claims: self?.state.withLock { $0.listed } ?? [], presenters: [])
+                if self?.state.withLock({ $0.told }) != nil { throw .permissionDenied }
+                return Wire.ListReply(claims: self?.state.withLock { $0.listed } ?? [], presenters: [])
             },
         ]
     }

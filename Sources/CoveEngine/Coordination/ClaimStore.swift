@@ -15,6 +15,10 @@ final class ClaimStore {
         var coordinator: String?
         var purpose: String?
         var intents: [CoordinationInterface.Intent]
+        /// The coordinator's own presenter.
+        var presenter: Int?
+        /// Which of the items were there when it was granted.
+        var existed: [Bool]?
         /// The names that items have left a moment ago, and may come back to.
         var homes: [KeptHome]?
         /// The presenters that let it in, who hear of its end.
@@ -180,6 +184,8 @@ final class ClaimStore {
             coordinator: claim.request.coordinator,
             purpose: claim.request.purpose,
             intents: intents,
+            presenter: claim.request.presenter,
+            existed: claim.intents.allSatisfy(\.existed) ? nil : claim.intents.map(\.existed),
             homes: homes.isEmpty ? nil : homes.map { KeptHome($0) },
             letIn: letIn.isEmpty ? nil : letIn
         )

@@ -3,6 +3,27 @@ internal import CoveCore
 
 /// What outlives the daemon: granted claims and presenters are written down as they come, move and end.
 extension Coordination {
+    /// What a session of before this daemon goes on with.
+    struct Resumed: Sendable {
+        var session: Int
+        var presenters: [Int]
+        /// What it is granted.
+        var claims: [Int]
+        /// The claims, as its presenters know them, of whose end those will hear.
+        var letIn: [Int]
+
+        init(_ number: Int, _ table: borrowing ClaimTable) {
+            session = number
+            let known = table.sessions[number]
+            presenters = known?.presenters.sorted() ?? []
+            claims = known?.claims.filter { table.claims[$0]?.isGranted == true }.sorted() ?? []
+            letIn = []
+            for claim in table.claims.values {
+                letIn += claim.letIn.filter { known?.presenters.contains($0.presenter) == true }.map(\.claim)
+            }
+        }
+    }
+
     /// After a move: what is kept is kept where it is now.
     func keepMoved(to path: RemotePath, _ state: inout State) {
         guard let node = state.table.existingNode(at: path), node.isUsed else { return }

@@ -221,8 +221,8 @@ final class Coordination: Sendable {
         process: Int32,
         keepsPresenters: Bool,
         deliver: @escaping @Sendable (Interface.Message) -> Bool
-    ) throws(ClaimFailure) -> (session: Int, presenters: Set<Int>) {
-        let found: (session: Int, presenters: Set<Int>, isBroken: Bool)? = act { state, now in
+    ) throws(ClaimFailure) -> Resumed {
+        let found: (resumed: Resumed, isBroken: Bool)? = act { state, now in
             guard let number = state.tokens[token], let holder = state.holders[number], let grace = holder.grace,
                 now < grace
             else { return nil }
@@ -239,10 +239,10 @@ final class Coordination: Sendable {
                 }
             }
             let isBroken = !holder.untold.allSatisfy(deliver)
-            return (number, state.table.sessions[number]?.presenters ?? [], isBroken)
+            return (Resumed(number, state.table), isBroken)
         }
-        if let found, !found.isBroken { return (found.session, found.presenters) }
-        if let found { endSession(found.session) }
+        if let found, !found.isBroken { return found.resumed }
+        if let found { endSession(found.resumed.session) }
         throw ClaimFailure(.stale, "the session is over; begin a new one")
     }
 

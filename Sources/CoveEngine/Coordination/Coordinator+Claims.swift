@@ -5,7 +5,8 @@ internal import Synchronization
 
 /// Claims, as programs ask for them over the control socket.
 extension Coordinator {
-    /// Begins a session, or goes on with one of before this daemon; its number and token, and the presenters it still has.
+    /// Begins a session, or goes on with one of before this daemon; its number, and the first reply with its token and what it
+    /// still has.
     ///
     /// `deliver` puts a message into a queue, and is false when that is full.
     func attend(
@@ -13,20 +14,26 @@ extension Coordinator {
         resuming token: String?,
         keepsPresenters: Bool = false,
         deliver: @escaping @Sendable (CoordinationInterface.Message) -> Bool
-    ) throws(ClaimFailure) -> (session: Int, token: String, presenters: [String]) {
+    ) throws(ClaimFailure) -> (session: Int, reply: CoordinationInterface.AttendReply) {
         if let token,
-            let (number, presenters) = try? coordination.resumeSession(
+            let resumed = try? coordination.resumeSession(
                 token,
                 process: process,
                 keepsPresenters: keepsPresenters,
                 deliver: deliver
             )
         {
-            return (number, token, presenters.sorted().map { Token.presenter($0) })
+            let reply = CoordinationInterface.AttendReply(
+                session: token,
+                presenters: resumed.presenters.map { Token.presenter($0) },
+                claims: resumed.claims.map { Token.claim($0) },
+                letIn: resumed.letIn.map { Token.claim($0) }
+            )
+            return (resumed.session, reply)
         }
         let fresh = DocumentID.random().description
         let number = try coordination.beginSession(process: process, kind: "session", token: fresh, deliver: deliver)
-        return (number, fresh, [])
+        return (number, CoordinationInterface.AttendReply(session: fresh, presenters: []))
     }
 
     /// Begins a session for what one connection asks without having one.
@@ -61,7 +68,7 @@ extension Coordinator {
     ) async throws(ClaimFailure) -> CoordinationInterface.ClaimReply {
         let count = coordination.beginArrival()
         defer { coordination.endArrival() }
-        var (request, places) = try await claimRequest(asked, session: session, manner: .explicit)
+        var (request, places, order) = try await claimRequest(asked, session: session, manner: .explicit)
         request.within = enclosing(within, of: session)
         if let policy = asked.openFiles {
             guard let known = OpenFilePolicy(rawValue: policy) else {
@@ -81,13 +88,14 @@ extension Coordinator {
         } catch {
             throw error == ClaimTable.unready ? await whoHasOpen(request, places) ?? error : error
         }
-        let granted = grantedItems(of: number, uses: request.items.prefix(asked.intents.count).map(\.use))
+        let distinct = (order.max() ?? 0) + 1
+        let granted = grantedItems(of: number, uses: request.items.prefix(distinct).map(\.use))
         if request.items.contains(where: { $0.use.isForUploading }) {
             coordination.act { state, now in state.table.dropSnapshots(of: number, now: now) }
         }
         return CoordinationInterface.ClaimReply(
             claim: Token.claim(number),
-            items: granted.items,
+            items: order.compactMap { granted.items.indices.contains($0) ? granted.items[$0] : nil },
             openFiles: granted.hasOpenFiles ? await othersOpenFiles(of: number) : nil
         )
     }
@@ -105,7 +113,7 @@ extension Coordinator {
         }
         let count = coordination.beginArrival()
         defer { coordination.endArrival() }
-        let (request, places) = try await claimRequest(asked, session: session, manner: .preparing)
+        let (request, places, _) = try await claimRequest(asked, session: session, manner: .preparing)
         let number = try await wait(for: request, places, since: count, timeout: asked.timeout.map { .seconds($0) })
         return Token.claim(number)
     }
@@ -277,11 +285,13 @@ extension Coordinator {
         }
     }
 
+    /// The request, the places of its items, and which item each intent is for: an item that is wanted several times for one
+    /// use is claimed once.
     private func claimRequest(
         _ asked: CoordinationInterface.ClaimRequest,
         session: Int,
         manner: ClaimManner
-    ) async throws(ClaimFailure) -> (ClaimRequest, [CatalogPlace]) {
+    ) async throws(ClaimFailure) -> (ClaimRequest, [CatalogPlace], order: [Int]) {
         guard !asked.intents.isEmpty else { throw ClaimFailure(.invalidArgument, "no intent") }
         guard asked.intents.count <= coordination.limits.intentsPerClaim else {
             throw ClaimFailure(Errno(EUSERS), "more than \(coordination.limits.intentsPerClaim) intents")
@@ -306,6 +316,8 @@ extension Coordinator {
         }
         var items: [WantedItem] = []
         var places: [CatalogPlace] = []
+        var known: [WantedItem: Int] = [:]
+        var order: [Int] = []
         for intent in asked.intents {
             let use = try ItemUse(intent)
             guard let path = try? intent.path.remotePath() else { throw ClaimFailure(.invalidArgument, "no path") }
@@ -314,7 +326,11 @@ extension Coordinator {
                 following: !use.takesAll,
                 mustFollow: use.resolvesSymbolicLink
             )
-            items.append(WantedItem(path: place.steps, use: use))
+            let item = WantedItem(path: place.steps, use: use)
+            order.append(known[item] ?? items.count)
+            guard known[item] == nil else { continue }
+            known[item] = items.count
+            items.append(item)
             places.append(place)
         }
         try namespace.addOtherNames(&items, &places)
@@ -331,7 +347,7 @@ extension Coordinator {
             inside: inside,
             needsSettling: manner == .explicit
         )
-        return (request, places)
+        return (request, places, order)
     }
 
     private func grantedItems(

@@ -9,8 +9,15 @@ extension Coordinator {
     /// What the daemon before this one had, as this one finds it.
     private struct Found: Sendable {
         var presenters: [(ClaimStore.KeptPresenter, CatalogPlace?)] = []
-        var claims: [(ClaimStore.Kept, [WantedItem], [CatalogPlace])] = []
+        var claims: [(ClaimStore.Kept, [KeptItem])] = []
         var left: [RemotePath: LeftName] = [:]
+    }
+
+    /// An item of a claim that was held.
+    fileprivate struct KeptItem: Sendable {
+        var wanted: WantedItem
+        var place: CatalogPlace
+        var existed: Bool
     }
 
     /// A name that claimed or presented items have left, which they may come back to.
@@ -35,8 +42,8 @@ extension Coordinator {
         let sessions = coordination.act { state, now in
             // The presenters first: those that let a claim in are told of its end.
             var sessions = Set(found.presenters.map { coordination.restore($0.0, at: $0.1, &state, now) })
-            for (claim, items, places) in found.claims {
-                sessions.insert(coordination.restore(claim, items, places, &state, now))
+            for (claim, items) in found.claims {
+                sessions.insert(coordination.restore(claim, items, &state, now))
             }
             for (path, name) in found.left {
                 state.table.restoreDeparture(
@@ -75,8 +82,7 @@ extension Coordinator {
     }
 
     private func find(_ claim: ClaimStore.Kept, _ found: inout Found) {
-        var items: [WantedItem] = []
-        var places: [CatalogPlace] = []
+        var items: [KeptItem] = []
         for (index, intent) in claim.intents.enumerated() {
             guard let path = try? intent.path.remotePath(), let use = try? ItemUse(intent),
                 var place = try? namespace.place(at: path)
@@ -86,10 +92,11 @@ extension Coordinator {
             {
                 found.left[left.path]?.intents.append((claim.number, items.count, left.own))
             }
-            items.append(WantedItem(path: place.steps, use: use))
-            places.append(place)
+            let existed = claim.existed.map { $0.indices.contains(index) ? $0[index] : true } ?? true
+            let wanted = WantedItem(path: place.steps, use: use)
+            items.append(KeptItem(wanted: wanted, place: place, existed: existed))
         }
-        found.claims.append((claim, items, places))
+        found.claims.append((claim, items))
     }
 
     /// An item that a program has renamed to a backup, before the daemon before this one died, is at its name again where that
@@ -144,8 +151,7 @@ extension Coordination {
     /// A claim is held again; its session.
     fileprivate func restore(
         _ claim: ClaimStore.Kept,
-        _ items: [WantedItem],
-        _ places: [CatalogPlace],
+        _ items: [Coordinator.KeptItem],
         _ state: inout State,
         _ now: MonotonicTime
     ) -> Int {
@@ -155,11 +161,18 @@ extension Coordination {
             session: session,
             coordinator: claim.coordinator,
             purpose: claim.purpose,
-            items: items
+            presenter: claim.presenter.flatMap { state.table.presenters[$0]?.number },
+            items: items.map(\.wanted)
         )
-        state.table.restore(request, number: claim.number, letIn: claim.letIn ?? [], now: now)
-        for (intent, place) in zip(state.table.claims[claim.number]?.intents ?? [], places) {
-            watch(intent.node, place, &state)
+        state.table.restore(
+            request,
+            number: claim.number,
+            letIn: claim.letIn ?? [],
+            existed: items.map(\.existed),
+            now: now
+        )
+        for (intent, item) in zip(state.table.claims[claim.number]?.intents ?? [], items) {
+            watch(intent.node, item.place, &state)
         }
         return session
     }

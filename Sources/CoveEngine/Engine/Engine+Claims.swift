@@ -3,13 +3,13 @@ public import CoveCore
 
 /// What programs ask of claims and presenters.
 extension Engine {
-    /// Begins a session, or goes on with one of before this daemon; its number and token, and the presenters it still has.
+    /// Begins a session, or goes on with one of before this daemon; its number, and the first reply.
     public func attend(
         process: Int32,
         resuming token: String?,
         keepsPresenters: Bool = false,
         deliver: @escaping @Sendable (CoordinationInterface.Message) -> Bool
-    ) throws(ClaimFailure) -> (session: Int, token: String, presenters: [String]) {
+    ) throws(ClaimFailure) -> (session: Int, reply: CoordinationInterface.AttendReply) {
         try coordinator.attend(process: process, resuming: token, keepsPresenters: keepsPresenters, deliver: deliver)
     }
 

@@ -12,8 +12,19 @@ final class DaemonAuthority: Authority {
         session = DaemonSession(address, patience: patience)
     }
 
+    /// The same where so many claims may wait at the daemon at a time.
+    init(_ address: DaemonAddress, waitingClaims: Int) {
+        name = address.socket
+        session = DaemonSession(address, patience: 10, waitingClaims: waitingClaims)
+    }
+
+    /// How many claims are not asked for yet.
+    var queuedClaims: Int { session.turnstile.waiting }
+
     func claim(_ request: ClaimRequest) throws(CoveError) -> Grant {
-        let reply = try session.claim(request.cancellation) { wire(request, $0) }
+        let reply = try inTurn(request) { request throws(CoveError) in
+            try session.claim(request.cancellation) { wire(request, $0) }
+        }
         return Grant(
             claim: reply.claim,
             paths: zip(request.intents, reply.items).map { intent, item in
@@ -28,23 +39,35 @@ final class DaemonAuthority: Authority {
     }
 
     func prepare(_ request: ClaimRequest) throws(CoveError) -> String {
-        try session.prepare(request.cancellation) { wire(request, $0) }
+        try inTurn(request) { request throws(CoveError) in
+            try session.prepare(request.cancellation) { wire(request, $0) }
+        }
+    }
+
+    /// Asks for what may wait: of requests for which nobody else waits only so many at a time.
+    private func inTurn<Value>(
+        _ request: ClaimRequest,
+        _ body: (ClaimRequest) throws(CoveError) -> Value
+    ) throws(CoveError) -> Value {
+        // Others may wait for what is asked for in an accessor or by a presenter; what has no time does not wait.
+        let isUrgent = request.isNested || request.presenter != nil || request.timeout.map { $0 <= .zero } ?? false
+        if isUrgent { return try body(request) }
+        let deadline = request.timeout.map { ContinuousClock.now + $0 }
+        let hasWaited = try session.turnstile.enter(until: deadline, request.cancellation)
+        defer { session.turnstile.leave() }
+        var request = request
+        if hasWaited { request.timeout = deadline.map { max(.zero, $0 - .now) } }
+        return try body(request)
     }
 
     func release(_ claim: String) throws(CoveError) {
-        // It is this process's until the daemon has ended it, also where the next daemon comes meanwhile.
-        defer { session.forget(claim) }
         if !session.isLost(claim) {
-            do throws(CoveError) {
-                let _: VarlinkNothing = try session.call("Release") { _ in
-                    CoordinationInterface.ReleaseRequest(claim: claim)
-                }
-                return
-            } catch {
+            do throws(CoveError) { return try session.release(claim) } catch {
                 // A daemon that is gone keeps no claim; whether it kept it so long nobody can tell.
                 guard error.code == .stale || error.code == .noDaemon else { throw error }
             }
         }
+        session.forget(claim)
         throw CoveError(.stale, "the claim was lost before it was released: others may have used the item")
     }
 

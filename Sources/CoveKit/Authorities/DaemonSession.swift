@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// Lock order: `state` is held over no call.
 final class DaemonSession: Sendable {
-    private struct State {
+    struct State {
         var isRunning = false
         /// The session's token while the daemon is there.
         var token: String?
@@ -26,12 +26,19 @@ final class DaemonSession: Sendable {
         var goneAt = Date.distantFuture
     }
 
-    private let state = Monitor(State())
+    let state = Monitor(State())
     let connections: DaemonConnections
+    /// How long an answer is tried to be given: a daemon gives away the claims of who has not answered it for so long.
+    private static let answerTime = Duration.seconds(10)
+    /// How many claims may wait at the daemon, for each takes a connection; those of accessors and presenters, for which others
+    /// may wait, are not among them.
+    static let waitingClaims = 200
+    let turnstile: Turnstile
     /// How long the next daemon is waited for.
     private let patience: TimeInterval
 
-    init(_ address: DaemonAddress, patience: TimeInterval) {
+    init(_ address: DaemonAddress, patience: TimeInterval, waitingClaims: Int = DaemonSession.waitingClaims) {
+        turnstile = Turnstile(places: waitingClaims)
         connections = DaemonConnections(address)
         self.patience = patience
     }
@@ -43,66 +50,30 @@ final class DaemonSession: Sendable {
         _ method: String,
         as type: Reply.Type = Reply.self,
         _ cancellation: Cancellation? = nil,
+        isAtOnce: Bool = false,
         whenAgain: () -> Void = {},
         _ parameters: (_ session: String) -> some Encodable
     ) throws(CoveError) -> Reply {
+        let name = "\(CoordinationInterface.name).\(method)"
         var failures = 0
         while true {
             try cancellation?.check()
             if failures > 0 { whenAgain() }
             let (token, generation) = try attach(cancellation)
             do throws(VarlinkClient.Failure) {
-                return try connections.call(
-                    "\(CoordinationInterface.name).\(method)",
-                    parameters(token),
-                    as: type,
-                    cancellation
-                )
+                if isAtOnce { return try connections.callAtOnce(name, parameters(token), as: type) }
+                return try connections.call(name, parameters(token), as: type, cancellation)
             } catch .connection(let errno) {
                 // It may have been a connection that rested for too long.
                 connections.forget()
                 failures += 1
-                guard failures < 20 else { throw CoveError(.connection(errno), url: nil) }
+                guard failures < 20 else { throw CoveError(VarlinkClient.Failure.connection(errno), url: nil) }
                 if failures > 1 { awaitChange(after: generation) }
             } catch {
                 throw CoveError(error, url: nil)
             }
         }
     }
-
-    // MARK: Claims
-
-    /// Asks for a claim, and notes it.
-    func claim(
-        _ cancellation: Cancellation,
-        _ request: (_ session: String) -> CoordinationInterface.ClaimRequest
-    ) throws(CoveError) -> CoordinationInterface.ClaimReply {
-        let id = UUID()
-        let isOver = { [self] in state.withLock { $0.asking[id] = nil } }
-        defer { isOver() }
-        let reply: CoordinationInterface.ClaimReply = try call("Claim", cancellation, whenAgain: isOver) {
-            [self] session in
-            state.withLock { $0.asking[id] = $0.generation }
-            return request(session)
-        }
-        state.withLock { $0.claims[reply.claim] = false }
-        return reply
-    }
-
-    /// Asks presenters; the token of that, as of a claim.
-    func prepare(
-        _ cancellation: Cancellation,
-        _ request: (_ session: String) -> CoordinationInterface.ClaimRequest
-    ) throws(CoveError) -> String {
-        let reply: CoordinationInterface.PrepareReply = try call("Prepare", cancellation, request)
-        state.withLock { $0.claims[reply.claim] = false }
-        return reply.claim
-    }
-
-    /// True when others got a claim meanwhile.
-    func isLost(_ claim: String) -> Bool { state.withLock { $0.claims[claim] } ?? true }
-
-    func forget(_ claim: String) { state.withLock { _ = $0.claims.removeValue(forKey: claim) } }
 
     // MARK: Presenters
 
@@ -213,7 +184,7 @@ final class DaemonSession: Sendable {
     private func run() {
         while true {
             hear()
-            connections.forget()
+            connections.forgetAll()
             let pause: Int32? = state.withLock { state in
                 if state.token != nil {
                     state.token = nil
@@ -241,7 +212,10 @@ final class DaemonSession: Sendable {
                 "\(CoordinationInterface.name).Attend",
                 CoordinationInterface.AttendRequest(resume: known, keepsPresenters: true)
             ) { (reply: CoordinationInterface.AttendReply) in
-                if let token = reply.session { begin(token, isResumed: token == known, Set(reply.presenters ?? [])) }
+                if let token = reply.session {
+                    connections.keepReserve()
+                    begin(token, isResumed: token == known, reply)
+                }
                 if let message = reply.message { receive(message) }
             }
         } catch .error(let error) where error.errno == .stale {
@@ -263,10 +237,11 @@ final class DaemonSession: Sendable {
         }
     }
 
-    /// A daemon is there; `kept` are the presenters that it has of the daemon before it.
-    private func begin(_ token: String, isResumed: Bool, _ kept: Set<String>) {
-        // Before this process asks the new daemon for anything.
-        let held = isResumed ? heldClaims() : []
+    /// A daemon is there; the reply tells what it has of the daemon before it.
+    private func begin(_ token: String, isResumed: Bool, _ reply: CoordinationInterface.AttendReply) {
+        let kept = Set(reply.presenters ?? [])
+        // Before this process asks the new daemon for anything; an older one does not tell by itself.
+        let held = isResumed ? reply.claims ?? heldClaims() : []
         let (presenters, former, strange, unknown, isFirst) = state.withLock { state in
             state.generation += 1
             state.known = token
@@ -301,43 +276,15 @@ final class DaemonSession: Sendable {
                 // What happened while no daemon knew of the presenter nobody tells it.
                 if !isFirst, let place = mailbox.location { mailbox.post(.init(kind: .didChange, location: place)) }
             }
-            guard letIn.contains(where: { !$0.1.isEmpty }), let claims = allClaims() else { return }
-            let live = Set(claims.map(\.claim))
+            guard letIn.contains(where: { !$0.1.isEmpty }) else { return }
+            var live = Set(reply.letIn ?? [])
+            if reply.letIn == nil, !former.isEmpty {
+                guard let claims = allClaims() else { return }
+                live = Set(claims.map(\.claim))
+            }
             for (mailbox, letIn) in letIn {
                 mailbox.reacquire(former.contains(ObjectIdentifier(mailbox)) ? letIn.subtracting(live) : letIn)
             }
-        }
-    }
-
-    /// What the daemon has as granted to this process.
-    private func heldClaims() -> [String] {
-        listedClaims().filter { $0.process == getpid() && $0.holder == "session" && $0.state == "granted" }.map(\.claim)
-    }
-
-    /// All claims that the daemon has; none where it can't be asked.
-    func listedClaims() -> [CoordinationInterface.ClaimStatus] { allClaims() ?? [] }
-
-    private func allClaims() -> [CoordinationInterface.ClaimStatus]? {
-        typealias Reply = CoordinationInterface.ListReply
-        guard let client = try? VarlinkClient(connections.address) else { return nil }
-        var claims: [CoordinationInterface.ClaimStatus] = []
-        let last: Reply? = try? client.stream(
-            "\(CoordinationInterface.name).List",
-            VarlinkNothing(),
-            timeout: .seconds(10)
-        ) { (reply: Reply) in claims += reply.claims }
-        return last.map { claims + $0.claims }
-    }
-
-    /// Ends claims whose grant was lost with the old daemon.
-    private func releaseUnknown(_ held: [String]) {
-        // A reply that the old daemon sent may be read just now.
-        _ = try? state.wait(until: Date() + 10) { state in
-            state.asking.values.contains { $0 < state.generation } ? nil : true
-        }
-        let unknown = state.withLock { state in held.filter { state.claims[$0] == nil } }
-        for claim in unknown {
-            let _: VarlinkNothing? = try? call("Release") { _ in CoordinationInterface.ReleaseRequest(claim: claim) }
         }
     }
 
@@ -370,7 +317,16 @@ final class DaemonSession: Sendable {
             error: error?.message,
             errno: error?.code.rawValue
         )
+        let deadline = ContinuousClock.now + Self.answerTime
         // When the daemon is gone, the question is.
-        let _: VarlinkNothing? = try? connections.call("\(CoordinationInterface.name).Reply", request)
+        while state.withLock({ $0.token }) == token, .now < deadline {
+            do throws(VarlinkClient.Failure) {
+                let _: VarlinkNothing = try connections.callAtOnce("\(CoordinationInterface.name).Reply", request)
+                return
+            } catch {
+                guard Self.hasNotArrived(CoveError(error, url: nil)) else { return }
+                _ = poll(nil, 0, 100)
+            }
+        }
     }
 }

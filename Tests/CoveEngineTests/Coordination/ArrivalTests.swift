@@ -19,7 +19,7 @@ import Testing
             for number in 0..<100 { try source.save("d/\(number)", text("x")) }
             let engine = account.engine
             let told = Mutex<[String]>([])
-            let (session, _, _) = try engine.attend(process: getpid(), resuming: nil) { message in
+            let (session, _) = try engine.attend(process: getpid(), resuming: nil) { message in
                 told.withLock { $0.append("\(message.kind) \((try? message.path.remotePath())?.description ?? "")") }
                 return true
             }
@@ -74,7 +74,7 @@ import Testing
             let (engine, tree) = (account.engine, account.tree)
             try tree.write("f", text("x"))
             try await account.settle()
-            let (session, _, _) = try engine.attend(process: getpid(), resuming: nil) { _ in true }
+            let (session, _) = try engine.attend(process: getpid(), resuming: nil) { _ in true }
             let path = RemotePath(unchecked: text("f"))
             _ = try engine.addPresenter(session: session, at: path, implements: [], observes: [])
             let file = try tree.resolve("f")

@@ -68,6 +68,18 @@ import Testing
         #expect(try System.lstat(path).st_size == 0)
     }
 
+    @Test func `a claim has its own presenter again, and what it has made is new`() throws {
+        let first = try ClaimStore(path: path, goesOn: false)
+        let made = claim(5)
+        made.request.presenter = 4
+        made.intents[0].existed = false
+        first.keep(made, letIn: [], token: "t", process: 1, began: 1)
+        first.keep(claim(6), letIn: [], token: "t", process: 1, began: 1)
+        let second = try ClaimStore(path: path, goesOn: true)
+        #expect(second.claims.map(\.presenter) == [4, nil])
+        #expect(second.claims.map(\.existed) == [[false], nil])
+    }
+
     @Test func `the file of many claims stays as long as they are`() throws {
         let store = try ClaimStore(path: path, goesOn: false)
         let name = String(repeating: "n", count: 200)

@@ -103,6 +103,66 @@ extension Mounted {
             }
         }
 
+        @Test func `the next daemon tells a program which claims it has, and whose those are`() async throws {
+            try await mounted(options: "presenter-timeout=20,open-timeout=20") { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("mkdir d; echo old > F")
+                let program = try account.startPython(
+                    """
+                    def attend(**more):
+                        while True:
+                            try:
+                                stream = Connection(socket_path)
+                                stream.send("Attend", more=True, **more)
+                                return stream, stream.receive()
+                            except (OSError, EOFError):
+                                time.sleep(0.01)
+
+                    stream, reply = attend()
+                    token = reply["session"]
+                    calls = Connection(socket_path)
+                    def add(path):
+                        return calls.call("AddPresenter", session=token, path=path, messages=KINDS, observes=[])["presenter"]
+                    own, folder, file = add("d/new"), add("d"), add("F")
+                    def claim(path, **more):
+                        intents = [{"kind": "writing", "path": path, "options": []}]
+                        calls.send("Claim", session=token, intents=intents, **more)
+                    claim("d/new", presenter=own)
+                    making = calls.receive()["claim"]
+                    open(os.environ["mnt"] + "/d/new", "w").close()
+                    claim("F")
+                    question = stream.receive()["message"]
+                    assert question["presenter"] == file, question
+                    answers = Connection(socket_path)
+                    answers.call("Reply", session=token, message=question["number"])
+                    letting = calls.receive()["claim"]
+                    done("made")
+                    until("killed")
+                    stream, reply = attend(resume=token, keepsPresenters=True)
+                    assert sorted(reply["claims"]) == sorted([making, letting]), reply
+                    assert reply["letIn"] == [letting], reply
+                    assert sorted(reply["presenters"]) == sorted([own, folder, file]), reply
+                    calls = Connection(socket_path)
+                    for name in [making, letting]:
+                        calls.call("Release", claim=name)
+                    while True:
+                        message = stream.receive()["message"]
+                        assert message["presenter"] != own, message
+                        if message["kind"] in ["subitemDidAppear", "subitemDidChange"]:
+                            print(message["kind"], message["path"], message["presenter"] == folder)
+                        if message["kind"] == "reacquire":
+                            print("reacquire", message["presenter"] == file)
+                            break
+                    """
+                )
+                try account.waitForMark("made")
+                try account.killDaemon()
+                try account.shell("touch $tmp/killed")
+                let result = try program.wait(deadline: 60)
+                #expect(result.output == "subitemDidAppear d/new True\nreacquire True\n", "\(result.error)")
+            }
+        }
+
         @Test(arguments: ["echo new > F", "python3 -c 'import os; os.truncate(\"F\", 0)'"])
         func `a program that waits to cut a file waits on when the daemon is replaced`(script: String) async throws {
             try await mounted(options: "open-timeout=60") { account in

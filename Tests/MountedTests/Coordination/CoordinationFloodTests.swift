@@ -148,6 +148,45 @@ extension Mounted {
             }
         }
 
+        @Test func `a session that takes no messages is told that it is over, and its program begins another one`()
+            async throws
+        {
+            try await mounted { account in
+                try CoordinationScripts.prepare(account)
+                try account.shell("mkdir d; echo x > d/f")
+                let output = try account.python(
+                    Self.tools + """
+                        mute = Connection(socket_path)
+                        mute.send("Attend", more=True)
+                        token = mute.receive()["session"]
+                        calls = Connection(socket_path)
+                        for _ in range(20):
+                            assert batch(calls, "AddPresenter", [
+                                {"session": token, "path": "d/f", "messages": ["didMove"], "observes": []}
+                                for _ in range(500)]) == 0
+                        places = [os.environ["mnt"] + "/d", os.environ["mnt"] + "/e"]
+                        for turn in range(6):
+                            os.rename(places[turn % 2], places[1 - turn % 2])
+                        # It takes them now, late: the stream has an end.
+                        mute.socket.settimeout(60)
+                        count = 0
+                        while "message" in mute.receive():
+                            count += 1
+                        assert count < 60000, count
+                        try:
+                            calls.call("Claim", session=token, intents=[{"kind": "writing", "path": "d/f", "options": []}])
+                        except Failed as error:
+                            print(error.args[0])
+                        session = Session(socket_path)
+                        session.release(session.claim(("writing", "d/f")))
+                        print("again")
+                        """,
+                    deadline: 200
+                )
+                #expect(output == "116\nagain\n")
+            }
+        }
+
         @Test func `one connection too many is told so, and others go on`() async throws {
             try await mounted { account in
                 try CoordinationScripts.prepare(account)

@@ -18,12 +18,24 @@ extension CoordinationInterface {
         public var session: String?
         /// The presenters that a session of before still has.
         public var presenters: [String]?
+        /// The claims that a session of before has been granted.
+        public var claims: [String]?
+        /// The claims that those presenters have let in, and of whose end they will hear.
+        public var letIn: [String]?
         /// The next message.
         public var message: Message?
         /// Makes a reply.
-        public init(session: String? = nil, presenters: [String]? = nil, message: Message? = nil) {
+        public init(
+            session: String? = nil,
+            presenters: [String]? = nil,
+            claims: [String]? = nil,
+            letIn: [String]? = nil,
+            message: Message? = nil
+        ) {
             self.session = session
             self.presenters = presenters
+            self.claims = claims
+            self.letIn = letIn
             self.message = message
         }
     }

@@ -10,7 +10,7 @@ public enum CoordinationInterface {
         # presenters vanish, and what they were asked counts as answered. Limits, beyond which calls fail with EUSERS: 1,000
         # sessions, in each 10,000 claims and 10,000 presenters, in all 100,000 presenters and 200,000 claimed items, 1,000 items
         # a claim. Paths have at most 4,096 bytes, coordinators and purposes 255, else ENAMETOOLONG. A session that has not
-        # taken 20,000 messages ends.
+        # taken 20,000 messages ends, and with it what Attend replies.
         interface io.cove.Coordination
 
         type Path (path: ?string, path_base64: ?string)
@@ -92,8 +92,16 @@ public enum CoordinationInterface {
         # Begins a session. The first reply has its token, each later one a message. Needs more. With resume, a token of
         # before the daemon was replaced, that session goes on with its claims, if it comes within 10 s; with keepsPresenters
         # also with the presenters that the first reply names, whom what they are asked meanwhile waits for. All others are
-        # to be added again.
-        method Attend(resume: ?string, keepsPresenters: ?bool) -> (session: ?string, presenters: ?[]string, message: ?Message)
+        # to be added again. The first reply also has the claims that the session is granted, of which one may be new to the
+        # program, and in letIn those that these presenters have let in and of whose end they will be told: other ones have
+        # ended.
+        method Attend(resume: ?string, keepsPresenters: ?bool) -> (
+          session: ?string,
+          presenters: ?[]string,
+          claims: ?[]string,
+          letIn: ?[]string,
+          message: ?Message
+        )
 
         # Asks for all intents at once, and replies when all are granted. Claims of one coordinator, or of one purpose,
         # never wait for each other; presenter, the coordinator's own, is not asked. Without a session the claim belongs

@@ -38,6 +38,9 @@ public struct VarlinkError: Error, Sendable, Equatable {
         VarlinkError(name: "io.cove.\(name)", parameters: .object(["message": .string(message)]))
     }
 
+    /// The name of what a server says that has no room for one more connection; the call was not looked at.
+    public static let tooManyConnections = "io.cove.TooManyConnections"
+
     /// The peer may not do that.
     public static let permissionDenied = VarlinkError(name: "org.varlink.service.PermissionDenied")
 }

@@ -1,5 +1,6 @@
 internal import CoveCore
 internal import CoveEngine
+internal import Synchronization
 
 /// What `io.cove.Coordination` does.
 enum CoordinationService {
@@ -141,26 +142,28 @@ enum CoordinationService {
             bufferingPolicy: .bufferingOldest(waitingMessages)
         )
         let unread = UnreadChanges()
-        let (session, token, presenters) = try failing { () throws(ClaimFailure) in
+        let isOver = Atomic(false)
+        let (session, reply) = try failing { () throws(ClaimFailure) in
             try engine.attend(
                 process: invocation.peer.process,
                 resuming: request.resume,
                 keepsPresenters: request.keepsPresenters == true
             ) { message in
                 guard unread.add(message) else { return true }
-                return switch continuation.yield(message) {
-                case .enqueued: true
-                case .dropped, .terminated: false
-                @unknown default: false
-                }
+                if case .enqueued = continuation.yield(message) { return true }
+                // The session ends, and its stream with it: by that its program knows that it has to begin another one.
+                isOver.store(true, ordering: .releasing)
+                continuation.finish()
+                return false
             }
         }
         invocation.scope.whenEnded {
             engine.endSession(session)
             continuation.finish()
         }
-        try await invocation.send(Interface.AttendReply(session: token, presenters: presenters))
+        try await invocation.send(reply)
         for await message in messages {
+            if isOver.load(ordering: .acquiring) { break }
             unread.remove(message)
             try await invocation.send(Interface.AttendReply(message: message))
         }
