@@ -51,10 +51,11 @@ struct Recovery {
         let damage: String?
         do throws(Errno) {
             let lastBoot = try catalog.read { database throws(Errno) in try database.meta("boot") }
-            let hasRoot = try catalog.read { database throws(Errno) in try database.item(.root) != nil }
+            let isEmpty = try catalog.read { database throws(Errno) in
+                try database.first("SELECT 1 FROM items LIMIT 1") { _ in true } == nil
+            }
             let isUnclean = !isTakeover && (disk.isMarked || lastBoot != nil && lastBoot != bootIdentity())
-            let hasContent = try hasRoot ? false : store.holdsAny()
-            if !hasRoot, isTakeover || hasContent {
+            if isEmpty, try hasBytes() {
                 // A new catalog would give the numbers of what is here to other items.
                 damage = "it is empty, and there is content"
             } else {
@@ -71,6 +72,13 @@ struct Recovery {
         }
         if let damage { throw .corrupt(damage) }
         return catalog
+    }
+
+    /// True when there is content, or may be, or was before a start that was ended while it put that aside.
+    private func hasBytes() throws(Errno) -> Bool {
+        if isTakeover { return true }
+        if try store.holdsAny() { return true }
+        return CatalogFiles.halfKept(in: configuration.stateDirectory) != nil
     }
 
     private func explained(_ error: CatalogOpenError) -> EngineError {
@@ -91,12 +99,16 @@ struct Recovery {
 
     /// Moves a corrupt catalog and all content into a folder, for a person to look at; the folder's path.
     private func keepAside(_ why: String) throws(EngineError) -> String {
-        let folder = "\(configuration.stateDirectory)/corrupt-\(time(nil))"
+        var folder = "\(configuration.stateDirectory)/corrupt-\(time(nil))"
         do throws(Errno) {
-            try System.makeDirectories(folder)
-            // First the content, which nothing may be left of that another catalog takes for its own.
-            try System.rename(store.directory, folder + "/content")
-            try System.makeDirectories(store.directory)
+            if let half = CatalogFiles.halfKept(in: configuration.stateDirectory), try !store.holdsAny() {
+                folder = half
+            } else {
+                try System.makeDirectories(folder)
+                // First the content, which nothing may be left of that another catalog takes for its own.
+                try System.rename(store.directory, folder + "/content")
+                try System.makeDirectories(store.directory)
+            }
             try CatalogFiles.move(from: path, to: folder)
             try System.syncDirectory(configuration.stateDirectory)
         } catch {

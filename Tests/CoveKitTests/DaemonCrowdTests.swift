@@ -38,6 +38,29 @@ struct DaemonCrowdTests {
         }
     }
 
+    @Test func `who came last goes where nobody leaves, as others may wait for it`() async throws {
+        try await blocking {
+            let turnstile = Turnstile(places: 1, extra: 1, patience: .seconds(2))
+            let cancellation = Cancellation()
+            #expect(try !turnstile.enter(until: nil, cancellation))
+            let first = Mutex(false)
+            FileThreads.start {
+                _ = try? turnstile.enter(until: nil, cancellation)
+                first.withLock { $0 = true }
+            }
+            try waitUntil("one waits") { turnstile.waiting == 1 }
+            #expect(try turnstile.enter(until: nil, cancellation))
+            #expect(!first.withLock { $0 } && turnstile.waiting == 1)
+            // No more than that: the next one waits for its time, and the first one for a place.
+            #expect(throws: CoveError.self) { try turnstile.enter(until: .now + .milliseconds(200), cancellation) }
+            #expect(turnstile.waiting == 1)
+            turnstile.leave()
+            #expect(!first.withLock { $0 })
+            turnstile.leave()
+            try waitUntil("the first has its place") { first.withLock { $0 } }
+        }
+    }
+
     @Test func `a holder answers and lets go though there is no room for one more connection`() async throws {
         try await blocking {
             let (mayGoOn, continuation) = AsyncStream.makeStream(of: Void.self)

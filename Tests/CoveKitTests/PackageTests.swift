@@ -173,6 +173,24 @@ import Testing
         try await album.close()
     }
 
+    @Test func `what has files in common with the package that it replaces is no other for it`() async throws {
+        let copy = folder.url("b.album")
+        let first = try await opened()
+        first.edit("first")
+        try await first.save(to: copy, for: .forCreating)
+        try await first.close()
+        let second = Album(fileURL: url, clock: ManualClock())
+        try await second.open()
+        second.edit("second")
+        // In the place of a package whose files are, but for their names, its own.
+        try await second.save(to: copy, for: .forCreating)
+        second.edit("third")
+        try await second.autosave()
+        #expect(try text(folder.url("b.album/caption")) == "third")
+        #expect(try await second.contents["Pictures"]?["1"]?.read() == Data("one".utf8))
+        try await second.close()
+    }
+
     @Test func `a save that fails leaves the package and what can be read of it`() async throws {
         let album = try await opened()
         album.contents["bad/name"] = .file(Data())

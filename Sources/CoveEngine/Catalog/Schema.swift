@@ -357,10 +357,12 @@ enum Schema {
     static func migrate(_ database: Database, whenMigrating: () -> Void = {}) throws(Errno) -> SchemaOutcome {
         let found = Int(try database.first("PRAGMA user_version", read: { $0.int(0) }) ?? 0)
         guard found <= version else { return .tooNew(found) }
-        if found > 0, found < version { whenMigrating() }
         for step in max(0, found)..<version {
             // On a line of its own: a step may end with a comment.
-            try database.execute("BEGIN IMMEDIATE;\(steps[step])\n PRAGMA user_version = \(step + 1); COMMIT")
+            try database.execute("BEGIN IMMEDIATE;\(steps[step])\n PRAGMA user_version = \(step + 1)")
+            // Until it is committed, who does not know the step can go on.
+            if step == found, found > 0 { whenMigrating() }
+            try database.execute("COMMIT")
         }
         return .current
     }

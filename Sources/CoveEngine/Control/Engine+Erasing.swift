@@ -14,7 +14,7 @@ extension Engine {
         // Whoever finds this takes the note back.
         try await onQueue { [self] () throws(Errno) in
             try catalog.write(durable: true) { database throws(Errno) in
-                try database.setMeta(Erasure.openKey, [1])
+                try Erasure.begin(database)
             }
         }
         do throws(Errno) {
@@ -71,7 +71,7 @@ extension Engine {
         }
         try await onQueue { [access, catalog] () throws(Errno) in
             try access.noteErasing(false)
-            try catalog.write { database throws(Errno) in try database.setMeta(Erasure.openKey, nil) }
+            try catalog.write(durable: true) { database throws(Errno) in try database.setMeta(Erasure.openKey, nil) }
         }
         return count
     }

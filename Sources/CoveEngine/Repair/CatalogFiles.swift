@@ -20,6 +20,14 @@ enum CatalogFiles {
         }
     }
 
+    /// The folder that has the content of a corrupt catalog, which was to be moved there too when the start was ended.
+    static func halfKept(in directory: String) -> String? {
+        let names = (try? System.names(in: directory)) ?? []
+        return names.filter { $0.hasPrefix("corrupt-") }.sorted().map { "\(directory)/\($0)" }.last { folder in
+            (try? System.lstat(folder + "/content")) != nil && (try? System.lstat(folder + "/catalog.db")) == nil
+        }
+    }
+
     /// Removes what a repair that was ended has left of a catalog that is not complete.
     static func removeUnfinished(in directory: String) {
         for suffix in ["", "-wal", "-shm"] { try? System.unlink(unfinished(in: directory) + suffix) }

@@ -235,9 +235,9 @@ actor SyncEngine {
     private func heedClock(_ now: Timestamp) {
         let boottime = host.configuration.clock.boottime()
         defer { (lastRound, lastRoundByBoot) = (now, boottime) }
-        if let last = lastRoundByBoot, now > lastRound {
+        if let last = lastRoundByBoot {
             let leap = (now - lastRound) - (boottime - last)
-            if leap > Self.largestSetting { age(notBy: leap, before: lastRound) }
+            if leap.magnitude > Self.largestSetting { move(by: leap, at: now) }
         }
         guard now < lastRound - .seconds(1) else { return }
         (nextConnect, lastPoll, lastQuota) = (min(nextConnect, now), min(lastPoll, now), min(lastQuota, now))
@@ -250,8 +250,7 @@ actor SyncEngine {
         try? host.catalog.write { database throws(Errno) in
             try database.run("UPDATE journal SET changed = ?1 WHERE changed > ?1", .milliseconds(now))
             try database.run("UPDATE journal SET retry = 0 WHERE retry > ?", .milliseconds(now + Self.longestPause))
-            try database.run("UPDATE trash SET deleted = ?1 WHERE deleted > ?1", .milliseconds(now))
-            try database.run("UPDATE versions SET replaced = ?1 WHERE replaced > ?1", .milliseconds(now))
+            try database.run("UPDATE trash SET deleted = ?1 WHERE deleted > ?1 AND pending = 1", .milliseconds(now))
             try database.run(
                 "UPDATE trash SET retry = 0 WHERE retry > ? AND pending = 1",
                 .milliseconds(now + Self.longestPause)
@@ -259,15 +258,27 @@ actor SyncEngine {
         }
     }
 
-    /// A clock that is set forward by more than this had been wrong, or is now.
+    /// A clock that is set by more than this had been wrong, or is now.
     private static let largestSetting = TimeSpan.seconds(86_400)
 
-    /// When the wall clock is set forward, what is kept for a time has not become older by that: its dates go along.
-    private func age(notBy leap: TimeSpan, before date: Timestamp) {
-        let values = (Database.Value.milliseconds(leap), Database.Value.milliseconds(date))
+    /// When the wall clock is set, what is kept for a time has become no older and no younger by that: its dates go along.
+    ///
+    /// Those that the new time has given are none of these.
+    private func move(by leap: TimeSpan, at now: Timestamp) {
+        let values = (Database.Value.milliseconds(leap), Database.Value.milliseconds(now - leap))
+        let (trash, versions): (StaticString, StaticString) =
+            leap > .zero
+            ? (
+                "UPDATE trash SET deleted = deleted + ?1 WHERE deleted <= ?2",
+                "UPDATE versions SET replaced = replaced + ?1 WHERE replaced <= ?2"
+            )
+            : (
+                "UPDATE trash SET deleted = deleted + ?1 WHERE deleted > ?2 + ?1",
+                "UPDATE versions SET replaced = replaced + ?1 WHERE replaced > ?2 + ?1"
+            )
         try? host.catalog.write { database throws(Errno) in
-            try database.run("UPDATE trash SET deleted = deleted + ?1 WHERE deleted <= ?2", values.0, values.1)
-            try database.run("UPDATE versions SET replaced = replaced + ?1 WHERE replaced <= ?2", values.0, values.1)
+            try database.run(trash, values.0, values.1)
+            try database.run(versions, values.0, values.1)
         }
     }
 

@@ -44,7 +44,7 @@ final class DaemonAuthority: Authority {
         }
     }
 
-    /// Asks for what may wait: of requests for which nobody else waits only so many at a time.
+    /// Asks for what may wait: of requests for which nobody is known to wait only so many at a time.
     private func inTurn<Value>(
         _ request: ClaimRequest,
         _ body: (ClaimRequest) throws(CoveError) -> Value

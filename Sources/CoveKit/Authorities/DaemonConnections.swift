@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Dispatch
 internal import Synchronization
 
 /// Connections to one daemon, each used by one call at a time.
@@ -12,10 +13,10 @@ final class DaemonConnections: Sendable {
 
     let address: DaemonAddress
     private let idle = Mutex<[Connection]>([])
-    /// One that is open beside them, and when it was used last.
-    private let reserve = Monitor<(connection: Connection, used: ContinuousClock.Instant)?>(nil)
+    /// One that is open beside them, and what keeps it so; it is in nobody's hands while it rests here.
+    private let reserve = Mutex<(connection: Connection?, renewal: (any DispatchSourceTimer)?)>((nil, nil))
     /// A daemon ends what rests for ten minutes.
-    private static let longestRest = Duration.seconds(300)
+    private static let longestRest = DispatchTimeInterval.seconds(240)
 
     init(_ address: DaemonAddress) { self.address = address }
 
@@ -43,12 +44,37 @@ final class DaemonConnections: Sendable {
         try lend { connection throws(VarlinkClient.Failure) in try body(connection.client) }
     }
 
-    /// Opens a connection for `callAtOnce`, unless a fresh one is there.
+    /// Opens a connection for `callAtOnce`, unless one is there, and keeps it open for as long as the daemon lives.
     func keepReserve() {
-        reserve.withLock { reserve in
-            if let reserve, .now - reserve.used < Self.longestRest { return }
-            if let connection = try? connect() { reserve = (connection, .now) }
+        let isMissing = reserve.withLock { reserve in
+            if reserve.renewal == nil {
+                let timer = DispatchSource.makeTimerSource(queue: .global(qos: .utility))
+                timer.schedule(deadline: .now() + Self.longestRest, repeating: Self.longestRest)
+                timer.setEventHandler { [weak self] in self?.renewReserve() }
+                timer.activate()
+                reserve.renewal = timer
+            }
+            return reserve.connection == nil
         }
+        if isMissing { renewReserve() }
+    }
+
+    /// Uses the connection, which the daemon would end else, or makes a new one; what it has no room for is none.
+    private func renewReserve() {
+        let known = reserve.withLock { $0.connection.take() }
+        for attempt in 0..<2 {
+            guard let connection = attempt == 0 ? known : try? connect() else { continue }
+            let answer = try? connection.client.call(
+                "org.varlink.service.GetInfo",
+                VarlinkNothing(),
+                as: VarlinkNothing.self
+            )
+            if answer != nil { return keepInReserve(connection) }
+        }
+    }
+
+    private func keepInReserve(_ connection: Connection) {
+        reserve.withLock { if $0.connection == nil { $0.connection = connection } }
     }
 
     /// Calls a method that waits for nobody, over a connection that is open already: others may have taken all the daemon's
@@ -59,42 +85,35 @@ final class DaemonConnections: Sendable {
         as type: Reply.Type = Reply.self
     ) throws(VarlinkClient.Failure) -> Reply {
         if let rested = idle.withLock({ $0.popLast() }) {
-            do throws(VarlinkClient.Failure) {
-                let reply = try rested.client.call(method, parameters, as: type)
-                keep(rested)
-                return reply
-            } catch .connection {
-                // It may have rested for too long.
-            } catch .error(let error) {
-                keep(rested)
-                throw .error(error)
-            }
+            // It may have rested for too long.
+            if let reply = try reply(method, parameters, type, over: rested, keep) { return reply }
         }
-        return try reserve.withLock { reserve throws(VarlinkClient.Failure) in
-            let known = reserve?.connection
-            // What fails may be of no use any more.
-            reserve = nil
-            if let known {
-                do throws(VarlinkClient.Failure) {
-                    let reply = try known.client.call(method, parameters, as: type)
-                    reserve = (known, .now)
-                    return reply
-                } catch .connection {
-                    // As above.
-                } catch .error(let error) {
-                    reserve = (known, .now)
-                    throw .error(error)
-                }
-            }
-            let made = try connect()
-            do throws(VarlinkClient.Failure) {
-                let reply = try made.client.call(method, parameters, as: type)
-                reserve = (made, .now)
-                return reply
-            } catch .error(let error) {
-                if error.name != VarlinkError.tooManyConnections { reserve = (made, .now) }
-                throw .error(error)
-            }
+        if let known = reserve.withLock({ $0.connection.take() }) {
+            if let reply = try reply(method, parameters, type, over: known, keepInReserve) { return reply }
+        }
+        let made = try connect()
+        if let reply = try reply(method, parameters, type, over: made, keepInReserve) { return reply }
+        throw .connection(.connectionReset)
+    }
+
+    /// What is answered over a connection, which is kept then; nil over one that is of no use any more.
+    private func reply<Reply: Decodable>(
+        _ method: String,
+        _ parameters: some Encodable,
+        _ type: Reply.Type,
+        over connection: Connection,
+        _ keep: (Connection) -> Void
+    ) throws(VarlinkClient.Failure) -> Reply? {
+        do throws(VarlinkClient.Failure) {
+            let reply = try connection.client.call(method, parameters, as: type)
+            keep(connection)
+            return reply
+        } catch .connection {
+            return nil
+        } catch .error(let error) {
+            // One that the daemon has no room for is closed.
+            if error.name != VarlinkError.tooManyConnections { keep(connection) }
+            throw .error(error)
         }
     }
 
@@ -137,8 +156,10 @@ final class DaemonConnections: Sendable {
     /// Drops all connections: the daemon has gone.
     func forgetAll() {
         forget()
-        reserve.withLock { $0 = nil }
+        reserve.withLock { $0.connection = nil }
     }
+
+    deinit { reserve.withLock { $0.renewal?.cancel() } }
 
     private func keep(_ connection: Connection) {
         idle.withLock { idle in

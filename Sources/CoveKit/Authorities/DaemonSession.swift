@@ -38,7 +38,7 @@ final class DaemonSession: Sendable {
     private let patience: TimeInterval
 
     init(_ address: DaemonAddress, patience: TimeInterval, waitingClaims: Int = DaemonSession.waitingClaims) {
-        turnstile = Turnstile(places: waitingClaims)
+        turnstile = Turnstile(places: waitingClaims, extra: waitingClaims / 4)
         connections = DaemonConnections(address)
         self.patience = patience
     }

@@ -4,6 +4,9 @@ internal import Foundation
 internal import Synchronization
 
 /// Lets so many through at a time, and the others after them in the order in which they came.
+///
+/// Those who are through may wait for one who came later. So each second in which nobody leaves one more goes, the last who
+/// came first, up to a number.
 final class Turnstile: Sendable {
     private final class Waiter: Sendable {
         let semaphore = DispatchSemaphore(value: 0)
@@ -12,11 +15,19 @@ final class Turnstile: Sendable {
     private struct State {
         var free: Int
         var waiting: [Waiter] = []
+        /// How many more are through, and since when nobody has got or left a place.
+        var extra = 0
+        var still = ContinuousClock.now
     }
 
     private let state: Mutex<State>
+    private let mostExtra: Int
+    private let patience: Duration
 
-    init(places: Int) { state = Mutex(State(free: places)) }
+    init(places: Int, extra: Int, patience: Duration = .seconds(1)) {
+        state = Mutex(State(free: places))
+        (mostExtra, self.patience) = (extra, patience)
+    }
 
     /// How many wait to be let through.
     var waiting: Int { state.withLock { $0.waiting.count } }
@@ -36,12 +47,27 @@ final class Turnstile: Sendable {
         }
         guard let waiter else { return false }
         return try cancellation.whileWaking(by: { waiter.semaphore.signal() }) { () throws(CoveError) in
-            let left = deadline.map { max(.zero, $0 - .now) / .seconds(1) }
-            if let left { _ = waiter.semaphore.wait(timeout: .now() + left) } else { waiter.semaphore.wait() }
-            let isWaiting = state.withLock { state in
-                let index = state.waiting.firstIndex { $0 === waiter }
-                if let index { state.waiting.remove(at: index) }
-                return index != nil
+            var isWaiting = true
+            while isWaiting, !cancellation.isCancelled, deadline.map({ $0 > .now }) ?? true {
+                let left = deadline.map { max(.zero, min(patience, $0 - .now)) } ?? patience
+                _ = waiter.semaphore.wait(timeout: .now() + left / .seconds(1))
+                isWaiting = state.withLock { state in
+                    guard state.waiting.contains(where: { $0 === waiter }) else { return false }
+                    guard state.waiting.last === waiter, state.extra < mostExtra, .now - state.still >= patience else {
+                        return true
+                    }
+                    state.waiting.removeLast()
+                    state.extra += 1
+                    state.still = .now
+                    return false
+                }
+            }
+            if isWaiting {
+                isWaiting = state.withLock { state in
+                    let index = state.waiting.firstIndex { $0 === waiter }
+                    if let index { state.waiting.remove(at: index) }
+                    return index != nil
+                }
             }
             // One that was called off as it got its place gives it back as any other.
             guard isWaiting else { return true }
@@ -53,6 +79,11 @@ final class Turnstile: Sendable {
     /// Gives a place to the next one.
     func leave() {
         let next: Waiter? = state.withLock { state in
+            state.still = .now
+            if state.extra > 0 {
+                state.extra -= 1
+                return nil
+            }
             if state.waiting.isEmpty {
                 state.free += 1
                 return nil

@@ -238,7 +238,11 @@ public final class FileCoordinator: Sendable {
             entry.2.append(index)
             requests[ObjectIdentifier(authority)] = entry
         }
-        return requests.values.sorted { $0.0.name.utf8.lexicographicallyPrecedes($1.0.name.utf8) }
+        return requests.sorted { one, other in
+            let names = (one.value.0.name, other.value.0.name)
+            return names.0 == names.1 ? one.key < other.key : names.0.utf8.lexicographicallyPrecedes(names.1.utf8)
+        }
+        .map(\.value)
     }
 
     /// When a wait is over; what is longer than a human life is as good as for ever.

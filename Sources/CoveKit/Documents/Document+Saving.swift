@@ -149,7 +149,7 @@ extension Document {
                     }
                     defer { shared.withLock { $0.replacement = nil } }
                     // What the file is after a save that failed is not taken for what this document wrote.
-                    defer { if isOwn { noteSecondNames(in: fileURL) } }
+                    defer { if isOwn || isCreating { noteSecondNames(in: fileURL) } }
                     if isRenamed { try Self.rename(file, target) }
                     do {
                         try writeContents(

@@ -33,14 +33,19 @@ extension Document {
     /// Blocks.
     static func autosave(_ documents: [Document], within time: Duration) {
         let saves = DispatchGroup()
+        // Each takes descriptors, and one of the daemon's connections.
+        let places = DispatchSemaphore(value: 32)
+        let end = DispatchTime.now() + time / .seconds(1)
         for document in documents {
+            guard places.wait(timeout: end) == .success else { return }
             saves.enter()
             Task {
                 try? await document.autosave()
+                places.signal()
                 saves.leave()
             }
         }
-        _ = saves.wait(timeout: .now() + time / .seconds(1))
+        _ = saves.wait(timeout: end)
     }
 
     private static func waitForEnd(_ descriptor: Int32) {

@@ -136,6 +136,8 @@ open class Document: FilePresenter, @unchecked Sendable {
     open func read(from url: URL) throws -> FileContents { try FileContents(contentsOf: url) }
 
     /// Puts the contents and the attributes in place in one step, by the other `writeContents`; runs where it may block.
+    ///
+    /// What is changed of the file after the call of `super` counts as another program's change.
     open func writeContents(
         _ contents: FileContents,
         andAttributes attributes: DocumentAttributes,

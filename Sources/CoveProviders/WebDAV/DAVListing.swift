@@ -48,10 +48,12 @@ final class DAVListing: Sendable {
                     end = .failure(error)
                 }
                 guard let listing = receiver.listing else { return }
-                guard receiver.isUnreadable, attempt < Self.attempts, listing.beginAgain() else {
+                guard receiver.isUnreadable || receiver.isTooEarly, attempt < Self.attempts, listing.beginAgain() else {
                     return listing.finish(end)
                 }
+                if receiver.isTooEarly { try? await Task.sleep(for: .milliseconds(300)) }
                 receiver = Receiver(listing, provider, path)
+                receiver.isLast = attempt + 1 == Self.attempts
             }
         }
         task.withLock { $0 = asking }
@@ -125,6 +127,8 @@ final class DAVListing: Sendable {
         }
     }
 
+    private var isTaken: Bool { state.withLock { $0.isTaken } }
+
     private func noteItself() { state.withLock { $0.hasItself = true } }
 
     /// Turns resources into items of the listing, as long as somebody holds that.
@@ -133,6 +137,10 @@ final class DAVListing: Sendable {
         private let provider: WebDAVProvider
         private let path: RemotePath
         private var count = 0
+        /// True when something will be described in a moment, perhaps.
+        private(set) var isTooEarly = false
+        /// True when nothing is waited for any more.
+        var isLast = false
 
         init(_ listing: DAVListing, _ provider: WebDAVProvider, _ path: RemotePath) {
             self.listing = listing
@@ -172,12 +180,14 @@ final class DAVListing: Sendable {
         /// Takes note of something that the server does not describe.
         ///
         /// A listing without it does not say that it is gone: who looks for it by its name is told why it is not here. One that
-        /// will be described in a moment is waited for.
+        /// will be described in a moment is waited for, a short time.
         private func leaveOut(_ resource: DAVResource) throws(ProviderError) {
             let what = String(decoding: resource.href.prefix(1000), as: UTF8.self)
             switch resource.refusal(what) {
             case .noSuchItem, nil: return
-            case .busy: throw .busy
+            case .busy where !isLast && listing?.isTaken == false:
+                isTooEarly = true
+                throw .busy
             case .some(let error): provider.log("left out of a listing: \(error)")
             }
         }

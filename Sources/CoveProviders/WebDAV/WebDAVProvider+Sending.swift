@@ -253,10 +253,12 @@ extension WebDAVProvider {
         return try await client.send(request)
     }
 
-    /// False where the checksums that were told of two files show that their bytes differ, or of one alone are told.
+    /// False where the checksums that were told of two files show that their bytes differ.
+    ///
+    /// Some servers forget a file's checksum with its date.
     private static func mayBeSame(_ one: DAVResource, _ other: DAVResource) -> Bool {
         let sums = [one, other].map { Checksum.all(in: $0.checksums ?? "") }
-        guard !sums[0].isEmpty || !sums[1].isEmpty else { return true }
+        guard !sums[0].isEmpty, !sums[1].isEmpty else { return true }
         return sums[0].contains { sums[1].contains($0) }
             && !sums[0].contains { sum in sums[1].contains { $0.algorithm == sum.algorithm && $0 != sum } }
     }

@@ -82,11 +82,13 @@ struct UploadProgressTests {
         let content = Heard((0..<5 << 20).map { UInt8(truncatingIfNeeded: $0 >> 8) })
         let file = ItemTemplate(kind: .file, metadata: ItemMetadata())
         _ = try await provider.create(file, name: Self.name, in: .root, content: content)
-        let arrivals = content.arrivals.withLock { $0 }
+        let all = content.arrivals.withLock { $0 }
+        // What was begun again, as on a machine that is busy, begins at nothing.
+        let arrivals = Array(all.suffix(from: all.lastIndex(of: 0) ?? 0))
         #expect(
             arrivals.first == 0 && arrivals == arrivals.sorted() && arrivals.contains { $0 >= 4 << 20 }
                 && arrivals.count <= 7,
-            "\(arrivals)"
+            "\(all)"
         )
         await provider.stop()
     }

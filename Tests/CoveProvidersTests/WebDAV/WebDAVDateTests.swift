@@ -52,8 +52,8 @@ struct WebDAVDateTests {
         #expect(try await dav.find("file").metadata.modificationTime?.seconds == 1000)
     }
 
-    /// What another device puts: with a date of its own, with the same, and of another size.
-    @Test(arguments: [("next", 1000), ("next", date.seconds), ("longer", date.seconds)])
+    /// What another device puts: with a date of its own, and of another size with the same date.
+    @Test(arguments: [("next", 1000), ("longer", date.seconds)])
     func `bytes that come after the date are another version`(text: String, modified: Int64) async throws {
         let item = try await dav.make("file", "base")
         let cloud = cloud

@@ -105,6 +105,8 @@ extension Mounted {
             // Nothing is wrong with an empty one, but that there is content.
             "truncate -s 0 $STATE/catalog.db; rm -f $STATE/catalog.db-wal",
             "rm $STATE/catalog.db*",
+            // The start that kept it aside was ended in the middle.
+            "mkdir $STATE/corrupt-1; mv $STATE/content $STATE/corrupt-1; rm $STATE/catalog.db*",
         ])
         func `a corrupt catalog is kept aside with what was not sent, and the tree is there again`(
             damage: String

@@ -36,8 +36,17 @@ struct Erasure: Equatable {
         return true
     }
 
+    /// Remembers that one begins; what is to be taken back is replaced by its note.
+    static func begin(_ database: Database) throws(Errno) {
+        try database.setMeta(openKey, [1])
+        try database.setMeta(leftKey, nil)
+    }
+
     /// True while a note of this device is to be taken back.
-    static func isLeft(_ database: Database) throws(Errno) -> Bool { try database.meta(leftKey) != nil }
+    static func isLeft(_ database: Database) throws(Errno) -> Bool {
+        if try database.meta(openKey) != nil { return false }
+        return try database.meta(leftKey) != nil
+    }
 
     /// It was taken back.
     static func noteWithdrawn(_ database: Database) throws(Errno) { try database.setMeta(leftKey, nil) }

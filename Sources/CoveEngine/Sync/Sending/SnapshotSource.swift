@@ -167,16 +167,20 @@ extension SyncHost {
 
     /// From now on another write is another generation: what is compared with the source is this one, or is found to differ.
     ///
-    /// False while what programs wrote is not all known, or is another generation by now.
-    func beginComparison(_ id: ItemID, generation: Int64) throws(Errno) -> Bool {
+    /// Returns how long to wait first, while a program writes; nil when it can be compared. Throws `EAGAIN` for another generation.
+    func beginComparison(_ id: ItemID, generation: Int64) throws(Errno) -> TimeSpan? {
         try contents.live.use(id) { item throws(Errno) in
-            try item.state.withLock { state throws(Errno) in
+            try contents.save(item, closing: false)
+            return try item.state.withLock { state throws(Errno) in
                 let row = try contents.load(id, &state)
-                guard row.generation == generation, state.writesInFlight == 0, !state.hasUnsavedContent else {
-                    return false
+                guard row.generation == generation else { throw .wouldBlock }
+                let rested = clock.monotonic() - state.lastWrite
+                if contents.live.isWritable(id), rested < configuration.openFileRest {
+                    return configuration.openFileRest - rested + .milliseconds(1)
                 }
+                guard state.writesInFlight == 0, !state.hasUnsavedContent else { return .milliseconds(20) }
                 state.isMarked = false
-                return true
+                return nil
             }
         }
     }

@@ -62,10 +62,14 @@ extension SyncEngine {
         guard plan.entry.flags.contains(.fromSource), plan.row.kind == .file, !plan.entry.isMoved else { return nil }
         let name = FileName(unchecked: plan.entry.name)
         let host = host
-        let isSettled = try await host.onContentQueue { () throws(Errno) in
-            try host.beginComparison(plan.row.id, generation: plan.row.generation)
+        let wait = try await host.onContentQueue { () throws(Errno) -> TimeSpan? in
+            do throws(Errno) {
+                return try host.beginComparison(plan.row.id, generation: plan.row.generation)
+            } catch .wouldBlock {
+                return .zero
+            }
         }
-        guard isSettled else { return .later(.milliseconds(20)) }
+        if let wait { return .later(wait) }
         var same: RemoteItem?
         do throws(ProviderError) {
             host.counters.providerRequests.add(1, ordering: .relaxed)
