@@ -5,7 +5,7 @@ internal import Synchronization
 extension Engine {
     /// Leaves a note at the provider by which all devices know that everything is meant to go.
     ///
-    /// Throws `ENOTSUP` where the provider can't keep one, and `EHOSTUNREACH` without it.
+    /// Throws `ENOTSUP` where the provider can't keep one, `EHOSTUNREACH` without it, and `EBUSY` while that goes on already.
     public func beginErasure() async throws(Errno) {
         try requireWritable()
         guard syncEngine?.isConnected == true else { throw .hostUnreachable }
@@ -14,7 +14,7 @@ extension Engine {
         // Whoever finds this takes the note back.
         try await onQueue { [self] () throws(Errno) in
             try catalog.write(durable: true) { database throws(Errno) in
-                try Erasure.begin(database)
+                try erasure.begin(database)
             }
         }
         do throws(Errno) {

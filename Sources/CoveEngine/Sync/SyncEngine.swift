@@ -237,7 +237,7 @@ actor SyncEngine {
         defer { (lastRound, lastRoundByBoot) = (now, boottime) }
         if let last = lastRoundByBoot {
             let leap = (now - lastRound) - (boottime - last)
-            if leap.magnitude > Self.largestSetting { move(by: leap, at: now) }
+            if leap.magnitude > Self.largestSetting { move(by: leap, at: now, since: lastRound) }
         }
         guard now < lastRound - .seconds(1) else { return }
         (nextConnect, lastPoll, lastQuota) = (min(nextConnect, now), min(lastPoll, now), min(lastQuota, now))
@@ -264,21 +264,23 @@ actor SyncEngine {
     /// When the wall clock is set, what is kept for a time has become no older and no younger by that: its dates go along.
     ///
     /// Those that the new time has given are none of these.
-    private func move(by leap: TimeSpan, at now: Timestamp) {
-        let values = (Database.Value.milliseconds(leap), Database.Value.milliseconds(now - leap))
-        let (trash, versions): (StaticString, StaticString) =
-            leap > .zero
-            ? (
-                "UPDATE trash SET deleted = deleted + ?1 WHERE deleted <= ?2",
-                "UPDATE versions SET replaced = replaced + ?1 WHERE replaced <= ?2"
-            )
-            : (
-                "UPDATE trash SET deleted = deleted + ?1 WHERE deleted > ?2 + ?1",
-                "UPDATE versions SET replaced = replaced + ?1 WHERE replaced > ?2 + ?1"
-            )
+    private func move(by leap: TimeSpan, at now: Timestamp, since lastRound: Timestamp) {
+        // By the new time, what was done between the last round and now.
+        let first = leap > .zero ? lastRound + leap - .seconds(1) : .distantPast
+        let values = (Database.Value.milliseconds(leap), Database.Value.milliseconds(first))
         try? host.catalog.write { database throws(Errno) in
-            try database.run(trash, values.0, values.1)
-            try database.run(versions, values.0, values.1)
+            try database.run(
+                "UPDATE trash SET deleted = deleted + ?1 WHERE deleted < ?2 OR deleted > ?3",
+                values.0,
+                values.1,
+                .milliseconds(now)
+            )
+            try database.run(
+                "UPDATE versions SET replaced = replaced + ?1 WHERE replaced < ?2 OR replaced > ?3",
+                values.0,
+                values.1,
+                .milliseconds(now)
+            )
         }
     }
 

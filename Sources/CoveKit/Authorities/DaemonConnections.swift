@@ -11,10 +11,18 @@ final class DaemonConnections: Sendable {
         let interruption: Interruption
     }
 
+    private struct Reserve: @unchecked Sendable {
+        var connection: Connection?
+        var renewal: (any DispatchSourceTimer)?
+        var isRenewing = false
+    }
+
     let address: DaemonAddress
     private let idle = Mutex<[Connection]>([])
     /// One that is open beside them, and what keeps it so; it is in nobody's hands while it rests here.
-    private let reserve = Mutex<(connection: Connection?, renewal: (any DispatchSourceTimer)?)>((nil, nil))
+    private let reserve = Mutex(Reserve())
+    /// One call at a time uses it, and others wait for that: there may be no other connection for them.
+    private let turn = Monitor<Void>(())
     /// A daemon ends what rests for ten minutes.
     private static let longestRest = DispatchTimeInterval.seconds(240)
 
@@ -45,7 +53,9 @@ final class DaemonConnections: Sendable {
     }
 
     /// Opens a connection for `callAtOnce`, unless one is there, and keeps it open for as long as the daemon lives.
-    func keepReserve() {
+    ///
+    /// With `waits` it is there when this returns, if the daemon answers.
+    func keepReserve(waits: Bool = false) {
         let isMissing = reserve.withLock { reserve in
             if reserve.renewal == nil {
                 let timer = DispatchSource.makeTimerSource(queue: .global(qos: .utility))
@@ -54,22 +64,32 @@ final class DaemonConnections: Sendable {
                 timer.activate()
                 reserve.renewal = timer
             }
-            return reserve.connection == nil
+            return reserve.connection == nil && !reserve.isRenewing
         }
-        if isMissing { renewReserve() }
+        guard isMissing else { return }
+        if waits { renewReserve() } else { FileThreads.start { [weak self] in self?.renewReserve() } }
     }
 
     /// Uses the connection, which the daemon would end else, or makes a new one; what it has no room for is none.
     private func renewReserve() {
-        let known = reserve.withLock { $0.connection.take() }
-        for attempt in 0..<2 {
-            guard let connection = attempt == 0 ? known : try? connect() else { continue }
-            let answer = try? connection.client.call(
-                "org.varlink.service.GetInfo",
-                VarlinkNothing(),
-                as: VarlinkNothing.self
-            )
-            if answer != nil { return keepInReserve(connection) }
+        let mayRenew = reserve.withLock { reserve in
+            defer { reserve.isRenewing = true }
+            return !reserve.isRenewing
+        }
+        guard mayRenew else { return }
+        defer { reserve.withLock { $0.isRenewing = false } }
+        turn.withLock { _ in
+            let known = reserve.withLock { $0.connection.take() }
+            for attempt in 0..<2 {
+                guard let connection = attempt == 0 ? known : try? connect() else { continue }
+                let answer = try? connection.client.call(
+                    "org.varlink.service.GetInfo",
+                    VarlinkNothing(),
+                    as: VarlinkNothing.self,
+                    timeout: .seconds(5)
+                )
+                if answer != nil { return keepInReserve(connection) }
+            }
         }
     }
 
@@ -88,12 +108,14 @@ final class DaemonConnections: Sendable {
             // It may have rested for too long.
             if let reply = try reply(method, parameters, type, over: rested, keep) { return reply }
         }
-        if let known = reserve.withLock({ $0.connection.take() }) {
-            if let reply = try reply(method, parameters, type, over: known, keepInReserve) { return reply }
+        return try turn.withLock { _ throws(VarlinkClient.Failure) in
+            if let known = reserve.withLock({ $0.connection.take() }) {
+                if let reply = try reply(method, parameters, type, over: known, keepInReserve) { return reply }
+            }
+            let made = try connect()
+            if let reply = try reply(method, parameters, type, over: made, keepInReserve) { return reply }
+            throw .connection(.connectionReset)
         }
-        let made = try connect()
-        if let reply = try reply(method, parameters, type, over: made, keepInReserve) { return reply }
-        throw .connection(.connectionReset)
     }
 
     /// What is answered over a connection, which is kept then; nil over one that is of no use any more.
@@ -156,7 +178,10 @@ final class DaemonConnections: Sendable {
     /// Drops all connections: the daemon has gone.
     func forgetAll() {
         forget()
-        reserve.withLock { $0.connection = nil }
+        reserve.withLock { reserve in
+            reserve.renewal?.cancel()
+            (reserve.connection, reserve.renewal) = (nil, nil)
+        }
     }
 
     deinit { reserve.withLock { $0.renewal?.cancel() } }

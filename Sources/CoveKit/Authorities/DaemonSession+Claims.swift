@@ -105,6 +105,16 @@ extension DaemonSession {
             state.asking.values.contains { $0 < state.generation } ? nil : true
         }
         let unknown = state.withLock { state in held.filter { state.claims[$0] == nil } }
-        for claim in unknown { try? tellRelease(of: claim) }
+        for claim in unknown {
+            for _ in 0..<50 {
+                do throws(CoveError) {
+                    try tellRelease(of: claim)
+                    break
+                } catch {
+                    guard Self.hasNotArrived(error) else { break }
+                    _ = poll(nil, 0, 200)
+                }
+            }
+        }
     }
 }

@@ -213,7 +213,7 @@ final class DaemonSession: Sendable {
                 CoordinationInterface.AttendRequest(resume: known, keepsPresenters: true)
             ) { (reply: CoordinationInterface.AttendReply) in
                 if let token = reply.session {
-                    connections.keepReserve()
+                    connections.keepReserve(waits: true)
                     begin(token, isResumed: token == known, reply)
                 }
                 if let message = reply.message { receive(message) }

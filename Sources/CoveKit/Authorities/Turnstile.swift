@@ -80,15 +80,9 @@ final class Turnstile: Sendable {
     func leave() {
         let next: Waiter? = state.withLock { state in
             state.still = .now
-            if state.extra > 0 {
-                state.extra -= 1
-                return nil
-            }
-            if state.waiting.isEmpty {
-                state.free += 1
-                return nil
-            }
-            return state.waiting.removeFirst()
+            if !state.waiting.isEmpty { return state.waiting.removeFirst() }
+            if state.extra > 0 { state.extra -= 1 } else { state.free += 1 }
+            return nil
         }
         next?.semaphore.signal()
     }

@@ -37,7 +37,9 @@ extension Document {
         let places = DispatchSemaphore(value: 32)
         let end = DispatchTime.now() + time / .seconds(1)
         for document in documents {
-            guard places.wait(timeout: end) == .success else { return }
+            // Those that have places may all wait for others.
+            _ = places.wait(timeout: min(end, .now() + 0.25))
+            guard .now() < end else { return }
             saves.enter()
             Task {
                 try? await document.autosave()

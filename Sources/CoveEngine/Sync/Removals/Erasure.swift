@@ -28,28 +28,32 @@ struct Erasure: Equatable {
         self.init(token: String(words[1]), time: Timestamp(seconds: seconds, nanoseconds: 0))
     }
 
+    /// Remembers that this one begins; throws `EBUSY` while another does.
+    func begin(_ database: Database) throws(Errno) {
+        guard try database.meta(Self.openKey) == nil else { throw .busy }
+        try database.setMeta(Self.openKey, note)
+        try database.setMeta(Self.leftKey, nil)
+    }
+
     /// Remembers that what was begun is given up, by whoever began it or by its death; false where nothing was.
     static func giveUp(_ database: Database) throws(Errno) -> Bool {
-        guard try database.meta(openKey) != nil else { return false }
+        guard let note = try database.meta(openKey) else { return false }
         try database.setMeta(openKey, nil)
-        try database.setMeta(leftKey, [1])
+        try database.setMeta(leftKey, note)
         return true
     }
 
-    /// Remembers that one begins; what is to be taken back is replaced by its note.
-    static func begin(_ database: Database) throws(Errno) {
-        try database.setMeta(openKey, [1])
-        try database.setMeta(leftKey, nil)
+    /// The note of this device that is to be taken back.
+    static func left(_ database: Database) throws(Errno) -> [UInt8]? {
+        if try database.meta(openKey) != nil { return nil }
+        return try database.meta(leftKey)
     }
 
-    /// True while a note of this device is to be taken back.
-    static func isLeft(_ database: Database) throws(Errno) -> Bool {
-        if try database.meta(openKey) != nil { return false }
-        return try database.meta(leftKey) != nil
+    /// A note was taken back; that of an erasure that was begun meanwhile, which is to be left again.
+    static func noteWithdrawn(_ note: [UInt8], _ database: Database) throws(Errno) -> [UInt8]? {
+        if try database.meta(leftKey) == note { try database.setMeta(leftKey, nil) }
+        return try database.meta(openKey)
     }
-
-    /// It was taken back.
-    static func noteWithdrawn(_ database: Database) throws(Errno) { try database.setMeta(leftKey, nil) }
 
     /// What is left at the source.
     var note: [UInt8] { Array("\(Self.title) \(token) \(time.seconds)".utf8) }
@@ -70,17 +74,18 @@ extension SyncEngine {
     /// Takes the note back of an erasure that was given up, now or whenever the source can be reached.
     func withdrawErasure() async {
         let host = host
-        let isLeft = try? await host.onContentQueue { () throws(Errno) in
-            try host.catalog.read { database throws(Errno) in try Erasure.isLeft(database) }
+        let left = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) in try Erasure.left(database) }
         }
-        guard isLeft == true else { return }
+        guard let left = left ?? nil else { return }
         // One of so long ago nobody heeds; it replaces the other.
         host.counters.providerRequests.add(1, ordering: .relaxed)
         do throws(ProviderError) {
             try await host.provider.noteErasure(Erasure(token: "\(DocumentID.random())", time: .epoch).note)
-            try await host.onContentQueue { () throws(Errno) in
-                try host.catalog.write { database throws(Errno) in try Erasure.noteWithdrawn(database) }
+            let other = try await host.onContentQueue { () throws(Errno) in
+                try host.catalog.write { database throws(Errno) in try Erasure.noteWithdrawn(left, database) }
             }
+            if let other { try await host.provider.noteErasure(other) }
         } catch {
             host.log.notice("that everything was to be erased could not be taken back: \(error)")
         }

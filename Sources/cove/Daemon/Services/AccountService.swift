@@ -137,6 +137,9 @@ enum AccountService {
         case .notSupported:
             let message = "this source can't tell other devices of it; delete the files, and `cove trash empty`"
             return .failed(message, errno: error, interface: AccountInterface.name)
+        case .busy:
+            let message = "everything is being erased already, or was until just now; try again in a moment"
+            return .failed(message, errno: error, interface: AccountInterface.name)
         case .notEmpty:
             let message = "documents are left at the source; see `cove status`, and try again"
             return .failed(message, errno: error, interface: AccountInterface.name)
