@@ -118,8 +118,11 @@ final class EngineAccount: AccountUnderTest {
         let size = try tree.size(path)
         try tree.unlink(path)
         // Of what the source never had, or has another version of, the trash has not got it.
-        guard let found = engine.trash().first(where: { !before.contains($0.documentID) && $0.size == size })
-        else { return nil }
+        // Another one may come there at any time, when the source answers that it has what was deleted here meanwhile.
+        let found = engine.trash().first { entry in
+            entry.path == path && !before.contains(entry.documentID) && entry.size == size
+        }
+        guard let found else { return nil }
         for _ in 0..<10 {
             do throws(Errno) { return try await engine.restore(found.documentID).description } catch {
                 // The source, which has the only bytes, did not answer.

@@ -286,7 +286,7 @@ extension Coordinator {
     }
 
     /// The request, the places of its items, and which item each intent is for: an item that is wanted several times for one
-    /// use is claimed once.
+    /// use is claimed once, but for each snapshot that is wanted.
     private func claimRequest(
         _ asked: CoordinationInterface.ClaimRequest,
         session: Int,
@@ -327,8 +327,9 @@ extension Coordinator {
                 mustFollow: use.resolvesSymbolicLink
             )
             let item = WantedItem(path: place.steps, use: use)
-            order.append(known[item] ?? items.count)
-            guard known[item] == nil else { continue }
+            let earlier = use.isForUploading ? nil : known[item]
+            order.append(earlier ?? items.count)
+            guard earlier == nil else { continue }
             known[item] = items.count
             items.append(item)
             places.append(place)
