@@ -30,7 +30,7 @@ struct Recovery {
             guard !isTakeover else { throw EngineError("\(path): it is corrupt (\(why)); unmount, and mount again") }
             let folder = try keepAside(why)
             do throws(CatalogOpenError) {
-                let catalog = try openAndPrepare()
+                let catalog = try openAndPrepare(isNew: true)
                 try? catalog.write { database throws(Errno) in try database.setMeta("salvage", Array(folder.utf8)) }
                 return catalog
             } catch {
@@ -40,7 +40,9 @@ struct Recovery {
     }
 
     /// Nothing has the catalog open any more when this throws.
-    private func openAndPrepare() throws(CatalogOpenError) -> Catalog {
+    ///
+    /// `isNew`: what was there has been kept aside just now.
+    private func openAndPrepare(isNew: Bool = false) throws(CatalogOpenError) -> Catalog {
         if isTakeover, (try? System.lstat(path)) == nil { throw .failed(.noSuchEntry) }
         let catalog = try Catalog(
             path: path,
@@ -55,7 +57,7 @@ struct Recovery {
                 try database.first("SELECT 1 FROM items LIMIT 1") { _ in true } == nil
             }
             let isUnclean = !isTakeover && (disk.isMarked || lastBoot != nil && lastBoot != bootIdentity())
-            if isEmpty, try hasBytes() {
+            if isEmpty, !isNew, try hasBytes() {
                 // A new catalog would give the numbers of what is here to other items.
                 damage = "it is empty, and there is content"
             } else {

@@ -52,6 +52,12 @@ import Testing
         }
     }
 
+    /// SQLite says SQLITE_CANTOPEN, 14, when the log of a database can't be opened.
+    @Test func `what the process has no more of says nothing of the disk`() {
+        for error in [EMFILE, ENFILE, ENOMEM] { #expect(Database.errno(for: 14, system: error) == Errno(error)) }
+        for error in [EIO, EACCES, 0] { #expect(Database.errno(for: 14, system: error) == .inputOutput) }
+    }
+
     @Test func `who changes the schema of a catalog that is there says so before`() async throws {
         try await blocking {
             let folder = try TemporaryDirectory("cove-catalog")

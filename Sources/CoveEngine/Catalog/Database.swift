@@ -208,7 +208,8 @@ final class Database: @unchecked Sendable {
         throw disk.note(Database.errno(for: code, system: sqlite3_system_errno(handle)), "the catalog")
     }
 
-    private static func errno(for code: Int32, system: Int32) -> Errno {
+    /// What a result code of SQLite says, with what the system had told it.
+    static func errno(for code: Int32, system: Int32) -> Errno {
         switch code & 0xFF {
         case SQLITE_FULL: .noSpace
         case SQLITE_IOERR where system == ENOSPC || system == EDQUOT: .noSpace

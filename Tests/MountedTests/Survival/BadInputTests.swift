@@ -105,6 +105,8 @@ extension Mounted {
             // Nothing is wrong with an empty one, but that there is content.
             "truncate -s 0 $STATE/catalog.db; rm -f $STATE/catalog.db-wal",
             "rm $STATE/catalog.db*",
+            // Of an earlier one somebody has removed the catalog.
+            "mkdir -p $STATE/corrupt-1/content; echo nonsense > $STATE/catalog.db",
             // The start that kept it aside was ended in the middle.
             "mkdir $STATE/corrupt-1; mv $STATE/content $STATE/corrupt-1; rm $STATE/catalog.db*",
         ])
