@@ -211,6 +211,14 @@ class Thumbnails:
         raise Failed("unsupported", "this provider keeps no pictures")
 
 
+def path_id(path):
+    """The identifier of an item that has none but its path; one that would be too long is its checksum."""
+    identifier = "/" + path
+    if len(identifier.encode("utf-8", "surrogateescape")) <= 400:
+        return identifier
+    return "sha256:" + hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()
+
+
 def is_reserved(name):
     """True for a name that Cove keeps for itself, and shows to nobody.
 

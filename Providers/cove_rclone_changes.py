@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import datetime
-import json
 import os
 import secrets
 import sys
@@ -12,20 +11,23 @@ import time
 
 from cove_provider import Failed, is_reserved, text
 from cove_rclone_daemon import LARGE, failure
+from cove_rclone_moves import FolderMoves
 from cove_rclone_names import ASIDE_TIME, PICTURES, UPLOAD, aside, joined, parent
+from cove_rclone_root import MARK
 
 # rclone's precision of a remote that keeps no dates.
 NO_DATES = 3153600000000000000
 # What the versions of files begin with that have no size before they are exported.
 UNSIZED = "unsized"
-# How long others are told of a folder's move that is not going on.
-MOVE_TIME = 3600
 # So old may be what is known of names that several items have.
 DOUBLES_TIME = 10
 
 
-class Changes:
+class Changes(FolderMoves):
     """The calls of a remote that change it; how it looks is with the remote itself."""
+
+    # After so many seconds the folder that a file goes to is looked for again.
+    SLOW = 1
 
     def require_free(self, path):
         taken = self.stat(path)
@@ -119,8 +121,10 @@ class Changes:
             command="touch",
             arg=["--no-create", f"--timestamp={date}.{rest:09d}", self.place(path)],
         )
-        if answer.get("error"):
-            raise failure(500, str(answer.get("result", "")).strip() or "rclone touch failed")
+        words = str(answer.get("result", "")).strip()
+        # Some remotes date what is sent only: what was dated here keeps that on this device.
+        if answer.get("error") and "can't set modified time" not in words:
+            raise failure(500, words or "rclone touch failed")
 
     def arrived(self, path):
         found = self.stat(path)
@@ -132,6 +136,7 @@ class Changes:
 
     def upload(self, path, parameters, call, require):
         """Takes the content to this disk, and has rclone put it where it belongs, all of it at once; the item there."""
+        began = time.monotonic()
         descriptor, file = tempfile.mkstemp(dir=self.spool)
         if parameters.get("size", 0) >= LARGE:
             # What is taken here has not arrived anywhere.
@@ -143,6 +148,9 @@ class Changes:
             if os.stat(file).st_size != parameters.get("size", 0):
                 raise Failed("failed", "the content is not as long as it was said to be")
             date = (parameters.get("metadata") or {}).get("modified")
+            # What came slowly may have come after its folder went, which rclone would make again.
+            if time.monotonic() - began > self.SLOW:
+                self.require_directory(parent(path))
             replaced = require()
             if date is not None:
                 os.utime(file, ns=(date, date))
@@ -312,53 +320,6 @@ class Changes:
                 raise Failed("conflict")
             return {"item": moved}
 
-    def move_directory(self, path, target):
-        """Moves a folder; where that is done file by file, none is replaced, and what can't go stays."""
-        is_at_once = "DirMove" in self.can
-        if not is_at_once:
-            self.note_move(path, target, True)
-        self.daemon.call(
-            "sync/move",
-            srcFs=self.place(path),
-            dstFs=self.place(target),
-            createEmptySrcDirs=True,
-            deleteEmptySrcDirs=True,
-            _config={"IgnoreExisting": True},
-        )
-        if not is_at_once:
-            # What is left of the folders goes, if it is empty.
-            self.daemon.call("operations/rmdirs", fs=self.remote, remote=path)
-            self.note_move(path, target, False)
-
-    def movesUnderway(self, parameters, call):
-        if "DirMove" in self.can:
-            return {}
-        # Nobody waits for ever for one that is not taken up again.
-        oldest = time.monotonic() - MOVE_TIME
-        with self.lock:
-            moves = [move for move, since in self.moves.items() if since > oldest]
-        return {"moves": [{"from": source, "to": target} for source, target in moves]}
-
-    def note_move(self, source, target, begins):
-        """Keeps which folders are on their way, so that a move that was cut off goes on."""
-        with self.lock:
-            self.moves.pop((source, target), None)
-            if begins:
-                self.moves[source, target] = time.monotonic()
-            with open(self.moves_file + ".new", "w") as file:
-                json.dump(list(self.moves), file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(self.moves_file + ".new", self.moves_file)
-
-    def read_moves(self):
-        try:
-            with open(self.moves_file) as file:
-                found = json.load(file)
-        except (OSError, ValueError):
-            return []
-        return [tuple(move) for move in found if isinstance(move, list) and len(move) == 2]
-
     def copy(self, parameters, call):
         path, _ = self.require_base(parameters)
         target = self.target(parameters)
@@ -388,6 +349,8 @@ class Changes:
                 if name == PICTURES:
                     # Of devices to which the folder is the root.
                     self.daemon.call("operations/purge", fs=self.remote, remote=joined(path, name))
+                elif name.startswith(MARK):
+                    self.drop(joined(path, name))
                 else:
                     # Whoever uploads to a folder that goes has what it sends.
                     self.end_leftover(path, name, ASIDE_TIME)

@@ -27,6 +27,8 @@ KINDS = [
     ("throttled", r"too many requests|rate limit"),
 ]
 
+# How errors of calls of the system with paths begin, after what rclone puts before them.
+SYSTEM = re.compile(r"([\w ,.'-]+: )*\w+ /")
 
 # Of uploads of so many bytes it is told how far they are.
 LARGE = 1 << 20
@@ -216,8 +218,12 @@ def failure(status, message):
     """The error that an answer of rclone's stands for."""
     if status == 404:
         return Failed("noSuchItem", message)
+    words = message.strip()
+    # Of what the system says, the names before its reason may have any words in them.
+    if SYSTEM.match(words):
+        words = words.rpartition(": ")[2]
     for kind, pattern in KINDS:
-        if re.search(pattern, message.strip(), re.IGNORECASE | re.MULTILINE):
+        if re.search(pattern, words, re.IGNORECASE | re.MULTILINE):
             return Failed(kind, message)
     return Failed("failed", message)
 

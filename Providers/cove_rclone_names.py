@@ -35,6 +35,12 @@ def left(name, purpose, life):
     return found.group(2) if found and time.time() - int(found.group(1)) > life else None
 
 
+def underway(name):
+    """What a name stands in for that was given to a file which another one is about to replace; else nothing."""
+    found = re.match(re.escape(ASIDE) + r"\d+-[0-9a-f]+-(.+)$", name, re.DOTALL)
+    return found.group(1) if found and left(name, ASIDE, ASIDE_TIME) is None else None
+
+
 class Names:
     """The names that calls of this process change now: one that looks and then changes is the only one at it."""
 

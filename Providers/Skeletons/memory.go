@@ -170,7 +170,7 @@ func answer(call string, parameters object, content []byte) (object, *part, erro
 	case "quota":
 		return object{}, nil, nil
 	case "persistentIdentifier":
-		found, err := find(text(member(parameters["item"], "path")))
+		found, err := itemOf(parameters["item"])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -271,8 +271,29 @@ func find(path string) (*node, error) {
 	return found, nil
 }
 
+// pathOf tells where an item is: by its identifier, where that is given, for another one may have its path by now.
+func pathOf(reference any) (string, error) {
+	path := text(member(reference, "path"))
+	id, isThere := member(reference, "id").(string)
+	if path == "" || !isThere {
+		return path, nil
+	}
+	if found, isThere := root.path(id); isThere {
+		return found, nil
+	}
+	return "", failed{kind: "noSuchItem"}
+}
+
+func itemOf(reference any) (*node, error) {
+	path, err := pathOf(reference)
+	if err != nil {
+		return nil, err
+	}
+	return find(path)
+}
+
 func directoryOf(reference any) (*node, error) {
-	found, err := find(text(member(reference, "path")))
+	found, err := itemOf(reference)
 	if err == nil && found.kind != "directory" {
 		return nil, failed{kind: "noSuchItem"}
 	}
@@ -307,7 +328,7 @@ func list(parameters object) (object, error) {
 }
 
 func fetch(parameters object) (*part, error) {
-	found, err := find(text(member(parameters["item"], "path")))
+	found, err := itemOf(parameters["item"])
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +368,10 @@ func place(parameters object) (*node, string, error) {
 
 // wanted gives the directory and the name of what is to be changed, if that is the version that the caller has seen.
 func wanted(parameters object) (*node, string, *node, error) {
-	path := text(member(parameters["item"], "path"))
+	path, err := pathOf(parameters["item"])
+	if err != nil {
+		return nil, "", nil, err
+	}
 	slash := strings.LastIndex(path, "/")
 	name := path[slash+1:]
 	if slash < 0 {

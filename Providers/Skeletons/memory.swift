@@ -130,7 +130,7 @@ final class Memory {
         case "fetch": return try fetch(parameters)
         case "quota": return .result([:])
         case "persistentIdentifier":
-            return .result(["identifier": try find(bytes((parameters["item"] as? Object)?["path"])).id])
+            return .result(["identifier": try find(path(parameters["item"])).id])
         case "itemForPersistentIdentifier":
             let identifier = String(decoding: bytes(parameters["identifier"]), as: UTF8.self)
             guard let path = root.path(of: identifier) else { throw Failed(kind: "noSuchItem") }
@@ -186,8 +186,17 @@ final class Memory {
         return node
     }
 
+    /// Where an item is: its identifier tells, where it is given, for another one may have its path by now.
+    private func path(_ reference: Any?) throws -> [UInt8] {
+        let reference = reference as? Object ?? [:]
+        let path = bytes(reference["path"])
+        guard !path.isEmpty, let id = reference["id"] as? String else { return path }
+        guard let found = root.path(of: id) else { throw Failed(kind: "noSuchItem") }
+        return found
+    }
+
     private func directory(_ reference: Any?) throws -> Node {
-        let node = try find(bytes((reference as? Object)?["path"]))
+        let node = try find(path(reference))
         guard node.kind == "directory" else { throw Failed(kind: "noSuchItem") }
         return node
     }
@@ -205,7 +214,7 @@ final class Memory {
     }
 
     private func fetch(_ parameters: Object) throws -> Answer {
-        let node = try find(bytes((parameters["item"] as? Object)?["path"]))
+        let node = try find(path(parameters["item"]))
         guard bytes(parameters["version"]) == Array(node.version.utf8) else {
             throw Failed(kind: "versionNoLongerAvailable")
         }
@@ -231,7 +240,7 @@ final class Memory {
     /// The directory and the name of what is to be changed, if that is the version that the caller has seen.
     private func wanted(_ parameters: Object) throws -> (Node, [UInt8], Node) {
         let item = parameters["item"] as? Object ?? [:]
-        let names = bytes(item["path"]).split(separator: UInt8(ascii: "/")).map(Array.init)
+        let names = try path(item).split(separator: UInt8(ascii: "/")).map(Array.init)
         guard let name = names.last else { throw Failed(kind: "noSuchItem") }
         let directory = try find(Array(names.dropLast().joined(separator: [UInt8(ascii: "/")])))
         let mustBeFile = item["isFile"] as? Bool ?? false

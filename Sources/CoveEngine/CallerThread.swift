@@ -47,7 +47,10 @@ extension Caller {
         var buffer = [CChar](repeating: 0, count: 4096)
         let length = readlink("/proc/\(thread)/exe", &buffer, buffer.count - 1)
         guard length > 0 else { return false }
-        let path = String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        var path = String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        // What the kernel adds to the name of a file that an upgrade has replaced.
+        let end = " (deleted)"
+        if path.hasSuffix(end) { path.removeLast(end.utf8.count) }
         func isMeant(_ path: String) -> Bool { names.contains { $0 == path || path.hasSuffix("/" + $0) } }
         if isMeant(path) { return true }
         // KDE's workers are one program, whose arguments tell the library that they run.

@@ -20,13 +20,15 @@ extension Access {
     /// From now on the programs of a process's PID namespace are an app's.
     func enterView(of app: AppIdentifier, process: Int32) throws(Errno) { try views.enter(app, process: process) }
 
-    /// True for a name of the root that is a container's.
-    func isContainer(_ name: FileName) -> Bool { !names.isEmpty && names.isContainer(there: names.there(name)) }
+    /// True for a folder of the root that is a container's, whatever its name is at the moment.
+    func isContainer(_ top: EntryRow) -> Bool { !names.isEmpty && containerFolder(of: top) != nil }
 
     /// What people call the container that a path is in; nil for one in none.
-    func containerName(of path: RemotePath) -> String? {
-        guard !names.isEmpty, let top = path.names.first else { return nil }
-        return AppIdentifier(names.there(top).description).flatMap { registry.containers[$0]?.name }
+    func containerName(of path: RemotePath) throws(Errno) -> String? {
+        guard !names.isEmpty, let name = path.names.first else { return nil }
+        let top = try catalog.read { database throws(Errno) in try database.entry(.root, name.bytes) }
+        guard let folder = top.flatMap({ containerFolder(of: $0) }) else { return nil }
+        return AppIdentifier(folder.description).flatMap { registry.containers[$0]?.name }
     }
 
     /// Refuses another name for what the caller's app was only given: it would outlive that.

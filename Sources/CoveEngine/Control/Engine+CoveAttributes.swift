@@ -201,9 +201,11 @@ extension Engine {
             guard let owner = try sharing(of: id)?.owner else { throw .noData }
             text = owner
         case "docid": text = status.documentID
-        case "pinned", "download-requested": text = status.isPinned ? "1" : "0"
+        case "pinned": text = status.isPinned ? "1" : "0"
+        case "download-requested": text = status.isPinned || status.isDownloading ? "1" : "0"
         case "container-display-name":
-            text = try path(of: id).flatMap { access.containerName(of: $0) } ?? configuration.account
+            let container = try path(of: id).flatMap { path throws(Errno) in try access.containerName(of: path) }
+            text = container ?? configuration.account
         case "policy", "content-policy": text = status.policy ?? ""
         case "content-version":
             guard let version = status.contentVersion else { throw .noData }

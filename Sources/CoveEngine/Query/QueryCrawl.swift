@@ -5,6 +5,8 @@ internal import Synchronization
 extension Engine {
     /// So many folders are listed at a time for a query.
     private static let crawlers = 4
+    /// A query lists so many folders by itself: a source may tell of a tree without an end.
+    static let mostListed = 100_000
 
     /// Lists folders, some at a time; why some could not be.
     func list(_ directories: [ItemID]) async -> [ItemID: Errno] {
@@ -93,14 +95,21 @@ extension Engine {
 
 /// Lists the folders that come to be known while a query goes on, beside it: what is in them comes to it as other changes do.
 actor LiveCrawler {
-    /// What could not be listed is tried again after so long, and where there is no connection all is.
+    /// What could not be listed is tried again after so long, later each time, and where there is no connection all is.
     private static let (patience, shortPatience) = (TimeSpan.seconds(30), TimeSpan.seconds(3))
+
+    /// A folder that could not be listed.
+    private struct Failure {
+        var attempts: Int64 = 0
+        var retry = MonotonicTime.distantPast
+    }
 
     private let engine: Engine
     private let folder: RemotePath
     private var task: Task<Void, Never>?
     private var isAsked = false
-    private var failed: [ItemID: MonotonicTime] = [:]
+    private var failed: [ItemID: Failure] = [:]
+    private var listed = 0
     private var nextTry = MonotonicTime.distantPast
     /// Is told that folders could not be listed, so that it comes again.
     private let follower: Touches.Follower
@@ -143,10 +152,13 @@ actor LiveCrawler {
         if way?.isKnown != true { misses = true }
         guard let top = way?.folder else { return }
         let now = engine.clock.monotonic()
-        failed = failed.filter { now - $0.value < Self.patience }
+        // What was not asked for again was listed, or has gone.
+        failed = failed.filter { now - $0.value.retry < Self.patience.doubled(6) }
         var last = ItemID(0)
         while !Task.isCancelled, let next = try? await engine.unlistedDirectories(below: top, after: last) {
-            let wanted = next.found.filter { failed[$0] == nil }
+            guard listed < Engine.mostListed else { break }
+            let wanted = next.found.filter { failed[$0].map { $0.retry <= now } ?? true }
+            listed += wanted.count
             if wanted.count < next.found.count { misses = true }
             if !wanted.isEmpty {
                 guard isConnected() else {
@@ -155,7 +167,12 @@ actor LiveCrawler {
                 }
                 let failures = await engine.list(wanted)
                 let now = engine.clock.monotonic()
-                for directory in failures.keys { failed[directory] = now }
+                for directory in failures.keys {
+                    var failure = failed[directory] ?? Failure()
+                    failure.retry = now + Self.patience.doubled(min(failure.attempts, 6))
+                    failure.attempts += 1
+                    failed[directory] = failure
+                }
                 if !failures.isEmpty { misses = true }
                 if Engine.isOutOfReach(failures.values) { break }
             }

@@ -6,11 +6,13 @@ struct QueryCursor {
         /// Entries that an index has told, and how many of them have been read.
         case entries([Int64], read: Int)
         /// All entries behind one, without those that a filter does not hold of.
-        case all(after: Int64, QueryFilter?)
+        case all(after: Int64, QueryFilter?, window: Int64)
     }
 
-    /// So many entries are looked at in one go, however few of them are wanted.
+    /// So many entries are looked at in one go, however few of them are wanted; fewer where each is much work.
     private static let window: Int64 = 20_000
+    /// With more work than this for each, an index's entries are looked at page by page.
+    private static let mostWeight = 100
 
     private var way: Way
     /// No entry behind this one is read.
@@ -22,23 +24,27 @@ struct QueryCursor {
         end = .max
     }
 
-    /// The way to all entries, behind one and up to another, that an access may come to.
+    /// The way to all entries, behind one and up to another, that an access may come to; `weight` is how much work each is.
     init(
         _ access: QueryAccess,
         _ filter: QueryFilter?,
+        weight: Int,
         after last: Int64,
         upTo end: Int64,
         _ database: Database
     ) throws(Errno) {
         self.end = end
+        // Others wait for the same threads, and nothing ends a statement on its way.
+        let window = max(1, min(Self.window, Self.window * 10 / Int64(max(weight, 1))))
         // What has come since the first look is little.
         guard last == 0 else {
-            way = .all(after: last, filter)
+            way = .all(after: last, filter, window: window)
             return
         }
+        let filter = access == .all || weight <= Self.mostWeight ? filter : nil
         switch access {
         case .all:
-            way = .all(after: last, filter)
+            way = .all(after: last, filter, window: window)
         case .names(let names):
             // In one statement, which sees one moment.
             let list = Array(repeating: "?", count: names.count).joined(separator: ",")
@@ -99,8 +105,8 @@ struct QueryCursor {
             }
             next.way = .entries(entries, read: page.endIndex)
             return page.endIndex < entries.count ? next : nil
-        case .all(let last, let filter):
-            let behind = min(end, last.addingReportingOverflow(Self.window).partialValue)
+        case .all(let last, let filter, let window):
+            let behind = min(end, last.addingReportingOverflow(window).partialValue)
             var (count, reached) = (0, behind)
             // The order of the tables is that of the entries' numbers, so that a page is a part of the way.
             try database.visit(
@@ -117,7 +123,7 @@ struct QueryCursor {
                 count += 1
                 if count == limit { reached = entry.id }
             }
-            next.way = .all(after: reached, filter)
+            next.way = .all(after: reached, filter, window: window)
             return reached < end ? next : nil
         }
     }

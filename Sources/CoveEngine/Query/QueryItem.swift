@@ -63,7 +63,7 @@ final class QueryItem {
         case .kind: return .string(Engine.kindName(attributes.kind))
         case .isUbiquitous: return .truth(!entry.flags.contains(.localOnly) && status?.state != "local")
         case .containerDisplayName:
-            return .string(engine.access.containerName(of: path) ?? engine.configuration.account)
+            return .string((try? engine.access.containerName(of: path)) ?? engine.configuration.account)
         case .isExternalDocument: return .truth(reference != nil)
         case .urlInLocalContainer: return reference.map { .string(engine.url(of: $0.path)) }
         case .documentID: return .string("\(entry.document)")
@@ -92,7 +92,7 @@ final class QueryItem {
         case .isDownloading: return .truth(status.isDownloading)
         case .percentDownloaded: return .number(status.percentDownloaded)
         case .downloadingError: return status.isDirty ? nil : status.error.map { .string($0) }
-        case .downloadRequested: return .truth(status.isPinned)
+        case .downloadRequested: return .truth(status.isPinned || status.isDownloading)
         case .isUploaded: return .truth(status.isUploaded)
         case .isUploading: return .truth(status.isUploading)
         case .percentUploaded: return .number(status.percentUploaded)

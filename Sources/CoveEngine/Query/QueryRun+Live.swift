@@ -80,7 +80,7 @@ extension QueryRun {
 
     /// Looks at everything: more has changed than was kept.
     private func lookAgain(_ teller: inout Teller, _ body: Body) async throws(Errno) -> Bool {
-        let (engine, request, access, horizon) = (engine, request, access, horizon)
+        let (engine, request, access, horizon, weight) = (engine, request, access, horizon, predicate.weight)
         // Folders that were never listed may not be looked at.
         hasUnlisted = true
         var unseen = Set(known.keys.filter { $0 > 0 })
@@ -89,7 +89,7 @@ extension QueryRun {
                 // What comes later is told of.
                 let last = try database.first("SELECT max(id) FROM entries") { $0.int(0) } ?? 0
                 let filter = Self.filter(request, engine)
-                return try QueryCursor(access, filter, after: 0, upTo: min(last, horizon), database)
+                return try QueryCursor(access, filter, weight: weight, after: 0, upTo: min(last, horizon), database)
             }
         }
         while let current = cursor {

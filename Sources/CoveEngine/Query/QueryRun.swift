@@ -78,6 +78,7 @@ final class QueryRun {
         if !request.listedOnly { await engine.connected.pass() }
         var mayList = !request.listedOnly && engine.syncEngine?.isConnected == true
         var unlisted = 0
+        var listed = 0
         var last = ItemID(0)
         let way = try await engine.opened(crawled, mayList: mayList)
         guard let top = way.folder else {
@@ -95,6 +96,8 @@ final class QueryRun {
                 unlisted += folders.found.count
             }
             try Self.checkCancelled()
+            listed += folders.found.count
+            if listed > Engine.mostListed { mayList = false }
             guard let next = folders.last else { break }
             last = next
             // What the source tells of here has come later than all that was looked at.
@@ -106,8 +109,9 @@ final class QueryRun {
     /// Looks at all that has come since the last look, and at what has changed since; false when nobody wants more.
     private func look(_ body: Body, isLast: Bool = false) async throws(Errno) -> Bool {
         let (engine, request, access, first, lastItem, follower) = (engine, request, access, last, lastItem, follower)
-        // What waits for its order is told when all is known; until then nothing of it has changed for anybody.
-        let isTold = request.order.isEmpty
+        let weight = predicate.weight
+        // What waits for its order is told when all is known. Who follows a query keeps the order by itself.
+        let isTold = request.order.isEmpty || follower != nil
         // In this order nothing is missed: an entry up to the horizon that changes from now on is told of, and one behind it is
         // found by the next look. An item is older than its entries.
         var touched = Touched()
@@ -123,7 +127,7 @@ final class QueryRun {
                 }
                 // After that: what memory knows better from now on is told of.
                 let filter = Self.filter(request, engine)
-                return (end, item, try QueryCursor(access, filter, after: first, upTo: end, database))
+                return (end, item, try QueryCursor(access, filter, weight: weight, after: first, upTo: end, database))
             }
         }
         (last, self.lastItem) = (end, item)
@@ -234,6 +238,10 @@ final class QueryRun {
         let (engine, request, scopes, crawled, isFollowed) = (engine, request, scopes, crawled, follower != nil)
         let (predicate, pageSize) = (predicate, pageSize)
         let page = try await engine.onQueue { () throws(Errno) in
+            // Another app's container may be there by now.
+            if let app = request.app, !request.folder.isRoot {
+                guard try engine.access.isAdmitted(app, at: request.folder) else { throw .accessDenied }
+            }
             // Before their rows: one that is closed in between has saved what its row does not tell yet.
             var open: [ItemID: LiveItem] = [:]
             for item in engine.contents.live.all() { open[item.id] = item }
@@ -259,7 +267,7 @@ final class QueryRun {
             let attributes = request.attributes + (isFollowed ? request.order.map(\.key) : [])
             for case (let entry, let row, let folder?) in rows where folder.isShown(to: request.folder) {
                 let path = folder.path.appending(FileName(unchecked: entry.name))
-                guard request.covers(path, scopes, engine.access) else { continue }
+                guard request.covers(path, below: folder.top, scopes, engine.access) else { continue }
                 let item = QueryItem(entry, row, open[row.id], at: path, engine)
                 if predicate.holds({ item.value($0) }) {
                     if isOrdered {
@@ -285,13 +293,20 @@ extension QueryRequest {
     static let documents = FileName(unchecked: Array("Documents".utf8))
 
     /// True for the folder, and for an item below it, in one of the scopes.
-    fileprivate func covers(_ path: RemotePath, _ scopes: Set<QueryScope>, _ access: Access) -> Bool {
+    ///
+    /// `top` is the folder of the root that the item is in: a container is one by it, whatever its name is at the moment.
+    fileprivate func covers(
+        _ path: RemotePath,
+        below top: EntryRow?,
+        _ scopes: Set<QueryScope>,
+        _ access: Access
+    ) -> Bool {
         guard folder.isRoot || path.isInside(folder) else { return false }
         // The account's own documents are nobody's.
         if path.isInside(RemotePath([DriveFolder.name])) { return false }
         // The folder itself is none of its documents.
         var places = path.parent.names[...]
-        if let top = places.first, access.isContainer(top) { places = places.dropFirst() }
+        if let top, access.isContainer(top) { places = places.dropFirst() }
         return scopes.contains(places.first == Self.documents ? .documents : .data)
     }
 }

@@ -120,16 +120,16 @@ public enum PromisedItem {
             }
         }
         for (address, items) in groups {
-            do throws(CoveError) {
-                let results = try ask(address, items.map(\.place), wanted.map(\.1))
-                for (index, place) in items {
-                    guard let result = results[place.remote] else { continue }
+            let results = ask(address, items.map(\.place), wanted.map(\.1))
+            for (index, place) in items {
+                switch results[place.remote] {
+                case nil: break
+                case .failure(let error): found[index] = .failure(error)
+                case .success(let result):
                     for (key, query) in wanted {
                         set(&found[index], key, result.values[query].map { MetadataValue($0) })
                     }
                 }
-            } catch {
-                for (index, _) in items { found[index] = .failure(error) }
             }
         }
         return found
@@ -146,24 +146,38 @@ public enum PromisedItem {
         _ address: DaemonAddress,
         _ places: [Location],
         _ keys: [QueryKey]
-    ) throws(CoveError) -> [RemotePath: QueryResultMessage] {
-        var results: [RemotePath: QueryResultMessage] = [:]
+    ) -> [RemotePath: Result<QueryResultMessage, CoveError>] {
+        var results: [RemotePath: Result<QueryResultMessage, CoveError>] = [:]
+        var rest = places[...]
+        var most = QueryInterface.ValuesRequest.most
         do throws(VarlinkClient.Failure) {
             let client = try VarlinkClient(address)
-            var rest = places[...]
             while !rest.isEmpty {
+                // Neither the request nor the answer may be longer than a message.
+                var room = MessageRoom()
+                let fitting = rest.prefix(most).prefix { room.take([$0.remote.description]) }
+                let part = fitting.isEmpty ? rest.prefix(1) : fitting
                 let request = QueryInterface.ValuesRequest(
-                    items: rest.prefix(QueryInterface.ValuesRequest.most).map { PathParameter($0.remote) },
+                    items: part.map { PathParameter($0.remote) },
                     attributes: keys.map(\.rawValue)
                 )
-                rest = rest.dropFirst(QueryInterface.ValuesRequest.most)
-                let reply: QueryInterface.ValuesReply = try client.call("\(QueryInterface.name).Values", request)
-                for result in reply.results {
-                    if let path = (try? result.path.remotePath()) ?? nil { results[path] = result }
+                do throws(VarlinkClient.Failure) {
+                    let reply: QueryInterface.ValuesReply = try client.call("\(QueryInterface.name).Values", request)
+                    for result in reply.results {
+                        if let path = (try? result.path.remotePath()) ?? nil { results[path] = .success(result) }
+                    }
+                } catch {
+                    guard case .error(.expectedMore) = error else { throw error }
+                    if part.count > 1 {
+                        most = part.count / 2
+                        continue
+                    }
+                    for place in part { results[place.remote] = .failure(CoveError(error, url: nil)) }
                 }
+                rest = rest.dropFirst(part.count)
             }
         } catch {
-            throw CoveError(error, url: nil)
+            for place in rest { results[place.remote] = .failure(CoveError(error, url: nil)) }
         }
         return results
     }

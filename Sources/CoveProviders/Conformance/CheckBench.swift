@@ -35,9 +35,9 @@ final class CheckBench: Sendable {
         }
     }
 
-    func reference(_ path: String, isFile: Bool = false) -> RemoteReference {
+    func reference(_ path: String, id: RemoteID? = nil, isFile: Bool = false) -> RemoteReference {
         let names = RemotePath(unchecked: Array(path.utf8)).names
-        var reference = RemoteReference(id: nil, path: names.reduce(folder) { $0.appending($1) })
+        var reference = RemoteReference(id: id, path: names.reduce(folder) { $0.appending($1) })
         reference.isFile = isFile
         return reference
     }
@@ -107,11 +107,16 @@ final class CheckBench: Sendable {
     }
 
     @discardableResult
-    func move(_ path: String, _ base: ContentVersion?, to target: String) async throws(ProviderError) -> RemoteItem {
+    func move(
+        _ path: String,
+        id: RemoteID? = nil,
+        _ base: ContentVersion?,
+        to target: String
+    ) async throws(ProviderError) -> RemoteItem {
         let (directory, name) = try place(target)
-        let call = "move \(path), \(Self.told(base)), to \(target)"
+        let call = "move \(path)\(Self.told(id)), \(Self.told(base)), to \(target)"
         return try await note(call, Self.told) { () throws(ProviderError) in
-            try await provider.move(reference(path), base: base, to: directory, name: name)
+            try await provider.move(reference(path, id: id), base: base, to: directory, name: name)
         }
     }
 
@@ -123,9 +128,10 @@ final class CheckBench: Sendable {
         }
     }
 
-    func delete(_ path: String, _ base: ContentVersion?) async throws(ProviderError) {
-        try await note("delete \(path), \(Self.told(base))", { _ in "done" }) { () throws(ProviderError) in
-            try await provider.delete(reference(path), base: base)
+    func delete(_ path: String, id: RemoteID? = nil, _ base: ContentVersion?) async throws(ProviderError) {
+        let call = "delete \(path)\(Self.told(id)), \(Self.told(base))"
+        try await note(call, { _ in "done" }) { () throws(ProviderError) in
+            try await provider.delete(reference(path, id: id), base: base)
         }
     }
 
@@ -240,6 +246,10 @@ final class CheckBench: Sendable {
         item.kind == .file
             ? "\(String(decoding: item.name, as: UTF8.self)), \(item.size) bytes, version \(item.contentVersion)"
             : "\(String(decoding: item.name, as: UTF8.self)), a \(item.kind)"
+    }
+
+    private static func told(_ id: RemoteID?) -> String {
+        id.map { " by its id \(String(decoding: $0.bytes, as: UTF8.self).escapingControls)" } ?? ""
     }
 
     private static func told(_ base: ContentVersion?) -> String { base.map { "version \($0)" } ?? "any version" }

@@ -1,8 +1,34 @@
 internal import CoveCore
 
-/// What bookmarks rely on where a provider gives items identifiers for good.
+/// What identifiers of items are good for: to tell an item from one that has its name by now, and to find it for a bookmark.
 extension ConformanceCheck {
     static let identifiers: [ConformanceCheck] = [
+        ConformanceCheck(
+            promise: "a stable id stays with its item, and what has its former name is not taken for it",
+            isDue: \.stableIDs
+        ) { bench in
+            let made = try await bench.create("f", [1, 2])
+            let moved = try await bench.move("f", made.contentVersion, to: "h")
+            try demand(moved.id == made.id, "a file that was renamed has another id")
+            let other = try await bench.create("f", [4])
+            try demand(other.id != made.id, "a file has the id of another one whose name it got")
+            // Where the item is by now may be found out by its id; what has its name is another one in any case.
+            for call in ["move", "delete"] {
+                do throws(ProviderError) {
+                    if call == "move" {
+                        try await bench.move("f", id: made.id, nil, to: "k")
+                    } else {
+                        try await bench.delete("f", id: made.id, nil)
+                    }
+                } catch {
+                    let isTold = error.isSame(as: .noSuchItem) || error.isSame(as: .conflict(nil))
+                    try demand(isTold, "\(call) of an item that is elsewhere by now failed with “\(error)”")
+                }
+                let there = try? await bench.lookup("f")
+                let words = "\(call) by the id of an item took what has the item's former name"
+                try demand(there?.id == other.id && there?.contentVersion == other.contentVersion, words)
+            }
+        },
         ConformanceCheck(
             promise: "a persistent identifier leads to its item wherever that is moved",
             isDue: \.persistentIdentifiers

@@ -48,7 +48,7 @@ struct ConformanceCheck: Sendable {
 
 extension ProviderError {
     /// True for an error of the same kind, whatever it tells beside that.
-    fileprivate func isSame(as other: ProviderError) -> Bool {
+    func isSame(as other: ProviderError) -> Bool {
         switch (self, other) {
         case (.filenameCollision, .filenameCollision), (.conflict, .conflict): true
         default: self == other

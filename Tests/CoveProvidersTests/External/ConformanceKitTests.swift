@@ -34,6 +34,14 @@ import Testing
             broken: "a change of an old version changes nothing"
         ),
         Fault(
+            testDescription: "it goes by paths although it gives ids",
+            code: """
+                def path(self, reference):
+                    return text(reference["path"])
+                """,
+            broken: "a stable id stays with its item, and what has its former name is not taken for it"
+        ),
+        Fault(
             testDescription: "it lists no more than ten",
             code: """
                 def list(self, parameters, call):

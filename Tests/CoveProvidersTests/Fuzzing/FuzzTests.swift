@@ -93,7 +93,8 @@ import Testing
                 try FuzzProblem.unless(version.size >= 0 && !version.id.isEmpty, "\(version)")
                 try FuzzProblem.unless(try WireVersion(version).version() == version, "\(version) is written otherwise")
             }
-            if let error = try read(WireError.self), let told = try? error.error(of: "p") {
+            if let error = try read(WireError.self) {
+                let told = error.error(of: "p")
                 let words = told.description
                 try FuzzProblem.unless(words.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }, "\(words) has lines")
                 _ = WireError(told)

@@ -52,6 +52,20 @@ extension Mounted {
             }
         }
 
+        @Test func `an indexer is known although an upgrade has replaced its program while it runs`() async throws {
+            try await blocking {
+                let account = try account()
+                let script = "import os, sys; os.unlink(sys.executable); open(sys.argv[1], 'rb')"
+                try account.shell("cp $(readlink -f /usr/bin/python3) $tmp/tracker-miner-fs-3")
+                let result = try account.start("$tmp/tracker-miner-fs-3 -c \"\(script)\" picture.png").wait(
+                    deadline: 60
+                )
+                #expect(result.status != 0 && result.error.contains("Resource deadlock avoided"), "\(result)")
+                #expect(try account.statistics().downloadsStarted == 0)
+                try account.end()
+            }
+        }
+
         @Test func `updatedb finds all names and fetches nothing`() async throws {
             try await blocking {
                 let account = try account()

@@ -50,8 +50,8 @@ struct WireError: Codable, Equatable {
 
     /// The error that a caller gets, in which `provider` names who told it.
     ///
-    /// Throws for an item that can't be one.
-    func error(of provider: String) throws(JSONError) -> ProviderError {
+    /// An item that can't be one is left out: what is there is looked for then, and other calls go on.
+    func error(of provider: String) -> ProviderError {
         // What a process says goes into one line.
         let words = String(decoding: (message ?? "").utf8.prefix(500), as: UTF8.self).escapingControls
         let why = words.isEmpty ? "\(provider) says no more" : "\(provider): \(words)"
@@ -61,8 +61,8 @@ struct WireError: Codable, Equatable {
         case .insufficientQuota: .insufficientQuota(why)
         case .notPermitted: .notPermitted(why)
         case .noSuchItem: .noSuchItem
-        case .filenameCollision: .filenameCollision(try item.map { item throws(JSONError) in try item.item() })
-        case .conflict: .conflict(try item.map { item throws(JSONError) in try item.item() })
+        case .filenameCollision: .filenameCollision(item.flatMap { try? $0.item() })
+        case .conflict: .conflict(item.flatMap { try? $0.item() })
         case .directoryNotEmpty: .directoryNotEmpty
         case .versionNoLongerAvailable: .versionNoLongerAvailable
         case .pageExpired: .pageExpired

@@ -47,6 +47,8 @@ extension CommandTable {
         let file: String
         if let state = arguments.value("state") {
             file = LocalPath.absolute(state) + "/provider.log"
+        } else if arguments.operands.isEmpty, let account = arguments.value("account") {
+            file = StatePaths.state(of: account) + "/provider.log"
         } else {
             let (connection, _) = try AccountConnection.openPath(arguments)
             let status: AccountStatus = try connection.call("\(AccountInterface.name).Status")

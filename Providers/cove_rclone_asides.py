@@ -1,0 +1,53 @@
+"""Files of a remote that are aside for the moment in which others take their names."""
+
+import threading
+import time
+
+from cove_provider import Failed
+from cove_rclone_names import joined, underway
+
+# So old, in seconds, may a listing be that says that nothing is aside.
+LIFE = 2
+
+
+class Asides:
+    """Shows what is being replaced under its name, as long as nothing else has it: no device takes it for deleted then.
+
+    `listing(folder)` lists a folder as rclone does.
+    """
+
+    def __init__(self, listing):
+        self.listing = listing
+        self.lock = threading.Lock()
+        self.listed = {}
+
+    @staticmethod
+    def shown(directory, entries):
+        """What is aside in a folder of these entries, under the names that nothing else has."""
+        taken = {entry["Name"] for entry in entries}
+        found = {}
+        for entry in entries:
+            former = underway(entry["Name"])
+            if former and former not in taken and not entry.get("IsDir"):
+                found[former] = {**entry, "Name": former, "Path": joined(directory, former)}
+        return found
+
+    def find(self, directory, name):
+        """What is aside of a name that was not found just now; nothing where nothing is."""
+        with self.lock:
+            since, taken, found = self.listed.get(directory, (0, set(), {}))
+        # A listing in which the name is taken is older than its going.
+        if not since or time.monotonic() - since > LIFE or name in taken:
+            since = time.monotonic()
+            try:
+                entries = self.listing(directory)
+            except Failed as error:
+                if error.kind != "noSuchItem":
+                    raise
+                entries = []
+            taken, found = {entry["Name"] for entry in entries}, self.shown(directory, entries)
+            with self.lock:
+                if len(self.listed) > 100:
+                    self.listed.clear()
+                self.listed[directory] = since, taken, found
+        return found.get(name)
