@@ -37,6 +37,9 @@ extension Mounted {
                         let folder = "/proc/\(removal.process)"
                         let place = try String(contentsOfFile: folder + "/wchan", encoding: .utf8)
                         let stat = try String(contentsOfFile: folder + "/stat", encoding: .utf8)
+                        // The look before it is answered, after which another one could come first.
+                        let call = try String(contentsOfFile: folder + "/syscall", encoding: .utf8)
+                        guard call.hasPrefix("\(SYS_unlinkat) ") else { return false }
                         return place.contains("request_wait_answer") == isFirst && (isFirst || stat.contains("(rm) D "))
                     }
                     removals.append(removal)
