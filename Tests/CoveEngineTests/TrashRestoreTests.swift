@@ -33,6 +33,31 @@ import Testing
         }
     }
 
+    @Test func `what was edited and deleted here is kept in the trash when a look finds it edited elsewhere`() async throws {
+        try await blocking {
+            let account = try EngineAccount { $0.settleTime = .zero }
+            let (engine, tree) = (account.engine, account.tree)
+            try tree.write("doc", text("base"))
+            try await account.settle()
+            // The look comes before the deletion is sent.
+            await engine.pause()
+            try tree.write("doc", text("mine, and nobody else's"))
+            try tree.unlink("doc")
+            try SourceFolder(account.source).save("doc", text("theirs"))
+            await engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+            try waitUntil("the other one is here") { (try? tree.read("doc")) == text("theirs") }
+            let kept = try #require(engine.trash().first)
+            #expect(kept.path == "doc" && kept.size == 23 && kept.location == "local", "\(kept)")
+            let path = try await engine.restore(kept.documentID)
+            #expect(try tree.read(path.description) == text("mine, and nobody else's") && path.description != "doc")
+            await engine.resume()
+            try await account.settle()
+            #expect(try tree.read("doc") == text("theirs") && SourceFolder(account.source).snapshot().count == 2)
+            await account.stop()
+            #expect(try account.repair() == RepairReport())
+        }
+    }
+
     @Test(arguments: [true, false], [true, false])
     func `what is put back while its deletion is on its way stays`(isHere: Bool, isAnswered: Bool) async throws {
         try await blocking {

@@ -75,7 +75,7 @@ extension SyncEngine {
             if let answer = answer(seen, trashed.document, place) { return answer }
             // Deleted here; only other bytes than the deleted ones bring it back.
             let isSame = remote.kind == trashed.kind && trashed.remoteVersion == remote.contentVersion
-            return isSame || remote.kind == .directory ? .nothing : .resurrect(trash: trashed.id)
+            return isSame || remote.kind == .directory ? .nothing : .resurrect(trashed)
         }
         if host.provider.capabilities.stableIDs, var trashed = try database.pendingTrash(remoteID: remote.id),
             trashed.kind == remote.kind, trashed.remoteVersion == remote.contentVersion

@@ -16,7 +16,8 @@ extension SyncEngine {
         /// It may be what was sent and never answered.
         case takeUp(UnderwayRow)
         case removeTree(Int64)
-        case resurrect(trash: Int64)
+        /// It was deleted here and changed there: it comes back.
+        case resurrect(TrashRow)
         /// It is the known version under the name that versions have now.
         case rebase(entry: Int64, item: ItemID, from: ContentVersion)
         /// It was told of a directory that the catalog does not have there.
@@ -211,7 +212,7 @@ extension SyncEngine {
                     }
                     guard await mayRemove([entry]) else { return }
                     await removeTree(entry, seen: seen)
-                case .resurrect(let trash): try await resurrect(trash)
+                case .resurrect(let row): try await resurrect(row)
                 case .rebase(let entry, let id, let base):
                     let version = remote.contentVersion
                     try await host.onContentQueue { () throws(Errno) in
@@ -313,10 +314,12 @@ extension SyncEngine {
         await remove(await listAgain(path.appending(FileName(unchecked: name))))
     }
 
-    private func resurrect(_ trash: Int64) async throws(ProviderError) {
-        let host = host
-        try await host.onContentQueue { () throws(Errno) in
-            try host.catalog.write { database throws(Errno) in try database.deleteTrash(trash) }
-        }
+    /// Ends a deletion that another device's bytes have overtaken, unless that is being sent.
+    ///
+    /// What was deleted here may have been edited before: these may be its only bytes, and stay in the trash.
+    private func resurrect(_ row: TrashRow) async throws(ProviderError) {
+        guard beginPush(row.document) else { return await waitUntilIdle(row.document) }
+        defer { endPush(row.document) }
+        try await endDeletion(row.id, place: nil, forget: row.kind != .file, isSucceeded: true)
     }
 }

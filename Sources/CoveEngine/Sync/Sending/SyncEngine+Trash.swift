@@ -209,6 +209,8 @@ extension SyncEngine {
                     return row.item
                 }
                 // What comes back is the document.
+                // Somebody else has brought it to its end.
+                guard row.isPending else { return nil }
                 if isSucceeded { row.document = .random() }
                 row.isPending = false
                 row.place = place
