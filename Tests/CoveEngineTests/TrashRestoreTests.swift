@@ -58,6 +58,44 @@ import Testing
         }
     }
 
+    @Test func `what the source's trash does not take is deleted there all the same`() async throws {
+        try await blocking {
+            let account = try EngineAccount(
+                wrap: { MeddledProvider($0, hasTrash: false) },
+                configure: { $0.settleTime = .zero }
+            )
+            try account.tree.write("doc", text("the only bytes"))
+            try await account.settle()
+            #expect(await account.evict("doc"))
+            try account.tree.unlink("doc")
+            try await account.settle()
+            #expect(try SourceFolder(account.source).snapshot().isEmpty && account.tree.list("").isEmpty)
+            #expect(account.engine.trash().isEmpty)
+            await account.stop()
+        }
+    }
+
+    @Test func `what the source's trash does not take is not deleted there to put it back`() async throws {
+        try await blocking {
+            let account = try EngineAccount(wrap: { MeddledProvider($0, hasTrash: false) }, configure: { _ in })
+            let engine = account.engine
+            try account.tree.write("doc", text("the only bytes"))
+            try await account.settle()
+            #expect(await account.evict("doc"))
+            await engine.pause()
+            try account.tree.unlink("doc")
+            let document = try #require(engine.trash().first?.documentID)
+            // An attempt failed without anybody knowing where.
+            try engine.catalog.write { database throws(Errno) in try database.run("UPDATE trash SET sent = 1") }
+            #expect(try await engine.restore(document).description == "doc")
+            await engine.resume()
+            try await account.settle()
+            #expect(try account.tree.read("doc") == text("the only bytes"))
+            #expect(try SourceFolder(account.source).snapshot() == ["doc": text("the only bytes")])
+            await account.stop()
+        }
+    }
+
     @Test(arguments: [true, false], [true, false])
     func `what is put back while its deletion is on its way stays`(isHere: Bool, isAnswered: Bool) async throws {
         try await blocking {

@@ -23,7 +23,7 @@ extension Engine {
                 // The deletion may have arrived, and would take what is put back: it is brought to its end before. Where the
                 // source keeps nothing that would destroy what may still be there.
                 do throws(ProviderError) {
-                    guard try await syncEngine.sendDeletion(row.id) else { throw ProviderError.busy }
+                    guard try await syncEngine.sendDeletion(row.id, mayDestroy: false) else { throw ProviderError.busy }
                 } catch {
                     throw error.errno
                 }

@@ -15,6 +15,7 @@ final class MeddledProvider: Provider {
     private let beforeAnswer: @Sendable (RemotePath) async throws(ProviderError) -> Void
     private let amidFetch: (@Sendable () async -> Void)?
     private let isSilent: Bool
+    private let hasTrash: Bool
     private let tellPage: @Sendable (RemotePath, Page?) -> Listing?
     private let tellChanges: @Sendable (Anchor?) throws(ProviderError) -> Changes?
 
@@ -24,6 +25,7 @@ final class MeddledProvider: Provider {
     /// `refuseFetch` with what is to be read, and may tell an error; `cutFetch` with what is asked for, and may bring less; `show` with a directory, and may tell its pages.
     /// `watch` may read what is sent before the source does; `beforeAnswer` is called with the place of what was made,
     /// modified, moved or deleted, and may lose the answer; `amidFetch` when half of what is to be read was brought. `isSilent`: it tells of no changes by itself.
+    /// Without `hasTrash` the trash takes nothing.
     /// `tellPage` and `tellChanges` may tell a page of a directory, and changes, by themselves.
     init(
         _ base: any Provider,
@@ -37,6 +39,7 @@ final class MeddledProvider: Provider {
         beforeAnswer: @escaping @Sendable (RemotePath) async throws(ProviderError) -> Void = { _ in },
         amidFetch: (@Sendable () async -> Void)? = nil,
         isSilent: Bool = false,
+        hasTrash: Bool = true,
         tellPage: @escaping @Sendable (RemotePath, Page?) -> Listing? = { _, _ in nil },
         tellChanges: @escaping @Sendable (Anchor?) throws(ProviderError) -> Changes? = { _ in nil }
     ) {
@@ -47,6 +50,7 @@ final class MeddledProvider: Provider {
         self.beforeAnswer = beforeAnswer
         self.alter = alter
         self.isSilent = isSilent
+        self.hasTrash = hasTrash
         self.base = base
         self.refuseFetch = refuseFetch
         self.cutFetch = cutFetch
@@ -199,6 +203,7 @@ final class MeddledProvider: Provider {
         base version: ContentVersion?,
         as token: String
     ) async throws(ProviderError) -> RemoteItem? {
+        guard hasTrash else { return nil }
         meddle(.beforeDeletion, item.path)
         defer { meddle(.afterDeletion, item.path) }
         let trashed = try await base.trash(item, base: version, as: token)

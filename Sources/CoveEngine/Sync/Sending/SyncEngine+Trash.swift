@@ -33,7 +33,10 @@ extension SyncEngine {
     }
 
     /// Sends one deletion, whose document is reserved; false when it has to be tried again, for it is not where it was.
-    func sendDeletion(_ id: Int64) async throws(ProviderError) -> Bool {
+    ///
+    /// `mayDestroy`: false for a document that is to be put back. Where the source does not take it into its trash it is left
+    /// there, and the deletion goes on waiting.
+    func sendDeletion(_ id: Int64, mayDestroy: Bool = true) async throws(ProviderError) -> Bool {
         let host = host
         let row = try await host.onContentQueue { () throws(Errno) in
             try host.catalog.read { database throws(Errno) in try database.trash(id: id) }
@@ -92,10 +95,14 @@ extension SyncEngine {
             if keepsThere {
                 // A document may be deleted, go on as the file that takes its name, and be deleted again.
                 let token = "\(row.document)-\(row.deleted.millisecondsSinceEpoch)"
-                let kept = try await host.provider.trash(reference, base: base, as: token)
-                host.counters.deletions.add(1, ordering: .relaxed)
-                try await endDeletion(id, place: kept.map { _ in Array(token.utf8) }, of: row)
-                return true
+                if try await host.provider.trash(reference, base: base, as: token) != nil {
+                    host.counters.deletions.add(1, ordering: .relaxed)
+                    try await endDeletion(id, place: Array(token.utf8), of: row)
+                    return true
+                }
+                // It has none for this one, and has done nothing.
+                guard mayDestroy else { return true }
+                host.counters.providerRequests.add(1, ordering: .relaxed)
             }
             if row.kind == .file, let item = row.item {
                 // From here on these bytes are the only ones.
@@ -202,6 +209,8 @@ extension SyncEngine {
                     try database.insert(sent)
                     return nil
                 }
+                // Somebody else has brought it to its end.
+                guard row.isPending else { return nil }
                 // A part of a file is nothing without the rest.
                 let isHere = try database.keepsAllBytes(of: row)
                 if forget || row.kind == .directory || !isHere && place == nil {
@@ -209,8 +218,6 @@ extension SyncEngine {
                     return row.item
                 }
                 // What comes back is the document.
-                // Somebody else has brought it to its end.
-                guard row.isPending else { return nil }
                 if isSucceeded { row.document = .random() }
                 row.isPending = false
                 row.place = place
