@@ -131,7 +131,9 @@ extension Namespace {
     /// Gives a file of which bytes are gone a name that says so.
     func nameIncomplete(_ id: Int64, missing: Int64) throws(Errno) {
         let found = try catalog.write { database throws(Errno) -> (Place, Place)? in
-            guard var entry = try database.entry(id: id), !entry.isUploaded else { return nil }
+            guard var entry = try database.entry(id: id) else { return nil }
+            // Whatever the provider has is another file than this one.
+            if entry.isUploaded { forgetRemote(&entry) }
             let former = entry.place
             let base = FileName(unchecked: Namespace.withoutConflict(entry.name))
             var number = 1

@@ -96,9 +96,10 @@ extension SyncEngine {
         )
         if let result = try await takeFromSource(plan) { return result }
         guard var current = plan.current else {
-            // Where the directory is gone in which it was, only what is here can be made anew; what this device has hidden
-            // there may be found with the directory.
-            if plan.entry.isUploaded, plan.row.residency == .dataless || plan.entry.isHiddenThere {
+            // Where the directory is gone in which it was, only what is here as a whole can be made anew; what this device has
+            // hidden there may be found with the directory.
+            let isInPart = plan.row.kind == .file && plan.row.residency != .whole
+            if plan.entry.isUploaded, isInPart || plan.entry.isHiddenThere {
                 return try await recreate(plan)
             }
             return try await create(plan)

@@ -1,0 +1,50 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+@testable import CoveEngine
+
+/// Files that are here in part, whose other bytes go at the source.
+@Suite struct PartialFileTests {
+    private static let size = 40_000_000
+
+    /// One that was moved out of a folder which another device deletes: read at its beginning only, or changed there too.
+    @Test(arguments: [true, false])
+    func `zeros never stand for bytes that are gone under a file's own name`(isChanged: Bool) async throws {
+        try await blocking {
+            let account = try EngineAccount { $0.settleTime = .zero }
+            let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
+            for folder in ["from", "to"] { try source.makeDirectory(folder) }
+            try source.save("from/file", [UInt8](repeating: 7, count: Self.size))
+            for folder in ["", "from", "to"] { _ = try tree.list(folder) }
+            try await account.settle()
+            await engine.pause()
+            let id = try tree.open("from/file")
+            #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
+            if isChanged { try tree.write(id, at: 10, [1, 2, 3]) }
+            try tree.close(id)
+            let residency = try engine.catalog.read { database throws(Errno) in try database.item(id)?.residency }
+            try #require(residency == .partial)
+            try tree.rename("from/file", "to/file")
+            try source.removeAtOnce("from")
+            await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: false)
+            try waitUntil("the folder is gone") { try tree.list("")["from"] == nil }
+            await engine.resume()
+            try await account.settle()
+            let there = try source.snapshot()
+            #expect(there.keys.contains("to") && there["to/file"] == nil)
+            let left = try tree.list("to").keys
+            if isChanged {
+                let name = try #require(left.first { $0.contains("incomplete") })
+                var expected = [UInt8](repeating: 7, count: 100)
+                expected.replaceSubrange(10..<13, with: [1, 2, 3])
+                #expect(left.count == 1 && there["to/\(name)"]??.prefix(100) == expected[...])
+            } else {
+                #expect(left.isEmpty && there.count == 1)
+            }
+            await account.stop()
+            #expect(try account.repair() == RepairReport())
+        }
+    }
+}
