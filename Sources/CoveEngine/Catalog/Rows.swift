@@ -175,6 +175,11 @@ struct EntryRow {
     /// True while the provider does not have the bytes of the item's generation.
     func hasUnsentContent(generation: Int64) -> Bool { remoteItem != item || remoteGeneration != generation }
 
+    /// True where permissions, dates or attributes were changed here, and no bytes.
+    func hasUnsentMetadataOnly(generation: Int64) -> Bool {
+        flags.contains(.metadataChanged) && !hasUnsentContent(generation: generation)
+    }
+
     /// True while its item only keeps its place until the provider's bytes are known, as a recovery leaves it.
     func isStandIn(_ row: ItemRow) -> Bool {
         row.kind == .file && row.residency == .dataless && remoteItem == row.id && remoteVersion == ContentVersion([])

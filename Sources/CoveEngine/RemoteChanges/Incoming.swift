@@ -357,7 +357,7 @@ extension RemoteChanges {
                 if case .replace(let entry) = transition.kind, let entry = try database.entry(id: entry),
                     let old = try database.item(entry.item)
                 {
-                    try self.namespace.carry(old, to: &row, remote, database)
+                    try self.namespace.carry(old, of: entry, to: &row, remote, database)
                 }
                 return id
             }

@@ -164,7 +164,8 @@ extension RemoteChanges {
         guard var entry = try database.entry(id: id) else { throw .busy }
         let old = try database.existingItem(entry.item)
         var row = try namespace.insertItem(for: remote, staged: staged, database)
-        try namespace.carry(old, to: &row, remote, database)
+        let keepsMetadata = entry.hasUnsentMetadataOnly(generation: old.generation)
+        try namespace.carry(old, of: entry, to: &row, remote, database)
         if entry.hasUnsentContent(generation: old.generation), try contents.hasOwnBytes(old, database) {
             // Changed on both sides: the local bytes keep their item, under a name of their own.
             aftermath.newNames.append(try namespace.keepAsConflict(old.id, of: entry, database))
@@ -177,10 +178,10 @@ extension RemoteChanges {
         }
         entry.item = row.id
         namespace.acknowledge(remote, &entry, item: row.id, generation: row.generation)
-        entry.flags.remove(.metadataChanged)
+        if !keepsMetadata { entry.flags.remove(.metadataChanged) }
         if isWanted { entry.flags.insert(.wanted) } else { entry.flags.remove(.wanted) }
         try database.update(entry)
-        if !entry.isMoved { try database.dequeue(entry.id) }
+        if !entry.isMoved, !keepsMetadata { try database.dequeue(entry.id) }
         try database.touchListing(entry.parent, at: clock.now())
         try database.note(.content, entry: entry.id, item: row.id, parent: entry.parent)
         return aftermath
@@ -351,16 +352,7 @@ extension RemoteChanges {
         row.changeTime = clock.now()
         try database.saveAttributes(row)
         if let attributes = remote.metadata.extendedAttributes, provider.capabilities.extendedAttributes {
-            try database.run(
-                """
-                DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB)
-                    AND name NOT IN (?, ?, ?)
-                """,
-                .item(row.id),
-                .blob(CoveAttribute.decorations),
-                .blob(CoveAttribute.sharing),
-                .blob(CoveAttribute.editor)
-            )
+            try database.removeSharedAttributes(of: row.id)
             for (name, value) in Namespace.admissible(attributes) {
                 try database.setExtendedAttribute(name, value, of: row.id)
             }

@@ -92,12 +92,22 @@ extension Namespace {
     }
 
     /// Gives the item of new bytes what the provider does not keep, and so stays here: of the one that had the name.
-    func carry(_ old: ItemRow, to row: inout ItemRow, _ remote: RemoteItem, _ database: Database) throws(Errno) {
+    ///
+    /// What the provider keeps stays as it was here where it was changed here, and nothing else was: it is still to be sent.
+    func carry(
+        _ old: ItemRow,
+        of entry: EntryRow,
+        to row: inout ItemRow,
+        _ remote: RemoteItem,
+        _ database: Database
+    ) throws(Errno) {
         guard old.kind == row.kind else { return }
+        let isUnsent = entry.hasUnsentMetadataOnly(generation: old.generation)
         // Whoever has changed the bytes is nobody to run as somebody else.
-        if remote.metadata.permissions == nil { row.permissions = old.permissions & 0o1777 }
-        if remote.metadata.user == nil { row.user = old.user }
-        if remote.metadata.group == nil { row.group = old.group }
+        if isUnsent || remote.metadata.permissions == nil { row.permissions = old.permissions & 0o1777 }
+        if isUnsent || remote.metadata.user == nil { row.user = old.user }
+        if isUnsent || remote.metadata.group == nil { row.group = old.group }
+        if isUnsent { try database.removeSharedAttributes(of: row.id) }
         try database.saveAttributes(row)
         // A document was made once, however often its bytes are.
         try database.inheritBirth(of: old.id, by: row.id)
@@ -112,7 +122,7 @@ extension Namespace {
             .blob(CoveAttribute.decorations),
             .blob(CoveAttribute.sharing),
             .blob(CoveAttribute.editor),
-            .int(provider.capabilities.extendedAttributes ? 0 : 1)
+            .int(isUnsent || !provider.capabilities.extendedAttributes ? 1 : 0)
         )
     }
 
@@ -147,6 +157,20 @@ extension Namespace {
 }
 
 extension Database {
+    /// Removes the attributes of an item that the provider keeps; what it only tells stays.
+    func removeSharedAttributes(of id: ItemID) throws(Errno) {
+        try run(
+            """
+            DELETE FROM xattrs WHERE item = ? AND substr(name, 1, 5) = CAST('user.' AS BLOB)
+                AND name NOT IN (?, ?, ?)
+            """,
+            .item(id),
+            .blob(CoveAttribute.decorations),
+            .blob(CoveAttribute.sharing),
+            .blob(CoveAttribute.editor)
+        )
+    }
+
     /// Keeps who made the content of a known version, where another answer than that which told of the version says so.
     func storeEditor(_ editor: String, of id: ItemID) throws(Errno) {
         guard let value = CoveAttribute.value(editor: editor) else { return }
