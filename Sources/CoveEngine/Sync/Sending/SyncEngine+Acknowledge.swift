@@ -237,7 +237,7 @@ extension SyncEngine {
             }
         }
         if let place, let name = place.path.name {
-            if try await isThere(place, name, plan.row.kind) { return .retry(after: .milliseconds(50)) }
+            if try await isThere(place, name, plan.row.kind) { return try await restBeside(plan) }
         } else if plan.current != nil {
             return .later(.milliseconds(50))
         }
@@ -256,6 +256,31 @@ extension SyncEngine {
         // What has its old name there was taken for this document.
         if let place { enqueue([.directoryChanged(place.path.parent)], seen: .distantPast) }
         return result
+    }
+
+    /// How a push goes on that did not find a document which is where it was.
+    ///
+    /// Where it was to be moved, the folder it goes to may be gone.
+    private func restBeside(_ plan: PushPlan) async throws(ProviderError) -> PushResult {
+        let folder = plan.directory
+        if plan.entry.isMoved, let name = folder.path.name, try await !isThere(folder, name, .directory) {
+            return try restBeforeFolder(of: plan)
+        }
+        guard plan.attempts < Self.mostMisses else {
+            throw .failed("the source has it and does not find it; it is tried again", nil)
+        }
+        return .retry(after: .milliseconds(50).doubled(plan.attempts))
+    }
+
+    /// How often something is sent soon again that is there, and was not found.
+    private static let mostMisses: Int64 = 8
+
+    /// How a push goes on whose folder is not there.
+    func restBeforeFolder(of plan: PushPlan) throws(ProviderError) -> PushResult {
+        if let pause = restBeforeDirectory(of: plan.entry.document, at: plan.directory.path) {
+            return .later(pause, because: .lostFolder)
+        }
+        throw .failed("its folder is no longer at the source; it is looked for again", nil)
     }
 
     /// The provider has a document no more: what was changed here of it is sent as a new one.

@@ -161,10 +161,7 @@ extension SyncEngine {
         } catch .filenameCollision(let other) {
             return try await collide(plan, with: other)
         } catch .noSuchItem {
-            if let pause = restBeforeDirectory(of: plan.entry.document, at: plan.directory.path) {
-                return .later(pause, because: .lostFolder)
-            }
-            throw .failed("its folder is no longer at the source; it is looked for again", nil)
+            return try restBeforeFolder(of: plan)
         }
     }
 

@@ -95,4 +95,24 @@ import Testing
             await account.stop()
         }
     }
+
+    @Test func `what was moved into a folder that is gone at the source goes there once that is known`() async throws {
+        try await blocking {
+            let account = try EngineAccount(
+                wrap: { MeddledProvider($0, isSilent: true) },
+                configure: { ($0.settleTime, $0.pollInterval) = (.zero, .seconds(3600)) }
+            )
+            let (tree, source) = (account.tree, SourceFolder(account.source))
+            try tree.makeDirectory("folder")
+            try tree.write("doc", Array("text".utf8))
+            try await account.settle()
+            // Nothing tells of it.
+            try source.remove("folder")
+            try tree.rename("doc", "folder/doc")
+            try waitUntil("it is there", deadline: 30) {
+                try source.snapshot() == ["folder": nil, "folder/doc": Array("text".utf8)]
+            }
+            await account.stop()
+        }
+    }
 }
