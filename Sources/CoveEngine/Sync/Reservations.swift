@@ -181,6 +181,11 @@ extension SyncEngine {
         shared.withLock { $0.reservations.end(document) }
         schedule.ended(document)
         endedReservations += 1
+        resumeWaiters()
+    }
+
+    /// Has all look again who wait for a reservation to end.
+    private func resumeWaiters() {
         let waiters = reservationWaiters
         reservationWaiters = []
         for continuation in waiters { continuation.resume() }
@@ -190,9 +195,27 @@ extension SyncEngine {
         shared.withLock { $0.reservations.contains(document) }
     }
 
-    /// Waits until a document is not being sent.
-    func waitUntilIdle(_ document: DocumentID) async {
-        while isPushing(document) { await waitForEnd(after: endedReservations) }
+    /// Waits until a document is not being sent, for a moment; false while it still is.
+    ///
+    /// What is large is sent for hours: meanwhile nothing else waits for it.
+    func isIdleSoon(_ document: DocumentID) async -> Bool {
+        guard isPushing(document) else { return true }
+        let limit = WaitLimit()
+        executor.after(Self.idleWait) { [weak self] in
+            limit.isOver.store(true, ordering: .releasing)
+            Task { await self?.resumeWaiters() }
+        }
+        while isPushing(document) {
+            if limit.isOver.load(ordering: .acquiring) { return false }
+            await waitForEnd(after: endedReservations)
+        }
+        return true
+    }
+
+    private static let idleWait = TimeSpan.seconds(1)
+
+    private final class WaitLimit: Sendable {
+        let isOver = Atomic<Bool>(false)
     }
 
     /// Does something with a document of which nothing is on its way meanwhile; `EBUSY` where that goes on for long.
@@ -211,7 +234,7 @@ extension SyncEngine {
         return try await body()
     }
 
-    /// Waits until more reservations have ended than had at some moment.
+    /// Waits until more reservations have ended than had at some moment, or whoever waits is to look again.
     private func waitForEnd(after ended: Int) async {
         guard endedReservations == ended else { return }
         await withCheckedContinuation { reservationWaiters.append($0) }

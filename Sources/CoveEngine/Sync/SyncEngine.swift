@@ -30,6 +30,8 @@ actor SyncEngine {
         var quota: ProviderQuota?
         var reservations: Reservations
         var inbox: [Seen] = []
+        /// Changes that are taken in once documents are not being sent any more.
+        var late = 0
         /// Documents that are not sent any more, of which something may have arrived.
         var unanswered: Set<DocumentID> = []
         var isPolling = true
@@ -47,6 +49,8 @@ actor SyncEngine {
 
     nonisolated let shared: EngineMutex<Shared>
     nonisolated let releases = ReleaseNotices()
+    /// Changes that the provider told of and that only this process knows of until they are taken in.
+    nonisolated let putOff = PutOffCount()
     private nonisolated let wakePending = Atomic<Bool>(false)
     private nonisolated let lookPending = Atomic<Bool>(false)
 
@@ -73,6 +77,8 @@ actor SyncEngine {
     var hasLookedEverywhere = false
     /// Removals were held back: the next poll lists everything again.
     var mustListAgain = false
+    /// True once it is known whether an earlier daemon had put changes off.
+    var hasAskedForPutOff = false
     var acceptsLocalDeletions = false
     /// Which rows of the queue are sent when.
     var schedule = Schedule()

@@ -46,4 +46,48 @@ import Testing
             await account.stop()
         }
     }
+
+    @Test func `a change that was told and waits for programs is not lost with the daemon`() async throws {
+        try await blocking {
+            // A feed that goes on where it was left.
+            let told = Mutex<[RemoteChange]>([])
+            let account = try EngineAccount(
+                wrap: {
+                    MeddledProvider(
+                        $0,
+                        tellChanges: { anchor in
+                            let events = told.withLock { $0 }
+                            let known = anchor.map { Int($0.bytes.first ?? 0) } ?? events.count
+                            let rest = Array(events.dropFirst(known))
+                            return Changes(events: rest, anchor: Anchor([UInt8(events.count)]), moreComing: false)
+                        }
+                    )
+                },
+                configure: { _ in }
+            )
+            let source = SourceFolder(account.source)
+            try source.save("doc", text("old"))
+            #expect(try account.tree.read("doc") == text("old"))
+            try await account.settle()
+            let session = try account.engine.beginConnection(process: getpid())
+            let path = PathParameter(RemotePath(unchecked: text("doc")))
+            let request = CoordinationInterface.ClaimRequest(intents: [CoordinationInterface.Intent(reading: path)])
+            _ = try await account.engine.claim(request, session: session)
+            try source.save("doc", text("newer"))
+            told.withLock { $0.append(.directoryChanged(.root)) }
+            await account.engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+            let (engine, tree) = (account.engine, account.tree)
+            try waitUntil("it is known how far the source has told") {
+                try engine.catalog.read { database throws(Errno) in try database.meta("anchor") } == [1]
+            }
+            #expect(try tree.read("doc") == text("old"))
+            try await account.die()
+            let next = account.tree
+            try waitUntil("it is here", deadline: 30) { (try? next.read("doc")) == text("newer") }
+            try await account.settle()
+            let mark = try account.engine.catalog.read { database throws(Errno) in try database.meta("put-off") }
+            #expect(mark == nil)
+            await account.stop()
+        }
+    }
 }

@@ -9,6 +9,7 @@ extension SyncEngine {
     /// Asks for the changes after the last known place, and takes them in.
     func poll() async {
         let host = host
+        heedPutOff()
         let stored = try? host.catalog.read { database throws(Errno) in try database.meta("anchor") }
         var anchor = stored.map { Anchor($0) }
         if mustListAgain { anchor = nil }
@@ -105,10 +106,38 @@ extension SyncEngine {
         // What was held back must be found missing again, after a restart too.
         if mustListAgain { return }
         let host = host
+        // Nobody tells again of what was told before it.
+        let isBehind = putOff.isAny || shared.withLock { !$0.inbox.isEmpty }
+        let mark: [UInt8]? = isBehind ? [1] : nil
         try await host.onContentQueue { () throws(Errno) in
-            let known = try host.catalog.read { database throws(Errno) in try database.meta("anchor") }
-            guard known != anchor.bytes else { return }
-            try host.catalog.write { database throws(Errno) in try database.setMeta("anchor", anchor.bytes) }
+            let known = try host.catalog.read { database throws(Errno) in
+                (try database.meta("anchor"), try database.meta(Self.putOffMark))
+            }
+            guard known.0 != anchor.bytes || known.1 != mark else { return }
+            try host.catalog.write { database throws(Errno) in
+                try database.setMeta("anchor", anchor.bytes)
+                try database.setMeta(Self.putOffMark, mark)
+            }
+        }
+    }
+
+    /// In the catalog's table `meta` while changes from before the anchor wait in memory.
+    private static let putOffMark = "put-off"
+
+    /// Has everything listed again where an earlier daemon died with changes that it had put off.
+    private func heedPutOff() {
+        guard !hasAskedForPutOff else { return }
+        do throws(Errno) {
+            let mark = try host.catalog.read { database throws(Errno) in try database.meta(Self.putOffMark) }
+            if mark != nil {
+                try host.catalog.write { database throws(Errno) in
+                    try database.setMeta("anchor", nil)
+                    try database.setMeta(Self.putOffMark, nil)
+                }
+            }
+            hasAskedForPutOff = true
+        } catch {
+            host.log.error("whether changes were put off can't be read: \(error)")
         }
     }
 }

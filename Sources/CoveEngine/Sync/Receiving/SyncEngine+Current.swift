@@ -40,7 +40,7 @@ extension SyncEngine {
         var (found, isReplaced) = try await known()
         if let document = found?.document, isPushing(document) {
             // Another version of it may be on its way in.
-            await waitUntilIdle(document)
+            _ = await isIdleSoon(document)
             (found, isReplaced) = try await known()
         }
         if isReplaced { return false }

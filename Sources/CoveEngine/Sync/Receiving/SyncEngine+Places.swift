@@ -63,7 +63,8 @@ extension SyncEngine {
             }
             guard let (place, isListed) = found else { return true }
             if let doubt = doubt(.distantFuture, of: nil, at: place), case .busy(let document) = doubt {
-                await waitUntilIdle(document)
+                // Whoever seeks it comes again.
+                guard await isIdleSoon(document) else { throw .busy }
                 continue
             }
             // What is in a directory that nobody has listed is found when somebody does.
@@ -94,8 +95,9 @@ extension SyncEngine {
     func takeAgain(_ change: RemoteChange) {
         if mustPoll, !host.provider.capabilities.risingDirectoryVersions { return }
         let pause = failedLooks.pause(change.directory, at: clock.monotonic())
-        executor.after(pause) { [weak self] in
+        executor.after(pause) { [weak self, putOff = PutOff(putOff)] in
             self?.enqueue([change], seen: .distantPast)
+            putOff.end()
         }
     }
 }

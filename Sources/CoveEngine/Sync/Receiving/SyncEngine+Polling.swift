@@ -16,7 +16,23 @@ extension SyncEngine {
 
     /// Takes a change up again in a while: a push, or the mount, was in its way.
     func enqueueLater(_ change: RemoteChange) {
-        executor.after(.seconds(1)) { [weak self] in self?.enqueue([change], seen: .distantPast) }
+        executor.after(.seconds(1)) { [weak self, putOff = PutOff(putOff)] in
+            self?.enqueue([change], seen: .distantPast)
+            putOff.end()
+        }
+    }
+
+    /// The same where a document is being sent: until then not everything is taken in.
+    func enqueueOnceIdle(_ change: RemoteChange) {
+        shared.withLock { $0.late += 1 }
+        executor.after(.seconds(1)) { [weak self, putOff = PutOff(putOff)] in
+            self?.shared.withLock { state in
+                state.late -= 1
+                state.inbox.append(Seen(change: change, time: .distantPast))
+            }
+            self?.wake()
+            putOff.end()
+        }
     }
 
     nonisolated var mustPoll: Bool { host.provider.mustBePolled }

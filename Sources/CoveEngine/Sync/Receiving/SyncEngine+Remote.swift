@@ -203,7 +203,8 @@ extension SyncEngine {
                 switch decision {
                 case .nothing: return
                 case .elsewhere: return await seek(path)
-                case .wait(let document): await waitUntilIdle(document)
+                case .wait(let document):
+                    guard await isIdleSoon(document) else { return enqueueOnceIdle(.updated(remote, directory: path)) }
                 case .removeTree(let entry):
                     switch await takeRenamed(entry, seen: seen) {
                     case .renamed: continue
@@ -211,8 +212,11 @@ extension SyncEngine {
                     case .gone: break
                     }
                     guard await mayRemove([entry]) else { return }
-                    await removeTree(entry, seen: seen)
-                case .resurrect(let row): try await resurrect(row)
+                    guard await removeTree(entry, seen: seen) else {
+                        return enqueueOnceIdle(.updated(remote, directory: path))
+                    }
+                case .resurrect(let row):
+                    guard try await resurrect(row) else { return enqueueOnceIdle(.updated(remote, directory: path)) }
                 case .rebase(let entry, let id, let base):
                     let version = remote.contentVersion
                     try await host.onContentQueue { () throws(Errno) in
@@ -232,15 +236,16 @@ extension SyncEngine {
                     if beginPush(row.document) {
                         defer { endPush(row.document) }
                         try await takeUp(row)
-                    } else {
-                        await waitUntilIdle(row.document)
+                    } else if await !isIdleSoon(row.document) {
+                        return enqueueOnceIdle(.updated(remote, directory: path))
                     }
                     guard let (found, time) = try await lookAgain(remote.name, path) else { return }
                     (remote, seen) = (found, time)
                 case .show(let transition), .showReplaced(let transition):
                     let change = RemoteChange.updated(remote, directory: path)
-                    let showing = try await show(transition) { [weak self] in
+                    let showing = try await show(transition) { [weak self, putOff = PutOff(putOff)] in
                         self?.enqueue([change], seen: .distantPast)
+                        putOff.end()
                     }
                     // Others that come behind it don't wait.
                     if showing == .claimed { return }
@@ -317,9 +322,11 @@ extension SyncEngine {
     /// Ends a deletion that another device's bytes have overtaken, unless that is being sent.
     ///
     /// What was deleted here may have been edited before: these may be its only bytes, and stay in the trash.
-    private func resurrect(_ row: TrashRow) async throws(ProviderError) {
-        guard beginPush(row.document) else { return await waitUntilIdle(row.document) }
+    /// False while that goes on.
+    private func resurrect(_ row: TrashRow) async throws(ProviderError) -> Bool {
+        guard beginPush(row.document) else { return await isIdleSoon(row.document) }
         defer { endPush(row.document) }
         try await endDeletion(row.id, place: nil, forget: row.kind != .file, isSucceeded: true)
+        return true
     }
 }

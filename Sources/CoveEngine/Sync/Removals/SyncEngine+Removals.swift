@@ -27,7 +27,9 @@ extension SyncEngine {
         }
         if !gone.isEmpty, !host.provider.capabilities.replacesAtOnce { gone = await stillGone(gone) }
         guard !gone.isEmpty, await isRootThere() else { return }
-        for (entry, seen) in gone { await removeTree(entry, seen: seen) }
+        for (entry, seen) in gone where await !removeTree(entry, seen: seen) {
+            if let path = await remotePath(of: entry) { enqueueOnceIdle(.removed(path)) }
+        }
     }
 
     /// The entries of documents at places of the provider; directories that are elsewhere here are looked for.
@@ -195,7 +197,10 @@ extension SyncEngine {
             }
             return found ?? nil
         }
-        if let document = await entry()?.document { await waitUntilIdle(document) }
+        if let document = await entry()?.document, await !isIdleSoon(document) {
+            if let path = await remotePath(of: id) { enqueueOnceIdle(.removed(path)) }
+            return nil
+        }
         guard let known = await entry(), known.isUploaded else { return nil }
         // Moved here too: the push finds out what became of it, unless it comes back before.
         guard !known.isMoved else {
@@ -263,7 +268,8 @@ extension SyncEngine {
         return result.reversed()
     }
 
-    func removeTree(_ id: Int64, seen: MonotonicTime) async {
+    /// Removes what is gone at the provider, with all that is in it; false where that waits for something that is being sent.
+    func removeTree(_ id: Int64, seen: MonotonicTime) async -> Bool {
         let host = host
         let tree: [EntryRow]? = try? await host.onContentQueue { () throws(Errno) in
             try host.catalog.read { database throws(Errno) -> [EntryRow] in
@@ -272,16 +278,20 @@ extension SyncEngine {
             }
         }
         for entry in tree ?? [] {
-            await waitUntilIdle(entry.document)
+            guard await isIdleSoon(entry.document) else {
+                // It decides whether the directories above it stay.
+                return false
+            }
             // What was never sent or comes from elsewhere stays, and keeps its directories.
             guard entry.isUploaded, !entry.isMoved else { continue }
             do throws(ProviderError) {
                 let transition = Transition(kind: .remove(entry: entry.id), remote: nil, seen: seen, top: id)
-                let showing = try await show(transition) { [weak self] in
+                let showing = try await show(transition) { [weak self, putOff = PutOff(putOff)] in
                     Task { [weak self] in
                         if let path = await self?.remotePath(of: entry.id) {
                             self?.enqueue([.removed(path)], seen: .distantPast)
                         }
+                        putOff.end()
                     }
                 }
                 if showing == .overtaken, let path = await remotePath(of: entry.id) { enqueueLater(.removed(path)) }
@@ -289,5 +299,6 @@ extension SyncEngine {
                 host.log.info("removing entry \(entry.id): \(error)")
             }
         }
+        return true
     }
 }

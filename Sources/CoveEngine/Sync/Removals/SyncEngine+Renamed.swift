@@ -149,8 +149,9 @@ extension SyncEngine {
                     remote: there,
                     seen: seen
                 )
-                let showing = try await show(transition) { [weak self] in
+                let showing = try await show(transition) { [weak self, putOff = PutOff(putOff)] in
                     self?.enqueue([.removed(old)], seen: .distantPast)
+                    putOff.end()
                 }
                 switch showing {
                 case .claimed: return (.claimed, candidate)

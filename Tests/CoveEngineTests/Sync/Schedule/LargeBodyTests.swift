@@ -1,0 +1,45 @@
+import CoveCore
+import CoveTestSupport
+import Foundation
+import Testing
+
+@testable import CoveEngine
+
+/// A large body that is sent for hours holds up nothing else.
+@Suite(.timeLimit(.minutes(5))) struct LargeBodyTests {
+    private func text(_ string: String) -> [UInt8] { Array(string.utf8) }
+
+    @Test(arguments: [true, false])
+    func `what another device does is taken in while a document that it changed is sent`(isRemoved: Bool) async throws {
+        try await blocking {
+            let held = HeldAnswer(of: "large")
+            let account = try EngineAccount(wrap: held.wrap) { $0.settleTime = .zero }
+            let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
+            try tree.write("large", text("base"))
+            try await account.settle()
+            #expect(try tree.list("") == ["large": .file])
+            held.arm()
+            try tree.write("large", text("mine"))
+            try waitUntil("it is at the source") { held.hasArrived }
+            if isRemoved { try source.remove("large") } else { try source.save("large", text("theirs")) }
+            // What comes after it is told when that is being waited for.
+            let end = ContinuousClock.now + .seconds(10)
+            while await engine.syncEngine?.reservationWaiters.isEmpty == true, ContinuousClock.now < end {
+                await Task.yield()
+            }
+            try source.save("other", text("other"))
+            try waitUntil("the other one is here", deadline: 20) { try tree.list("")["other"] != nil }
+            #expect(try tree.read("other") == text("other"))
+            #expect(held.hasArrived)
+            held.answer()
+            try await account.settle()
+            var expected = ["other": Optional(text("other"))]
+            if !isRemoved { expected["large"] = text("theirs") }
+            #expect(try source.snapshot() == expected)
+            try waitUntil("all is here as it is there") {
+                try tree.list("").count == expected.count && (isRemoved || tree.read("large") == text("theirs"))
+            }
+            await account.stop()
+        }
+    }
+}
