@@ -229,8 +229,14 @@ extension Database {
         try run("DELETE FROM trash WHERE id = ?", .int(id))
     }
 
-    func pendingDeletions() throws(Errno) -> Int {
-        Int(try first("SELECT count(*) FROM trash WHERE pending = 1", read: { $0.int(0) }) ?? 0)
+    /// How many deletions that were made after some moment wait to be sent.
+    func pendingDeletions(since time: Timestamp) throws(Errno) -> Int {
+        let count = try first(
+            "SELECT count(*) FROM trash WHERE pending = 1 AND deleted > ?",
+            .milliseconds(time),
+            read: { $0.int(0) }
+        )
+        return Int(count ?? 0)
     }
 
     func markTrashSent(_ id: Int64) throws(Errno) {

@@ -10,7 +10,7 @@ actor SyncEngine {
     /// A deletion of more documents than this, and of more than half of all, waits for a person.
     static let deletionBrake = 100
 
-    /// Removals at the source within this time count as one.
+    /// Removals at the source within this time count as one, and so do deletions made here.
     static let brakeTime = TimeSpan.seconds(600)
 
     let host: SyncHost
@@ -79,7 +79,10 @@ actor SyncEngine {
     var mustListAgain = false
     /// True once it is known whether an earlier daemon had put changes off.
     var hasAskedForPutOff = false
-    var acceptsLocalDeletions = false
+    /// What was deleted here up to this moment a person has approved.
+    var approvedDeletions = Timestamp.distantPast
+    /// Other deletions that were sent lately, and since when they are counted.
+    var lateDeletions: (since: Timestamp, count: Int) = (.epoch, 0)
     /// Which rows of the queue are sent when.
     var schedule = Schedule()
     /// Nothing is sent before that: the source asked for patience.
@@ -251,6 +254,7 @@ actor SyncEngine {
         (news.asked, news.rest) = (min(news.asked, now), min(news.rest, now))
         timerDue = .distantFuture
         forcedBefore = min(forcedBefore, now)
+        (approvedDeletions, lateDeletions.since) = (min(approvedDeletions, now), min(lateDeletions.since, now))
         throttledUntil = min(throttledUntil, now)
         schedule.endRests()
         try? host.catalog.write { database throws(Errno) in
@@ -348,7 +352,8 @@ actor SyncEngine {
 
     /// Sends everything changed so far without settling, and asks for the provider's changes.
     func sync(acceptDeletions: Bool, acceptLocalDeletions: Bool) async {
-        forcedBefore = host.journalTime() + .milliseconds(1)
+        let asked = host.journalTime()
+        forcedBefore = asked + .milliseconds(1)
         // What changes after this returns is dated later, and settles; the clock goes on in steps of some milliseconds.
         for _ in 0..<20 where host.journalTime() <= forcedBefore {
             await withCheckedContinuation { continuation in executor.after(.milliseconds(2)) { continuation.resume() } }
@@ -358,7 +363,8 @@ actor SyncEngine {
             shared.withLock { $0.heldRemovals = 0 }
         }
         if acceptLocalDeletions {
-            acceptsLocalDeletions = true
+            approvedDeletions = asked
+            lateDeletions = (asked, 0)
             shared.withLock { $0.heldDeletions = 0 }
         }
         nextConnect = .epoch

@@ -130,21 +130,25 @@ extension SyncEngine {
         return slots
     }
 
-    /// The brake: true while there are so many deletions that a person is to be asked.
+    /// The brake: true while there are so many deletions, at once or in portions, that a person is to be asked.
+    ///
+    /// What is held stays so, whatever time passes.
     private func holdsDeletions(_ now: Timestamp) -> Bool {
         // Counting them takes time where they are many.
         let changes = host.context.localChanges.load(ordering: .relaxed)
         if now >= lastBrake.time, now - lastBrake.time < .milliseconds(100), changes == lastBrake.changes {
             return lastBrake.holds
         }
-        let catalog = host.catalog
+        let (catalog, approved) = (host.catalog, approvedDeletions)
+        if now - lateDeletions.since > SyncEngine.brakeTime, !lastBrake.holds { lateDeletions = (now, 0) }
         let count: Int
         var holds = false
         do throws(Errno) {
-            count = try catalog.read { database throws(Errno) in try database.pendingDeletions() }
-            if count == 0 { acceptsLocalDeletions = false }
-            if count > SyncEngine.deletionBrake, !acceptsLocalDeletions {
-                holds = try !catalog.read { database throws(Errno) in try database.hasUploaded(atLeast: count) }
+            count = try catalog.read { database throws(Errno) in try database.pendingDeletions(since: approved) }
+            // Those of earlier portions were there too.
+            let sum = count + lateDeletions.count
+            if count > 0, sum > SyncEngine.deletionBrake {
+                holds = try !catalog.read { database throws(Errno) in try database.hasUploaded(atLeast: sum) }
             }
         } catch {
             // What can't be counted may be many.
@@ -166,6 +170,12 @@ extension SyncEngine {
             let times = eager[row.key, default: 0] + 1
             eager[row.key] = times
             guard times > 5 else { return }
+    /// The provider has deleted something: with what follows it may be so much that a person is to be asked.
+    func noteSent(deletion row: TrashRow) {
+        host.counters.deletions.add(1, ordering: .relaxed)
+        if row.deleted > approvedDeletions { lateDeletions.count += 1 }
+    }
+
             pause = min(SyncEngine.blockedRest.doubled(times - 5), .seconds(5))
         }
         let due = host.journalTime() + pause

@@ -96,7 +96,7 @@ extension SyncEngine {
                 // A document may be deleted, go on as the file that takes its name, and be deleted again.
                 let token = "\(row.document)-\(row.deleted.millisecondsSinceEpoch)"
                 if try await host.provider.trash(reference, base: base, as: token) != nil {
-                    host.counters.deletions.add(1, ordering: .relaxed)
+                    noteSent(deletion: row)
                     try await endDeletion(id, place: Array(token.utf8), of: row)
                     return true
                 }
@@ -112,7 +112,7 @@ extension SyncEngine {
                 }
             }
             try await host.provider.delete(reference, base: base)
-            host.counters.deletions.add(1, ordering: .relaxed)
+            noteSent(deletion: row)
             try await endDeletion(id, place: nil, of: row)
             if row.kind == .directory { await lookAtSuccessor(of: reference) }
         } catch .noSuchItem {
