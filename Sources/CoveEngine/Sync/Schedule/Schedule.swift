@@ -9,8 +9,14 @@ internal import CoveCore
 struct Schedule: Sendable {
     /// Rows remembered; where there are more, they are looked at again and again.
     static let capacity = 4096
-    /// Rows looked at in one go beyond that.
+    /// Rows of a stream looked at in one go beyond that.
     static let beyondCapacity = 64
+    /// How long it takes until more of those are looked at.
+    static let cutRest = TimeSpan.milliseconds(200)
+    /// With so many that rest each of them rests longer, as if it took its turn.
+    static let restingTogether = 64
+    /// What rests for no longer than this by itself does not for longer because of others.
+    static let longestTurn = TimeSpan.seconds(15)
     /// How many rows in each other's way are followed; what is behind is moved aside.
     static let longestChain = 64
     /// How long a row rests that waits for others in a way that nobody understands.
@@ -32,6 +38,10 @@ struct Schedule: Sendable {
     private(set) var blocked: [QueueKey: DocumentID] = [:]
     private var waiting: [DocumentID: [QueueKey]] = [:]
     private var turn = 0
+    /// How many of the rows of a stream beyond capacity were looked at before: others have their turn next.
+    private var cursors: [QueueStream: Int] = [:]
+    /// True where the last go has left out rows beyond capacity.
+    private(set) var isCut = false
     /// Why the last row that could not be looked at could not be.
     private(set) var lastFailure: Errno?
 
@@ -39,31 +49,52 @@ struct Schedule: Sendable {
 
     /// Chooses rows to be started: until they weigh as much, or more by the last of them.
     ///
+    /// `spare`: so many rows of the least weight, where there are any, are chosen in any case.
+    ///
     /// `reserve` begins an operation of a document; where another one is in its way, it begins none and tells which.
     mutating func pick(
         _ weight: Int,
+        spare: Int = 0,
         from view: some QueueView,
         now: Timestamp,
         reserve: (DocumentID, QueueNeeds) -> DocumentID?
     ) throws(Errno) -> [QueueRow] {
         for (key, rest) in rests where rest.until <= now { rests[key] = nil }
         var started: [QueueRow] = []
-        var left = weight
-        guard left > 0 else { return [] }
+        var (left, spare) = (weight, spare)
+        guard left > 0 || spare > 0 else { return [] }
         turn &+= 1
-        var looks = 0
+        isCut = false
+        var passed = 0
         var unreadable = 0
         for stream in Schedule.order(turn) {
             var failure: Errno?
+            let cursor = cursors[stream] ?? 0
+            var (skipped, looks, startedBefore) = (0, 0, started.count)
+            var isAtEnd = true
             do throws(Errno) {
                 try view.eachDue(stream, at: now) { row in
+                    if left <= 0, row.weight > 1 {
+                        passed += 1
+                        return passed < Schedule.capacity
+                    }
                     guard blocked[row.key] == nil, rests[row.key]?.stamp != row.stamp else { return true }
-                    looks += isFull ? 1 : 0
-                    guard looks <= Schedule.beyondCapacity else { return false }
+                    if isFull {
+                        if skipped < cursor {
+                            skipped += 1
+                            return true
+                        }
+                        guard looks < Schedule.beyondCapacity else {
+                            (isAtEnd, isCut) = (false, true)
+                            return false
+                        }
+                        looks += 1
+                    }
                     do throws(Errno) {
                         if let found = try offer(row, view, now, reserve) {
                             started.append(found)
                             left -= found.weight
+                            if found.weight == 1 { spare -= 1 }
                         }
                     } catch {
                         // It holds up no other row.
@@ -72,18 +103,21 @@ struct Schedule: Sendable {
                         lastFailure = error
                         if unreadable > Schedule.mostUnreadable { failure = error }
                     }
-                    return left > 0 && failure == nil
+                    isAtEnd = (left > 0 || spare > 0) && failure == nil
+                    return isAtEnd
                 }
             } catch {
                 // What is reserved already is started all the same.
                 failure = error
                 lastFailure = error
             }
+            // What was started is in the stream no more.
+            cursors[stream] = isAtEnd ? nil : skipped + max(0, looks - (started.count - startedBefore))
             if let failure {
                 if started.isEmpty { throw failure }
                 break
             }
-            if left <= 0 { break }
+            if left <= 0, spare <= 0 { break }
         }
         return started
     }
@@ -119,7 +153,7 @@ struct Schedule: Sendable {
                 if current.key != row.key { block(row.key, on: current.document) }
                 return current
             case .rest(let pause, let reason):
-                return stepAside(chain, reserve) ?? resting(row, until: now + pause, reason)
+                return stepAside(chain, reserve) ?? resting(row, until: now + prolonged(pause), reason)
             case .after(let next, let time, let way):
                 chain.append((current, way == .name))
                 if case .at(let due) = time {
@@ -158,6 +192,11 @@ struct Schedule: Sendable {
         }
         if first.key != last.key { block(first.key, on: last.document) }
         return last
+    }
+
+    /// How long a row rests among all that do: looks at very many take time.
+    private func prolonged(_ pause: TimeSpan) -> TimeSpan {
+        min(pause * (1 + rests.count / Schedule.restingTogether), max(pause, Schedule.longestTurn))
     }
 
     private mutating func resting(_ row: QueueRow, until time: Timestamp, _ reason: WaitReason) -> QueueRow? {

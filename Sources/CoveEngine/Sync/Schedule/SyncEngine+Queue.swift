@@ -12,9 +12,12 @@ extension SyncEngine {
     func pushReady(_ now: Timestamp) {
         guard !host.configuration.isReadOnly, !host.disk.isStuck else { return }
         guard now >= throttledUntil else { return alarm(at: throttledUntil, now: now) }
-        let slots = pushSlots(now) - activeWeight
-        guard slots > 0 else { return }
         let host = host
+        let most = pushSlots(now)
+        let slots = most - activeWeight
+        // A large body may be sent for hours: small ones go beside it.
+        let spare = most > 0 && activeSmall == 0 && host.provider.capabilities.parallelChanges > 1 ? 1 : 0
+        guard slots > 0 || spare > 0 else { return }
         let configuration = host.configuration
         let holdsDeletions = holdsDeletions(now)
         let held = host.coordinator.heldNames
@@ -35,14 +38,14 @@ extension SyncEngine {
                     departed: departed(now),
                     held: held
                 )
-                let rows = try schedule.pick(slots, from: queue, now: now) { document, needs in
+                let rows = try schedule.pick(slots, spare: spare, from: queue, now: now) { document, needs in
                     shared.withLock { $0.reservations.begin(document, needs) }
                 }
                 activePushes += rows.count
                 let weight = rows.reduce(0) { $0 + $1.weight }
                 activeWeight += weight
                 // The end of the others starts more. What is reserved is started whether or not the next time can be read.
-                if weight < slots {
+                if weight < max(slots, 0) + spare {
                     do throws(Errno) { next = try queue.nextTime(after: now, configuration) } catch {
                         host.log.error("when the queue goes on can't be read: \(error)")
                         next = now + .seconds(1)
@@ -68,7 +71,13 @@ extension SyncEngine {
             next = now + .seconds(1)
         }
         if let rest = schedule.nextRest { next = min(next ?? rest, rest) }
+        if schedule.isCut { next = min(next ?? .distantFuture, now + Schedule.cutRest) }
         if let next { alarm(at: max(next, now + .milliseconds(1)), now: now) }
+    }
+
+    /// How many of the operations that go on send no large body.
+    private var activeSmall: Int {
+        activePushes - (activeWeight - activePushes) / (PushLimit.largeWeight - 1)
     }
 
     /// What was changed up to this moment has settled.
@@ -161,6 +170,12 @@ extension SyncEngine {
         return holds
     }
 
+    /// The provider has deleted something: with what follows it may be so much that a person is to be asked.
+    func noteSent(deletion row: TrashRow) {
+        host.counters.deletions.add(1, ordering: .relaxed)
+        if row.deleted > approvedDeletions { lateDeletions.count += 1 }
+    }
+
     /// Has a row looked at again after a while, without a commit where that can be.
     func postpone(_ row: QueueRow, _ pause: TimeSpan, _ reason: WaitReason) {
         var pause = pause
@@ -170,12 +185,6 @@ extension SyncEngine {
             let times = eager[row.key, default: 0] + 1
             eager[row.key] = times
             guard times > 5 else { return }
-    /// The provider has deleted something: with what follows it may be so much that a person is to be asked.
-    func noteSent(deletion row: TrashRow) {
-        host.counters.deletions.add(1, ordering: .relaxed)
-        if row.deleted > approvedDeletions { lateDeletions.count += 1 }
-    }
-
             pause = min(SyncEngine.blockedRest.doubled(times - 5), .seconds(5))
         }
         let due = host.journalTime() + pause

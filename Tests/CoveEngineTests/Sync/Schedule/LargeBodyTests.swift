@@ -10,6 +10,34 @@ import Testing
     private func text(_ string: String) -> [UInt8] { Array(string.utf8) }
 
     @Test(arguments: [true, false])
+    func `small changes are sent beside a large one`(areTogether: Bool) async throws {
+        try await blocking {
+            let held = HeldAnswer(of: "large")
+            let account = try EngineAccount(
+                wrap: { held.wrap(MeddledProvider($0, alter: { $0.parallelChanges = 4 })) },
+                configure: { $0.settleTime = .zero }
+            )
+            let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
+            held.arm()
+            await engine.pause()
+            try tree.write("large", [UInt8](repeating: 1, count: 2 << 20))
+            if !areTogether {
+                await engine.resume()
+                try waitUntil("it is at the source") { held.hasArrived }
+            }
+            for number in 0..<5 { try tree.write("small\(number)", text("small")) }
+            await engine.resume()
+            try waitUntil("all small ones are at the source", deadline: 20) {
+                try held.hasArrived && source.snapshot().count == 6
+            }
+            held.answer()
+            try await account.settle()
+            #expect(try source.snapshot().count == 6)
+            await account.stop()
+        }
+    }
+
+    @Test(arguments: [true, false])
     func `what another device does is taken in while a document that it changed is sent`(isRemoved: Bool) async throws {
         try await blocking {
             let held = HeldAnswer(of: "large")

@@ -114,6 +114,49 @@ import Testing
     }
 }
 
+extension ScheduleModelTests {
+    /// Rows under a claim, and one behind them that can go.
+    private final class Claimed: QueueView {
+        let rows: [QueueRow]
+        let isFolder: Bool
+        private(set) var looks = 0
+
+        init(_ count: Int64, areFolders: Bool) {
+            rows = (0...count).map { QueueRow(key: .entry($0), document: .random(), stamp: .epoch) }
+            isFolder = areFolders
+        }
+
+        func eachDue(_ stream: QueueStream, at now: Timestamp, _ body: (QueueRow) -> Bool) throws(Errno) {
+            // A claimed folder is in both.
+            guard stream == .changes || stream == .folders && isFolder else { return }
+            for row in rows where stream == .changes || row != rows.last { if !body(row) { return } }
+        }
+
+        func look(at row: QueueRow, now: Timestamp) throws(Errno) -> QueueFinding {
+            looks += 1
+            return row == rows.last ? .ready(QueueNeeds()) : .rest(.milliseconds(200), .openOrClaimed)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `more rows under claims than are remembered keep nothing up, nor the machine busy`(areFolders: Bool) throws {
+        let view = Claimed(Int64(Schedule.capacity) + 1500, areFolders: areFolders)
+        var schedule = Schedule()
+        var started: [QueueRow] = []
+        for turn in Int64(0)..<300 {
+            let now = Timestamp(milliseconds: 1000 + turn * 200)
+            let rows = try schedule.pick(8, from: view, now: now) { document, _ in
+                started.contains { $0.document == document } ? document : nil
+            }
+            started += rows
+            if turn == 60 { #expect(started == view.rows.suffix(1)) }
+        }
+        #expect(started == view.rows.suffix(1))
+        // A minute; each of them five times in a second would be more than a million.
+        #expect(view.looks < 100_000, "\(view.looks)")
+    }
+}
+
 /// One random walk.
 struct ScheduleRun {
     var world = ScheduleWorld()
