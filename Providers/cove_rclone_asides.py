@@ -47,7 +47,10 @@ class Asides:
                 entries = []
             taken, found = {entry["Name"] for entry in entries}, self.shown(directory, entries)
             with self.lock:
-                if len(self.listed) > 100:
-                    self.listed.clear()
+                self.listed = {folder: known for folder, known in self.listed.items() if since - known[0] <= LIFE}
                 self.listed[directory] = since, taken, found
+            # The other one may have its name by now.
+            for entry in entries:
+                if entry["Name"] == name:
+                    return entry
         return found.get(name)

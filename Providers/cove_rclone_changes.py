@@ -52,6 +52,7 @@ class Changes(FolderMoves):
 
     def require_base(self, parameters):
         """The path and the item, if it is as whoever changes it believes."""
+        self.root.require_mark()
         path, found = self.wanted(parameters["item"])
         self.require_single(path)
         if "version" not in parameters:
@@ -92,6 +93,7 @@ class Changes(FolderMoves):
 
     def require_directory(self, path):
         """rclone makes a folder that is not there, and Cove wants to hear of that."""
+        self.root.require_mark()
         if not path:
             return self.require_root()
         found = self.stat(path)
@@ -128,6 +130,8 @@ class Changes(FolderMoves):
 
     def arrived(self, path):
         found = self.stat(path)
+        # The disk may have gone on the way, so that it has arrived in another folder.
+        self.root.require_mark()
         if found is not None and found["name"] != path.rpartition("/")[2]:
             raise Failed("unsupported", f"the remote calls it {found['name']}")
         if found is None:
@@ -148,9 +152,6 @@ class Changes(FolderMoves):
             if os.stat(file).st_size != parameters.get("size", 0):
                 raise Failed("failed", "the content is not as long as it was said to be")
             date = (parameters.get("metadata") or {}).get("modified")
-            # What came slowly may have come after its folder went, which rclone would make again.
-            if time.monotonic() - began > self.SLOW:
-                self.require_directory(parent(path))
             replaced = require()
             if date is not None:
                 os.utime(file, ns=(date, date))
@@ -162,6 +163,9 @@ class Changes(FolderMoves):
             # Where the remote dates it, and by whole seconds, another one has to come first.
             for pause in (0, 1, 1, 1):
                 time.sleep(pause)
+                # What came slowly may have come after its folder went, which rclone would make again.
+                if time.monotonic() - began > self.SLOW:
+                    self.require_directory(parent(path))
                 self.put(file, path, require, call)
                 found = self.arrived(path)
                 if self.hash or not replaced or found.get("contentVersion") != replaced["contentVersion"]:
@@ -345,13 +349,18 @@ class Changes(FolderMoves):
             names = [entry["Name"] for entry in self.entries(path)]
             if not all(is_reserved(name) for name in names):
                 raise Failed("directoryNotEmpty")
+            marks = [name for name in names if name.startswith(MARK)]
             for name in names:
                 if name == PICTURES:
                     # Of devices to which the folder is the root.
                     self.daemon.call("operations/purge", fs=self.remote, remote=joined(path, name))
-                elif name.startswith(MARK):
-                    self.drop(joined(path, name))
-                else:
+                elif name not in marks:
                     # Whoever uploads to a folder that goes has what it sends.
                     self.end_leftover(path, name, ASIDE_TIME)
+            if marks:
+                # They stay where anything else does.
+                if any(not entry["Name"].startswith(MARK) for entry in self.entries(path)):
+                    raise Failed("directoryNotEmpty")
+                for name in marks:
+                    self.drop(joined(path, name))
             self.daemon.call("operations/rmdirs" if "BucketBased" in self.can else "operations/rmdir", fs=self.remote, remote=path)

@@ -29,6 +29,8 @@ KINDS = [
 
 # How errors of calls of the system with paths begin, after what rclone puts before them.
 SYSTEM = re.compile(r"([\w ,.'-]+: )*\w+ /")
+# A name as most remotes write it in what they say.
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 # Of uploads of so many bytes it is told how far they are.
 LARGE = 1 << 20
@@ -116,7 +118,7 @@ class Daemon:
         connection.request(method, path, body, {"Authorization": f"Basic {login}", **dict(headers)})
         return connection.getresponse(), connection
 
-    def call(self, name, **parameters):
+    def call(self, name, /, **parameters):
         """What an rc call answers."""
         response, connection = self.request("POST", "/" + name, *body_of(parameters))
         try:
@@ -219,12 +221,14 @@ def failure(status, message):
     if status == 404:
         return Failed("noSuchItem", message)
     words = message.strip()
-    # Of what the system says, the names before its reason may have any words in them.
-    if SYSTEM.match(words):
-        words = words.rpartition(": ")[2]
-    for kind, pattern in KINDS:
-        if re.search(pattern, words, re.IGNORECASE | re.MULTILINE):
-            return Failed(kind, message)
+    # The names before the reason may have any words in them; where they are quoted they can be left out.
+    reasons = [words.rpartition(": ")[2]]
+    if not SYSTEM.match(words):
+        reasons.append(QUOTED.sub("", words))
+    for reason in reasons:
+        for kind, pattern in KINDS:
+            if re.search(pattern, reason, re.IGNORECASE | re.MULTILINE):
+                return Failed(kind, message)
     return Failed("failed", message)
 
 

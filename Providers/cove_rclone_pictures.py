@@ -126,9 +126,9 @@ class Pictures(Thumbnails):
         try:
             stored = response.read(LARGEST + 1)
             if len(stored) <= LARGEST and response.length:
-                raise Failed("serverUnreachable", "rclone sent a part only")
+                raise Failed("failed", "rclone sent a part only")
         except (OSError, http.client.HTTPException) as error:
-            raise Failed("serverUnreachable", f"rclone sent a part only: {error}")
+            raise Failed("failed", f"rclone sent a part only: {error}")
         finally:
             if response.isclosed():
                 self.daemon.keep(connection)

@@ -59,6 +59,8 @@ public enum ProviderFactory {
         public var state: String?
         /// True where a source that is not there, or can't be used, makes a provider that can't be reached.
         public var mayBeMissing = false
+        /// True where nothing is to be changed in the source, nor any hidden file left in it.
+        public var isReadOnly = false
         /// Is told of each request that may change something, and of its answer; nil where nobody reads it.
         public var trace: (@Sendable (_ text: () -> String) -> Void)?
         /// Who uses the source, asked for at each start; nil leaves it to `~/.netrc`, or what AWS's programs read.
@@ -113,7 +115,13 @@ public enum ProviderFactory {
         var program = try ProviderProgram(source: source)
         if program == nil { program = try ProviderProgram.rclone(source: source) }
         if let program {
-            return ExternalProvider(program, state: access.state, credentials: access.credentials, log: log)
+            return ExternalProvider(
+                program,
+                state: access.state,
+                isReadOnly: access.isReadOnly,
+                credentials: access.credentials,
+                log: log
+            )
         }
         let path = try directory(source, mayBeMissing: access.mayBeMissing)
         let rescan = try value("rescan", options, "a time such as 300s", SimulatedLink.duration)

@@ -30,6 +30,7 @@ public final class ExternalProvider: Provider {
 
     private let program: ProviderProgram
     private let stateDirectory: String?
+    private let isReadOnly: Bool
     private let limits: ProviderSession.Limits
     private let credentials: @Sendable () async -> Credentials?
     private let log: @Sendable (String) -> Void
@@ -43,12 +44,14 @@ public final class ExternalProvider: Provider {
     init(
         _ program: ProviderProgram,
         state: String?,
+        isReadOnly: Bool = false,
         limits: ProviderSession.Limits = ProviderSession.Limits(),
         credentials: @escaping @Sendable () async -> Credentials? = { nil },
         log: @escaping @Sendable (String) -> Void
     ) {
         self.program = program
         stateDirectory = state
+        self.isReadOnly = isReadOnly
         self.limits = limits
         self.credentials = credentials
         self.log = log
@@ -180,14 +183,15 @@ public final class ExternalProvider: Provider {
             noteFailure()
             throw .serverUnreachable("\(program.path): it can't be started: \(error)")
         }
-        let hello: Result<HelloResult, ProviderError> = BlockingThread.wait { [program, credentials] in
+        let hello: Result<HelloResult, ProviderError> = BlockingThread.wait { [program, credentials, isReadOnly] in
             let login = program.manifest?.usesSecrets == true ? await credentials() : nil
             return await session.greet(
                 HelloParameters(
                     versions: [WireCall.version],
                     options: program.options,
                     state: own,
-                    credentials: login.map { WireLogin(user: $0.user, password: $0.password) }
+                    credentials: login.map { WireLogin(user: $0.user, password: $0.password) },
+                    readOnly: isReadOnly ? true : nil
                 )
             )
         }

@@ -135,6 +135,7 @@ struct MountPlan: Sendable {
         var provider: any Provider
         var access = access(log)
         access.mayBeMissing = isMounted
+        access.isReadOnly = options.isReadOnly
         do throws(SourceError) {
             provider = try ProviderFactory.make(source: source, access: access) { log.notice($0) }
         } catch {

@@ -33,9 +33,9 @@ import Testing
                 def say_alive(self, *arrived):
                     pass
 
-            def remote(state=state):
+            def remote(state=state, **more):
                 made = module.Rclone()
-                made.hello({"options": {"remote": "remote:"}, "state": state}, None)
+                made.hello({"options": {"remote": "remote:"}, "state": state, **more}, None)
                 return made
 
             def kind(body):
@@ -94,6 +94,80 @@ import Testing
             assert names(other) == ["f"] and len(os.listdir(files)) == count, os.listdir(files)
             """
         try run(test, setting: isCrypt ? try crypt() : "type = alias\nremote = FILES")
+    }
+
+    @Test func `what arrives in another folder than the mounted one has not arrived`() throws {
+        try run(
+            """
+            here = remote()
+            directory(here, "d")
+            made = make(here, "f", b"text", folder="d")
+            os.rename(files, files + "-away")
+            os.makedirs(files + "/d")
+            with open(files + "/d/g", "w") as file:
+                file.write("text")
+            assert kind(lambda: make(here, "h", b"more", folder="d")) == "serverUnreachable"
+            assert kind(lambda: directory(here, "e", folder="d")) == "serverUnreachable"
+            assert kind(lambda: here.delete({"item": {"path": "d/g"}}, Call())) == "serverUnreachable"
+            assert os.listdir(files + "/d") == ["g"], os.listdir(files + "/d")
+            """
+        )
+    }
+
+    @Test func `a folder that was mounted before there were marks gets one when it has something in it`() throws {
+        try run(
+            """
+            os.mkdir(state + "/spool")
+            here = remote()
+            assert names(here) == [] and os.listdir(files) == []
+            make(here, "f", b"text")
+            read_only = remote(readOnly=True)
+            assert names(read_only) == ["f"] and os.listdir(files) == ["f"]
+            assert names(remote()) == ["f"] and len(os.listdir(files)) == 2
+            # What is known is looked for also where nothing may be changed.
+            os.rename(files, files + "-away")
+            os.mkdir(files)
+            assert kind(lambda: remote(readOnly=True)) == "serverUnreachable"
+            """
+        )
+    }
+
+    @Test func `remotes that have their files on this machine are told from others`() throws {
+        try run(
+            """
+            import cove_rclone_root as root
+            settings = {
+                "disk": {"type": "local"}, "web": {"type": "webdav", "url": "http://h/"},
+                "one": {"type": "alias", "remote": "disk:a/b"}, "two": {"type": "crypt", "remote": "one:c"},
+                "three": {"type": "alias", "remote": "web:/a"}, "four": {"type": "union", "upstreams": "web:a /b:ro"},
+                "five": {"type": "combine", "upstreams": "a=web: b=two:"}, "loop": {"type": "alias", "remote": "loop:a"},
+            }
+            class Known:
+                def call(self, call, /, **words):
+                    return settings.get(words["name"], {})
+            cases = {
+                "/srv": True, "disk:": True, "web:a": False, "one:": True, "two:x": True, "three:": False, "four:": True,
+                "five:": True, "loop:": False, "none:": False, ":local:/srv": True, ":webdav,url=x:": False,
+            }
+            found = {remote: root.is_on_disk(Known(), remote) for remote in cases}
+            assert found == cases, found
+            """
+        )
+    }
+
+    @Test func `a folder in which another account is mounted keeps its mark as long as it stays`() throws {
+        try run(
+            """
+            here = remote()
+            directory(here, "d")
+            upload = f"/d/.cove-upload-{int(time.time())}-ab12"
+            for name in "/d/.cove-source-0123456789abcdef", upload:
+                with open(files + name, "w") as file:
+                    file.write("text")
+            assert kind(lambda: here.delete({"item": {"path": "d"}, "version": ""}, Call())) == "directoryNotEmpty"
+            assert len(os.listdir(files + "/d")) == 2
+            """
+        )
     }
 
     @Test func `a folder in which another account is mounted can be deleted when it shows nothing`() throws {
@@ -181,6 +255,9 @@ import Testing
                 'Propfind "http://h/f": dial tcp 127.0.0.1:1: connect: connection refused': "serverUnreachable",
                 "couldn't list files: Unauthorized: 401 Unauthorized": "notAuthenticated",
                 "directory not found": "noSuchItem",
+                'failed to list directory "Unauthorised": something odd': "failed",
+                'mkdir "quota 2026" failed: sftp: "Permission denied" (SSH_FX_PERMISSION_DENIED)': "notPermitted",
+                'error listing "not empty": EOF': "failed",
             }
             found = {message: daemon.failure(500, message).kind for message in cases}
             assert found == cases, {message: kind for message, kind in found.items() if cases[message] != kind}
@@ -223,6 +300,14 @@ import Testing
             assert lookup(here, "f", "d")["size"] == 6 and names(here, "d") == ["f", "g"]
             os.unlink(files + "/d/f")
             os.unlink(aside)
+            # It is found by the listing that looks whether it is aside, where it has come meanwhile.
+            here.asides.listed.clear()
+            stat, here.stat = here.stat, lambda path: None
+            with open(files + "/d/f", "w") as file:
+                file.write("longer still")
+            assert lookup(here, "f", "d")["size"] == 12
+            here.stat = stat
+            os.unlink(files + "/d/f")
             # What was listed before it went does not count.
             assert kind(lambda: lookup(here, "f", "d")) in ("noSuchItem", "done")
             here.asides.listed.clear()

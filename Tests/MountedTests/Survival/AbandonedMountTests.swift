@@ -39,7 +39,7 @@ extension Mounted {
                         let stat = try String(contentsOfFile: folder + "/stat", encoding: .utf8)
                         // The look before it is answered, after which another one could come first.
                         let call = try String(contentsOfFile: folder + "/syscall", encoding: .utf8)
-                        guard call.hasPrefix("\(SYS_unlinkat) ") else { return false }
+                        guard call.hasPrefix("\(__NR_unlinkat) ") else { return false }
                         return place.contains("request_wait_answer") == isFirst && (isFirst || stat.contains("(rm) D "))
                     }
                     removals.append(removal)

@@ -27,6 +27,8 @@ struct HelloParameters: Codable {
     var state: String?
     /// Who uses the source, for a provider whose manifest asks for it.
     var credentials: WireLogin?
+    /// True where nothing is to be changed in the source; nil otherwise.
+    var readOnly: Bool?
 }
 
 /// A user's name and password.
