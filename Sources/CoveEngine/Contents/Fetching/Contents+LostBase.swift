@@ -14,15 +14,27 @@ extension Contents {
         }
     }
 
-    /// Ends the wait for the rest of a changed file: what is here is all of it, and zeros are where bytes are gone.
-    ///
-    /// Returns how many bytes are gone; nil when nothing is here that a program wrote or read.
-    func endWithoutBase(_ id: ItemID) throws(Errno) -> Int64? {
+    /// How many bytes of a file are gone with its base; nil when nothing is here that a program wrote or read.
+    func bytesWithoutBase(_ id: ItemID) throws(Errno) -> Int64? {
         try live.use(id) { item throws(Errno) in
             try item.state.withLock { state throws(Errno) -> Int64? in
                 let row = try load(id, &state)
                 guard row.kind == .file, row.residency != .whole else { return 0 }
                 guard !state.ranges.isEmpty, store.hasBytes(id) else { return nil }
+                let gaps = state.ranges.missing(in: 0..<row.size)
+                return gaps.reduce(0) { $0.saturatingAdd($1.upperBound - $1.lowerBound) }
+            }
+        }
+    }
+
+    /// Ends the wait for the rest of a changed file: what is here is all of it, and zeros are where bytes are gone.
+    func endWithoutBase(_ id: ItemID) throws(Errno) {
+        try live.use(id) { item throws(Errno) in
+            try item.state.withLock { state throws(Errno) in
+                let row = try load(id, &state)
+                guard row.kind == .file, row.residency != .whole else { return }
+                // Nothing is left of it: whoever comes next finds that out.
+                guard !state.ranges.isEmpty, store.hasBytes(id) else { return }
                 let gaps = state.ranges.missing(in: 0..<row.size)
                 try mark(id, &state)
                 let descriptor = try descriptor(id, &state)
@@ -38,7 +50,6 @@ extension Contents {
                 state.fetching.plan.wantsAll = false
                 answerWaiters(&state)
                 try commitContent(item, &state)
-                return gaps.reduce(0) { $0.saturatingAdd($1.upperBound - $1.lowerBound) }
             }
         }
     }

@@ -123,12 +123,18 @@ extension Namespace {
         kernel?.invalidateEntry(entry.parent, entry.name)
     }
 
-    private func isTaken(_ place: Place, _ database: Database) throws(Errno) -> Bool {
-        if try database.entry(place.parent, place.name) != nil { return true }
-        return try database.entry(remoteParent: place.parent, remoteName: place.name) != nil
+    /// True for a place that another entry than one has, here or at the provider.
+    private func isTaken(_ place: Place, besides id: Int64, _ database: Database) throws(Errno) -> Bool {
+        for other in [
+            try database.entry(place.parent, place.name),
+            try database.entry(remoteParent: place.parent, remoteName: place.name),
+        ] {
+            if let other, other.id != id { return true }
+        }
+        return false
     }
 
-    /// Gives a file of which bytes are gone a name that says so.
+    /// Gives a file of which bytes are gone a name that says so, unless it has one.
     func nameIncomplete(_ id: Int64, missing: Int64) throws(Errno) {
         let found = try catalog.write { database throws(Errno) -> (Place, Place)? in
             guard var entry = try database.entry(id: id) else { return nil }
@@ -141,10 +147,12 @@ extension Namespace {
                 let suffix = number == 1 ? "" : " \(number)"
                 entry.name = base.inserting(" (incomplete from \(configuration.hostName)\(suffix))").bytes
                 number += 1
-            } while try isTaken(entry.place, database)
+            } while try isTaken(entry.place, besides: id, database)
             try database.update(entry)
             try database.enqueue(entry.id, at: journalTime())
-            try database.note(.moved, entry: entry.id, item: entry.item, parent: entry.parent, from: former)
+            if entry.place != former {
+                try database.note(.moved, entry: entry.id, item: entry.item, parent: entry.parent, from: former)
+            }
             let path = try database.path(of: entry)
             log.notice("\(path): \(missing) of its bytes were only at the source and are gone; zeros stand for them")
             return (former, entry.place)

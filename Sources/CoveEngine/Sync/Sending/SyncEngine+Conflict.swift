@@ -152,8 +152,10 @@ extension SyncEngine {
             return .retry(after: .milliseconds(500))
         }
         let missing = try await host.onContentQueue { () throws(Errno) -> Int64? in
-            let missing = try host.contents.endWithoutBase(plan.row.id)
-            if let missing, missing > 0 { try host.namespace.nameIncomplete(plan.entry.id, missing: missing) }
+            guard let missing = try host.contents.bytesWithoutBase(plan.row.id) else { return nil }
+            // It has that name before it can be sent, whenever the daemon dies.
+            if missing > 0 { try host.namespace.nameIncomplete(plan.entry.id, missing: missing) }
+            try host.contents.endWithoutBase(plan.row.id)
             return missing
         }
         if missing != nil { return .later(.zero) }

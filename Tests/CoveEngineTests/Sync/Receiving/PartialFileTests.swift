@@ -9,27 +9,35 @@ import Testing
 @Suite struct PartialFileTests {
     private static let size = 40_000_000
 
-    /// One that was moved out of a folder which another device deletes: read at its beginning only, or changed there too.
+    /// An account with a file in part, changed there or not, that was moved out of a folder which another device has deleted
+    /// since; paused.
+    private func bereft(isChanged: Bool) async throws -> EngineAccount {
+        let account = try EngineAccount { $0.settleTime = .zero }
+        let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
+        for folder in ["from", "to"] { try source.makeDirectory(folder) }
+        try source.save("from/file", [UInt8](repeating: 7, count: Self.size))
+        for folder in ["", "from", "to"] { _ = try tree.list(folder) }
+        try await account.settle()
+        await engine.pause()
+        let id = try tree.open("from/file")
+        #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
+        if isChanged { try tree.write(id, at: 10, [1, 2, 3]) }
+        try tree.close(id)
+        try waitUntil("a part of it is known to be here") {
+            try engine.catalog.read { database throws(Errno) in try database.item(id)?.residency } == .partial
+        }
+        try tree.rename("from/file", "to/file")
+        try source.removeAtOnce("from")
+        await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: false)
+        try waitUntil("the folder is gone") { try tree.list("")["from"] == nil }
+        return account
+    }
+
     @Test(arguments: [true, false])
     func `zeros never stand for bytes that are gone under a file's own name`(isChanged: Bool) async throws {
         try await blocking {
-            let account = try EngineAccount { $0.settleTime = .zero }
+            let account = try await bereft(isChanged: isChanged)
             let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
-            for folder in ["from", "to"] { try source.makeDirectory(folder) }
-            try source.save("from/file", [UInt8](repeating: 7, count: Self.size))
-            for folder in ["", "from", "to"] { _ = try tree.list(folder) }
-            try await account.settle()
-            await engine.pause()
-            let id = try tree.open("from/file")
-            #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
-            if isChanged { try tree.write(id, at: 10, [1, 2, 3]) }
-            try tree.close(id)
-            let residency = try engine.catalog.read { database throws(Errno) in try database.item(id)?.residency }
-            try #require(residency == .partial)
-            try tree.rename("from/file", "to/file")
-            try source.removeAtOnce("from")
-            await engine.sync(nil, acceptDeletions: true, acceptLocalDeletions: false)
-            try waitUntil("the folder is gone") { try tree.list("")["from"] == nil }
             await engine.resume()
             try await account.settle()
             let there = try source.snapshot()
@@ -45,6 +53,25 @@ import Testing
             }
             await account.stop()
             #expect(try account.repair() == RepairReport())
+        }
+    }
+
+    @Test func `a daemon that dies between the name and the zeros leaves one name`() async throws {
+        try await blocking {
+            let account = try await bereft(isChanged: true)
+            let engine = account.engine
+            let entry = try #require(
+                try engine.catalog.read { database throws(Errno) in
+                    try database.all("SELECT id FROM entries WHERE name = CAST('file' AS BLOB)") { $0.int(0) }
+                }.first
+            )
+            try engine.namespace.nameIncomplete(entry, missing: 1)
+            let names = try account.tree.list("to").keys.sorted()
+            try await account.die()
+            try await account.settle()
+            #expect(try account.tree.list("to").keys.sorted() == names && names.count == 1)
+            #expect(try SourceFolder(account.source).snapshot().keys.sorted() == ["to", "to/\(names[0])"])
+            await account.stop()
         }
     }
 }
