@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `what was edited and deleted here is kept in the trash when a look finds it edited elsewhere`() async throws {
+    @Test func `what was edited and deleted is kept in the trash when a look finds it edited elsewhere`() async throws {
         try await blocking {
             let account = try EngineAccount { $0.settleTime = .zero }
             let (engine, tree) = (account.engine, account.tree)
