@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Glibc
 internal import Synchronization
 
 /// The fetches of one item and those who wait for them, as its plan has them; guarded by the item's lock.
@@ -113,6 +114,11 @@ struct FetchSink: ContentSink {
     }
 
     func copy(from source: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
+        // Under the item's lock nothing waits for another disk than that of the state.
+        let (one, other) = (try? System.fstat(source), try? System.lstat(contents.store.directory))
+        guard let one, let other, one.st_dev == other.st_dev else {
+            return try copyThroughMemory(from: source, at: offset, count: min(count, 1 << 20))
+        }
         try take(offset..<(offset + Int64(count))) { descriptor, gap throws(Errno) in
             var position = gap.lowerBound
             while position < gap.upperBound {

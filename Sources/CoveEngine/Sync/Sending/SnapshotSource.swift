@@ -15,47 +15,69 @@ struct SnapshotSource: ContentSource {
     let progress: PushProgress
 
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(ProviderError) -> Int {
+        let count = try fill(buffer, offset)
+        progress.note(read: count)
+        return count
+    }
+
+    func copy(to target: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
+        let room = min(count, Int(clamping: max(0, size - offset)))
+        if room == 0 { return 0 }
+        let copied: Int
+        if isCopy || isOnOneDisk(with: target), let direct = try copyDirectly(to: target, offset, min(room, 8 << 20)) {
+            copied = direct
+        } else {
+            copied = try copyThroughMemory(to: target, offset, min(room, 1 << 20))
+        }
+        progress.note(read: copied)
+        return copied
+    }
+
+    func note(arrived bytes: Int64) { progress.note(arrived: bytes) }
+
+    /// True where a call that copies between the two waits for no other disk, which may not answer, than that of the state.
+    private func isOnOneDisk(with target: Int32) -> Bool {
+        guard let one = try? System.fstat(descriptor), let other = try? System.fstat(target) else { return false }
+        return one.st_dev == other.st_dev
+    }
+
+    /// Nil where the two can't copy between each other.
+    private func copyDirectly(to target: Int32, _ offset: Int64, _ count: Int) throws(ProviderError) -> Int? {
+        try transfer { () throws(Errno) -> Int? in
+            do throws(Errno) {
+                return try System.copyFileRange(from: descriptor, at: offset, to: target, at: offset, count: count)
+            } catch {
+                guard error == .crossDevice || error == .notSupported || error == .invalidArgument else { throw error }
+                return nil
+            }
+        }
+    }
+
+    private func copyThroughMemory(to target: Int32, _ offset: Int64, _ count: Int) throws(ProviderError) -> Int {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
+        defer { buffer.deallocate() }
+        let read = try fill(buffer, offset)
+        do throws(Errno) {
+            try System.pwriteAll(target, UnsafeRawBufferPointer(rebasing: buffer[..<read]), offset)
+        } catch {
+            throw .failed("the source can't take the content: \(error)", error)
+        }
+        return read
+    }
+
+    private func fill(_ buffer: UnsafeMutableRawBufferPointer, _ offset: Int64) throws(ProviderError) -> Int {
         let address = UInt(bitPattern: buffer.baseAddress)
-        let count = min(buffer.count, Int(max(0, size - offset)))
-        return try transfer { () throws(Errno) in
+        let count = min(buffer.count, Int(clamping: max(0, size - offset)))
+        return try transfer { () throws(Errno) -> Int in
             guard count > 0 else { return 0 }
             let part = UnsafeMutableRawBufferPointer(start: UnsafeMutableRawPointer(bitPattern: address), count: count)
             return try System.pread(descriptor, part, offset)
         }
     }
 
-    func copy(to target: Int32, at offset: Int64, count: Int) throws(ProviderError) -> Int {
-        let count = min(count, Int(max(0, size - offset)))
-        return try transfer { () throws(Errno) in
-            guard count > 0 else { return 0 }
-            do throws(Errno) {
-                return try System.copyFileRange(
-                    from: descriptor,
-                    at: offset,
-                    to: target,
-                    at: offset,
-                    count: min(count, 8 << 20)
-                )
-            } catch {
-                // Two disks that can't copy between each other: through memory.
-                guard error == .crossDevice || error == .notSupported || error == .invalidArgument else { throw error }
-                return try copyThroughMemory(to: target, offset, min(count, 1 << 20))
-            }
-        }
-    }
-
-    func note(arrived bytes: Int64) { progress.note(arrived: bytes) }
-
-    private func copyThroughMemory(to target: Int32, _ offset: Int64, _ count: Int) throws(Errno) -> Int {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 4096)
-        defer { buffer.deallocate() }
-        let read = try System.pread(descriptor, buffer, offset)
-        try System.pwriteAll(target, UnsafeRawBufferPointer(rebasing: buffer[..<read]), offset)
-        return read
-    }
-
-    private func transfer(_ body: () throws(Errno) -> Int) throws(ProviderError) -> Int {
-        let result: Result<Int, Errno>
+    /// Runs what takes bytes of the content file, while nothing changes them: it must wait for nothing but the state's disk.
+    private func transfer<T: Sendable>(_ body: () throws(Errno) -> T) throws(ProviderError) -> T {
+        let result: Result<T, Errno>
         if isCopy {
             result = Result { () throws(Errno) in try body() }
         } else {
@@ -66,9 +88,7 @@ struct SnapshotSource: ContentSource {
             }
         }
         switch result {
-        case .success(let count):
-            progress.note(read: count)
-            return count
+        case .success(let value): return value
         case .failure(.cancelled): throw .cancelled
         case .failure(let error): throw .failed("the local content can't be read: \(error)", error)
         }
