@@ -125,8 +125,7 @@ extension Connection {
         let hasWriteback = !hasPassthrough && !engine.isReadOnly
         let wanted =
             (hasWriteback ? FUSE_CAP_WRITEBACK_CACHE : 0) | FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS
-            | FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_ATOMIC_O_TRUNC
-            | FUSE_CAP_IOCTL_DIR
+            | FUSE_CAP_ASYNC_READ | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_IOCTL_DIR
             // Item numbers are given once, and outlive every mount: so do file handles.
             | FUSE_CAP_EXPORT_SUPPORT
         // Locks stay the kernel's own; the second version of HANDLE_KILLPRIV takes the first one's place; and splice is
@@ -139,6 +138,9 @@ extension Connection {
         let allowed = negotiation.agreedFlags ?? UInt32.max
         information.want |= UInt32(wanted) & information.capable & allowed
         information.want &= ~UInt32(unwanted)
+        // With it, who reads with O_DIRECT what is not here yet can't be killed: the kernel waits for the answer alone.
+        let asynchronous = UInt32(FUSE_CAP_ASYNC_DIO)
+        if (negotiation.agreedFlags ?? 0) & asynchronous == 0 { information.want &= ~asynchronous }
         if information.want & UInt32(FUSE_CAP_WRITEBACK_CACHE) != 0 { engine.leaveDatesToKernel() }
         negotiateAccessLists(&information, allowed)
         information.max_write = min(information.max_write, 1 << 20)

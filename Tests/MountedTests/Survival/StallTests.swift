@@ -94,6 +94,18 @@ extension Mounted {
             }
         }
 
+        @Test func `who reads past the page cache can be killed`() async throws {
+            try await mounted(options: "simulate-stall=stuck*,stall-limit=10m") { source in
+                try source.save("stuck", [UInt8](repeating: 65, count: 3_000_000))
+            } _: { account in
+                let reader = try account.start("exec dd if=stuck of=/dev/null bs=1M iflag=direct")
+                try waitUntil("it waits") { try account.statistics().parkedRequests >= 1 }
+                reader.signal(SIGKILL)
+                #expect(try reader.wait(deadline: 10).status == 128 + SIGKILL)
+                try waitUntil("nothing waits for it") { try account.statistics().openHandles == 0 }
+            }
+        }
+
         @Test func `what a killed reader waited for is given up, and what others wait for is not`() async throws {
             try await mounted(options: "simulate-stall=stuck*,stall-limit=10m") { source in
                 for name in ["stuck1", "stuck2"] { try source.save(name, [UInt8](repeating: 65, count: 3_000_000)) }
