@@ -79,6 +79,19 @@ extension Database {
         )
     }
 
+    /// Writes the columns that tell which of an item's bytes are here, and what of.
+    func saveResidency(_ item: ItemRow) throws(Errno) {
+        try run(
+            "UPDATE items SET state = ?, version = ?, resident = ?, synced = ?, used = ? WHERE id = ?",
+            .int(item.residency.rawValue),
+            .optional(item.version?.bytes),
+            .int(item.resident),
+            .flag(item.isSynced),
+            .int(item.used),
+            .item(item.id)
+        )
+    }
+
     /// Writes the columns that chmod(2), chown(2) and utimensat(2) change.
     func saveAttributes(_ item: ItemRow) throws(Errno) {
         try run(

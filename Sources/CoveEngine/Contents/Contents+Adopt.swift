@@ -34,7 +34,7 @@ extension Contents {
             row.isSynced = false
             let nothing = row
             try catalog.write(durable: true) { database throws(Errno) in
-                try database.saveContent(nothing)
+                try database.saveResidency(nothing)
                 try database.setRanges(RangeSet(), of: id)
                 database.whenCommitted { self.cache.withLock { $0.change(by: -resident) } }
             }

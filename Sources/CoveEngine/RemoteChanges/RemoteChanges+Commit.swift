@@ -357,16 +357,9 @@ extension RemoteChanges {
                 try database.setExtendedAttribute(name, value, of: row.id)
             }
         }
-        let saved = row
-        if let item = contents.live.find(row.id) {
-            contentQueue.async {
-                item.state.withLock { state in
-                    guard !state.hasUnsavedContent else { return }
-                    state.row?.modificationTime = saved.modificationTime
-                    state.row?.permissions = saved.permissions
-                }
-            }
-        }
+        let item = row.id
+        // Not before the commit, which may fail, and not under the catalog's lock.
+        database.whenCommitted { [self] in contentQueue.async { [self] in contents.takeAttributes(of: item) } }
         try database.note(.attributes, entry: entry.id, item: row.id, parent: entry.parent)
         return Aftermath()
     }

@@ -127,7 +127,8 @@ extension Contents {
         // What is synced no more of fetched bytes, the disk must know before the next change.
         let isTakenBack = wasSynced && !row.isSynced && !isContent
         try catalog.write(durable: durable || isTakenBack) { database throws(Errno) in
-            try database.saveContent(row)
+            // Else a date that a remote change has given it meanwhile would be taken back.
+            if isContent { try database.saveContent(row) } else { try database.saveResidency(row) }
             // Bytes may come in after the last name and the last handle went.
             if let ranges, try database.item(item.id) != nil { try database.setRanges(ranges, of: item.id) }
             if isContent { try self.enqueueEntries(of: item.id, .content, database) }
@@ -190,6 +191,22 @@ extension Contents {
     ) {
         guard var row = state.row else { return }
         // The kernel's date may be the one it has told already: one of our own would show once it has forgotten the file.
+    /// A remote change has given an item other attributes: what is in use of it has them too.
+    ///
+    /// Read again, for another such change may have come since.
+    func takeAttributes(of id: ItemID) {
+        live.find(id)?.state.withLock { state in
+            guard state.row != nil, !state.hasUnsavedContent else { return }
+            let found = try? catalog.read { database throws(Errno) in try database.item(id) }
+            guard let row = found ?? nil else { return }
+            state.row?.modificationTime = row.modificationTime
+            state.row?.changeTime = row.changeTime
+            state.row?.permissions = row.permissions
+            state.row?.user = row.user
+            state.row?.group = row.group
+        }
+    }
+
         if !context.kernelKeepsDates.load(ordering: .relaxed) {
             let now = clock.now()
             row.modificationTime = now
