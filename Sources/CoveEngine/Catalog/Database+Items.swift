@@ -232,14 +232,27 @@ extension Database {
 
     func setRanges(_ set: RangeSet, of id: ItemID) throws(Errno) {
         try run("DELETE FROM ranges WHERE item = ?", .item(id))
-        for range in set.ranges {
-            try run(
-                "INSERT INTO ranges VALUES(?, ?, ?)",
-                .item(id),
-                .int(range.lowerBound),
-                .int(range.upperBound)
-            )
-        }
+        for range in set.ranges { try insert(range, of: id) }
+    }
+
+    /// Adds a range that holds all those of the item which it touches.
+    func addRange(_ range: Range<Int64>, to id: ItemID) throws(Errno) {
+        try run(
+            "DELETE FROM ranges WHERE item = ? AND start BETWEEN ? AND ?",
+            .item(id),
+            .int(range.lowerBound),
+            .int(range.upperBound)
+        )
+        try insert(range, of: id)
+    }
+
+    private func insert(_ range: Range<Int64>, of id: ItemID) throws(Errno) {
+        try run(
+            "INSERT INTO ranges VALUES(?, ?, ?)",
+            .item(id),
+            .int(range.lowerBound),
+            .int(range.upperBound)
+        )
     }
 
     func extendedAttribute(_ name: [UInt8], of id: ItemID) throws(Errno) -> [UInt8]? {

@@ -217,8 +217,8 @@ extension Contents {
             }
             // Fetched bytes must not land on these: they are recorded before anyone else gets the lock.
             let written = try disk.writing("bytes of a file") { () throws(Errno) in try body(descriptor) }
-            noteLocalBytes(item, &state, offset..<(offset + Int64(written)))
-            try commitContent(item, &state)
+            let added = noteLocalBytes(item, &state, offset..<(offset + Int64(written)))
+            try commitContent(item, &state, added: added)
             completeBase(item, &state)
             return (descriptor, written)
         }

@@ -39,8 +39,11 @@ extension Contents {
             noteContentChange(item, &state) { _ in }
             // By growing it may have become whole.
             if let now = state.row, now.residency != .whole {
-                noteLocalBytes(item, &state, min(offset, now.size)..<min(offset + length, now.size))
-                try commitContent(item, &state)
+                // A hole at the end leaves the content file as short as it is, which is where bytes that are here would end.
+                if Int64(try System.fstat(descriptor).st_size) < now.size { try System.ftruncate(descriptor, now.size) }
+                let range = min(offset, now.size)..<min(offset + length, now.size)
+                let added = noteLocalBytes(item, &state, range)
+                try commitContent(item, &state, added: added)
                 completeBase(item, &state)
             }
         }

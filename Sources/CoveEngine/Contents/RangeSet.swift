@@ -22,9 +22,10 @@ struct RangeSet: Sendable, Equatable {
         return low
     }
 
-    /// Adds a range, joining what it touches.
-    mutating func insert(_ range: Range<Int64>) {
-        guard !range.isEmpty else { return }
+    /// Adds a range, joining what it touches; the one that it is in then.
+    @discardableResult
+    mutating func insert(_ range: Range<Int64>) -> Range<Int64> {
+        guard !range.isEmpty else { return range }
         let first = firstIndex(endingFrom: range.lowerBound)
         var last = first
         var lower = range.lowerBound
@@ -35,6 +36,7 @@ struct RangeSet: Sendable, Equatable {
             last += 1
         }
         ranges.replaceSubrange(first..<last, with: CollectionOfOne(lower..<upper))
+        return lower..<upper
     }
 
     /// Takes every offset from one on out of the set.

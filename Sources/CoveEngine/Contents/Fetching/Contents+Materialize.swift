@@ -220,6 +220,8 @@ extension Contents {
             contentQueue.async { [self] in kernel?.invalidateAttributes(of: item.id) }
         } else if row.residency == .dataless, !state.ranges.isEmpty {
             row.residency = .partial
+        } else {
+            return
         }
         state.row = row
         state.hasUnsavedRanges = true
@@ -324,35 +326,51 @@ extension Contents {
         for waiter in expired { waiter.complete(.failure(.timedOut)) }
     }
 
-    /// Records bytes that a program wrote into an item that is not whole.
-    func noteLocalBytes(_ item: LiveItem, _ state: inout LiveItem.State, _ range: Range<Int64>) {
-        guard let row = state.row, !range.isEmpty else { return }
+    /// Records bytes that a program wrote into an item that is not whole; the range that they are in then.
+    func noteLocalBytes(_ item: LiveItem, _ state: inout LiveItem.State, _ range: Range<Int64>) -> Range<Int64>? {
+        guard let row = state.row, !range.isEmpty else { return nil }
         if range.lowerBound > row.size { state.ranges.insert(row.size..<range.lowerBound) }
-        state.ranges.insert(range)
+        let joined = state.ranges.insert(range)
         noteContentChange(item, &state) { row in
             row.size = max(row.size, range.upperBound)
             row.residency = .partial
         }
         answerWaiters(&state)
+        return joined
     }
 
     /// Commits size and ranges of an item at once: a fetch after a restart must not cover what was written.
-    func commitContent(_ item: LiveItem, _ state: inout LiveItem.State) throws(Errno) {
+    ///
+    /// Where only bytes were `added`, it commits the range that these are in, and none that a fetch has brought meanwhile:
+    /// a file that is written to in a hundred thousand places has as many ranges.
+    func commitContent(
+        _ item: LiveItem,
+        _ state: inout LiveItem.State,
+        added: Range<Int64>? = nil
+    ) throws(Errno) {
         guard var row = state.row else { return }
+        let isBehind = state.hasUnsavedRanges
+        var isCommitted = false
+        defer { if !isCommitted { state.hasUnsavedRanges = true } }
         let resident = row.residency == .whole ? row.size : state.ranges.count
-        let added = resident - row.resident
+        let growth = resident - row.resident
         row.resident = resident
         row.isSynced = try staysSynced(item.id, &state)
         let saved = row
-        let ranges = state.ranges
+        let ranges = added == nil ? state.ranges : RangeSet()
         try catalog.write { database throws(Errno) in
             try database.saveContent(saved)
-            try database.setRanges(ranges, of: item.id)
+            if let added {
+                try database.addRange(added, to: item.id)
+            } else {
+                try database.setRanges(ranges, of: item.id)
+            }
             try self.enqueueEntries(of: item.id, .content, database)
-            database.whenCommitted { self.cache.withLock { $0.change(by: added) } }
+            database.whenCommitted { self.cache.withLock { $0.change(by: growth) } }
         }
+        isCommitted = true
         state.row = saved
-        state.hasUnsavedRanges = false
+        state.hasUnsavedRanges = added != nil && isBehind
         state.hasUnsavedContent = false
         item.noteUnsaved(state)
         wakeSync()

@@ -121,7 +121,7 @@ extension Contents {
         }
         let isContent = state.hasUnsavedContent
         var ranges: RangeSet?
-        if state.hasUnsavedRanges || row.residency == .partial {
+        if state.hasUnsavedRanges {
             ranges = row.residency == .whole ? RangeSet() : state.ranges
         }
         // What is synced no more of fetched bytes, the disk must know before the next change.
