@@ -21,13 +21,15 @@ extension Contents {
         try item.state.withLock { state throws(Errno) in
             let row = try load(id, &state)
             guard row.kind == .file else { throw Errno(ENODEV) }
-            // What a program asks for in vain says nothing of the disk.
             try disk.requireSound()
-            guard punches || disk.hasRoom(for: length) else { throw .noSpace }
             let extends = !keepsSize && offset + length > row.size
-            guard extends || (punches || zeroes) && offset < row.size else {
-                // No byte changes, and where not all are here, their room is not taken before they are.
-                guard row.residency == .whole else { return }
+            let changes = extends || (punches || zeroes) && offset < row.size
+            // No byte changes, and where not all are here, their room is not taken before they are.
+            if !changes, row.residency != .whole { return }
+            // What a program asks for in vain says nothing of the disk.
+            let missing = punches ? 0 : missingRoom(state, upTo: offset + length, atMost: length)
+            guard missing == 0 || disk.hasRoom(for: missing) else { throw .noSpace }
+            guard changes else {
                 let descriptor = try descriptor(id, &state)
                 return try System.fallocate(descriptor, mode: mode, offset: offset, length: length)
             }
@@ -49,7 +51,19 @@ extension Contents {
         }
     }
 
-    /// Copies bytes between two files without sending them through the program; short only at the source's end.
+    /// How much of a part of a file that ends at an offset has no room on the disk yet.
+    ///
+    /// Which blocks a file has is not told, only how many.
+    private func missingRoom(_ state: borrowing LiveItem.State, upTo end: Int64, atMost length: Int64) -> Int64 {
+        guard state.descriptor >= 0, let status = try? System.fstat(state.descriptor) else { return length }
+        return min(length, max(0, max(end, Int64(status.st_size)) - Int64(status.st_blocks) * 512))
+    }
+
+    /// What one call copies at most: it can't be ended, and takes room for all of it at first.
+    static let copiedAtOnce = 64 << 20
+
+    /// Copies bytes between two files without sending them through the program; short where there are no more, or as many as
+    /// are copied at once, or what comes next can't be copied.
     ///
     /// `EOPNOTSUPP` when the source's bytes are not here: the kernel then reads and writes them.
     func copyRange(
@@ -62,6 +76,7 @@ extension Contents {
         try requireWritable()
         guard source != target else { throw .notSupported }
         guard sourceOffset >= 0 else { throw .invalidArgument }
+        let count = min(count, Self.copiedAtOnce)
         let (descriptor, available) = try live.use(source) { item throws(Errno) in
             try item.state.withLock { state throws(Errno) -> (Int32, Int64) in
                 let row = try load(source, &state)
@@ -78,13 +93,20 @@ extension Contents {
             output throws(Errno) in
             var copied: Int64 = 0
             while copied < available {
-                let step = try System.copyFileRange(
-                    from: descriptor,
-                    at: sourceOffset + copied,
-                    to: output,
-                    at: targetOffset + copied,
-                    count: Int(available - copied)
-                )
+                let step: Int
+                do throws(Errno) {
+                    step = try System.copyFileRange(
+                        from: descriptor,
+                        at: sourceOffset + copied,
+                        to: output,
+                        at: targetOffset + copied,
+                        count: Int(available - copied)
+                    )
+                } catch {
+                    // What is copied counts, else it would lie behind the end of the file; the next call meets the error.
+                    if copied > 0 { break }
+                    throw error
+                }
                 if step == 0 { break }
                 copied += Int64(step)
             }

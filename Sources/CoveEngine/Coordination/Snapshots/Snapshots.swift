@@ -61,29 +61,68 @@ struct Snapshots {
     }
 
     /// Copies an item's bytes, a reflink where the disk can; how many there are.
+    ///
+    /// Others use the item meanwhile, and what they write to it has it copied again. Whoever never rests waits for the last
+    /// copy.
     private func copy(_ id: ItemID, into target: Int32, at offset: Int64) throws(Errno) -> Int64 {
-        try coordinator.contents.live.use(id) { item throws(Errno) in
-            let (source, size) = try item.state.withLock { state throws(Errno) -> (Int32, Int64) in
-                let row = try coordinator.contents.load(id, &state)
-                let descriptor = try coordinator.contents.descriptor(id, &state)
-                return (try coordinator.contents.store.copy(descriptor, size: row.size), row.size)
+        let contents = coordinator.contents
+        return try contents.live.use(id) { item throws(Errno) in
+            for attempt in 1...3 {
+                let isLast = attempt == 3
+                let taken = try item.state.withLock { state throws(Errno) -> Taken in
+                    let row = try contents.load(id, &state)
+                    let content = try contents.descriptor(id, &state)
+                    if let clone = try? contents.store.copy(content, size: row.size, limit: 0) {
+                        return Taken(file: clone, size: row.size, isClone: true)
+                    }
+                    try coordinator.disk.requireRoom(forCopy: Int(clamping: row.size))
+                    let file = try System.retry { dup(content) }
+                    if isLast {
+                        defer { System.close(file) }
+                        return Taken(file: -1, size: try fill(target, at: offset, from: file, size: row.size))
+                    }
+                    return Taken(file: file, size: row.size, age: ContentAge(state))
+                }
+                guard taken.file >= 0 else { return taken.size }
+                defer { System.close(taken.file) }
+                let size = try fill(target, at: offset, from: taken.file, size: taken.size)
+                if taken.isClone { return size }
+                let isSame = try item.state.withLock { state throws(Errno) in
+                    _ = try contents.load(id, &state)
+                    return taken.age != nil && ContentAge(state) == taken.age
+                }
+                if isSame { return size }
             }
-            defer { System.close(source) }
-            if offset == 0, (try? System.clone(source, to: target)) != nil { return size }
-            var done: Int64 = 0
-            while done < size {
-                let count = try System.copyFileRange(
-                    from: source,
-                    at: done,
-                    to: target,
-                    at: offset + done,
-                    count: Int(min(size - done, 64 << 20))
-                )
-                if count == 0 { break }
-                done += Int64(count)
-            }
-            return done
+            throw .busy
         }
+    }
+
+    /// What is to be copied: a file that nobody changes, or one that has that age; -1 for what is copied already.
+    private struct Taken {
+        var file: Int32
+        var size: Int64
+        var isClone = false
+        var age: ContentAge?
+    }
+
+    /// Copies so many bytes behind those that a file has; how many there were.
+    private func fill(_ target: Int32, at offset: Int64, from source: Int32, size: Int64) throws(Errno) -> Int64 {
+        // What an earlier copy left there.
+        try System.ftruncate(target, offset)
+        if offset == 0, (try? System.clone(source, to: target)) != nil { return size }
+        var done: Int64 = 0
+        while done < size {
+            let count = try System.copyFileRange(
+                from: source,
+                at: done,
+                to: target,
+                at: offset + done,
+                count: Int(min(size - done, 64 << 20))
+            )
+            if count == 0 { break }
+            done += Int64(count)
+        }
+        return done
     }
 
     /// Adds a directory and all in it: one directory after the other, however deep they lie in each other.
@@ -123,5 +162,22 @@ struct Snapshots {
             if let failure { throw failure }
             return found
         }
+    }
+}
+
+/// Tells whether an item's bytes are those of an earlier look; never so for what is being written just then.
+private struct ContentAge: Equatable {
+    let generation: Int64?
+    let size: Int64?
+    let lastWrite: MonotonicTime
+    let seen: ContentStamp?
+
+    /// Nil while a write is on its way.
+    init?(_ state: borrowing LiveItem.State) {
+        guard state.writesInFlight == 0 else { return nil }
+        generation = state.row?.generation
+        size = state.row?.size
+        lastWrite = state.lastWrite
+        seen = state.seen
     }
 }
