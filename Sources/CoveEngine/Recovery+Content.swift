@@ -89,7 +89,9 @@ extension Recovery {
         let rows = try database.all(
             """
             SELECT i.id, i.size FROM items i WHERE i.kind = 0 AND i.state = 2 AND i.synced >= ? AND i.id IN
-                (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry UNION SELECT item FROM trash)
+                (SELECT e.item FROM journal j JOIN entries e ON e.id = j.entry
+                UNION SELECT item FROM entries WHERE flags & 1 UNION SELECT item FROM trash WHERE item IS NOT NULL
+                UNION SELECT id FROM items WHERE nlink = 0)
             """,
             .flag(isUnclean),
             read: { ($0.item(0), $0.int(1)) }

@@ -205,6 +205,20 @@ final class EngineAccount: AccountUnderTest {
         try start(on: keepState(), ledger: ledger) { _ in }
     }
 
+    /// The same where the daemon is killed: nothing is saved that was not.
+    func dieAndTakeOver(_ change: (String) throws -> Void = { _ in }) async throws {
+        let kept = try keepState()
+        let path = "\(kept)/handles"
+        let ledger = engine.contents.ledger.descriptor
+        var bytes = [UInt8](repeating: 0, count: Int(try System.fstat(ledger).st_size))
+        try bytes.withUnsafeMutableBytes { _ = try System.pread(ledger, $0, 0) }
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        let copy = try HandleLedger(inherited: System.open(path, O_RDWR))
+        link.setOffline(true)
+        await engine.stop()
+        try start(on: kept, ledger: copy, change)
+    }
+
     private func start(on kept: String, ledger: HandleLedger? = nil, _ change: (String) throws -> Void) throws {
         try change(kept)
         crashed.append(engine)

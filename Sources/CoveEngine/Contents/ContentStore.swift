@@ -33,9 +33,7 @@ struct ContentStore: Sendable {
         let flags = O_RDWR
         if empty { remove(id) }
         do {
-            return try System.open(path(id), flags)
-        } catch .readOnly {
-            return try System.open(path(id), O_RDONLY)
+            return try existing(id)
         } catch .noSuchEntry {
             // Also counted when another thread makes it just now: one more sync than needed.
             defer { parts[Int(id.rawValue & 0xFF)].made.add(1, ordering: .releasing) }
@@ -46,6 +44,24 @@ struct ContentStore: Sendable {
                 return try System.open(path(id), flags | O_CREAT, 0o600)
             }
         }
+    }
+
+    /// Opens a content file that is to hold so many bytes; nil where it is not there, or ends before.
+    func open(_ id: ItemID, holding size: Int64) throws(Errno) -> Int32? {
+        let descriptor: Int32
+        do throws(Errno) { descriptor = try existing(id) } catch {
+            if error == .noSuchEntry { return nil }
+            throw error
+        }
+        let status = Result { () throws(Errno) in try System.fstat(descriptor) }
+        if case .success(let status) = status, Int64(status.st_size) >= size { return descriptor }
+        System.close(descriptor)
+        _ = try status.get()
+        return nil
+    }
+
+    private func existing(_ id: ItemID) throws(Errno) -> Int32 {
+        do { return try System.open(path(id), O_RDWR) } catch .readOnly { return try System.open(path(id), O_RDONLY) }
     }
 
     /// Makes an item's bytes durable, and the name of its content file.

@@ -77,7 +77,7 @@ extension Contents {
     }
 
     private func evict(_ id: ItemID, _ state: inout LiveItem.State) throws -> Int64? {
-        var row = try load(id, &state)
+        let row = try load(id, &state)
         guard row.kind == .file else { return row.kind == .directory ? nil : 0 }
         guard row.residency != .dataless, row.size > 0 else {
             if try catalog.read({ database throws(Errno) in try database.hasWanted() }) {
@@ -111,38 +111,15 @@ extension Contents {
         if isReplaced {
             throw Refusal.errno(.busy, "other bytes of it are being uploaded; run `cove sync --wait` first")
         }
-        let freed = row.resident
-        row.residency = .dataless
-        row.version = first.remoteVersion
-        row.resident = 0
-        row.isSynced = false
-        let saved = row
+        let freed: Int64
         do throws(Errno) {
-            try catalog.write { database throws(Errno) in
-                // It may have been deleted, have left the cloud, or be on its way there, since this waits for the catalog.
-                let entries = try database.entries(of: id)
-                guard entries.count == 1, let entry = entries.first, entry.id == first.id,
-                    entry.document == first.document, entry.isUploaded, entry.remoteVersion == saved.version,
-                    !entry.hasUnsentContent(generation: saved.generation), try !database.isReplacedUnderway(entries)
-                else { throw .busy }
-                try database.saveContent(saved)
-                try database.endWanted(id)
-                try database.setRanges(RangeSet(), of: id)
-                try database.moveVersions(of: id, to: nil)
-            }
+            freed = try forgetBytes(id, &state, of: entries, isWanted: false)
         } catch {
             if error == .busy { throw Refusal.errno(.busy, "it is being changed; run `cove sync --wait` first") }
             throw error
         }
         if freed > 0 { leavings.evicted.withLock { _ = $0.insert(id) } }
-        // Whatever comes next opens the file anew, as an empty one.
-        if state.descriptor >= 0 { System.close(state.descriptor) }
-        state.descriptor = -1
-        cache.withLock { $0.change(by: -freed) }
-        state.row = saved
-        state.ranges = RangeSet()
         _ = state.fetching.reset()
-        state.isMarked = false
         return freed
     }
 

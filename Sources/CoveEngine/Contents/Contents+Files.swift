@@ -175,7 +175,7 @@ extension Contents {
         _ thread: Int32
     ) throws(Errno) -> Outcome<ReadResult> {
         try item.state.withLock { state throws(Errno) in
-            let row = try load(item.id, &state)
+            let row = try loadBytes(item.id, &state)
             guard row.kind == .file else { throw .invalidArgument }
             let end = min(offset.addingReportingOverflow(Int64(count)).partialValue, row.size)
             guard offset >= 0, end > offset else { return .now(.end) }
@@ -206,12 +206,14 @@ extension Contents {
         let item = live.retain(id)
         defer { live.release(id) }
         let early: (descriptor: Int32, written: Int?) = try item.state.withLock { state throws(Errno) in
-            let row = try load(id, &state)
+            let row = try loadBytes(id, &state)
             guard row.kind == .file else { throw .invalidArgument }
             try mark(id, &state)
             if clearsPrivileges { try clearPrivileges(id, &state, by: nil) }
             let descriptor = try descriptor(id, &state)
             guard row.residency != .whole else {
+                // A catalog that takes the file for a partial one would, after a death, have it cut or its bytes fetched again.
+                if state.hasUnsavedRanges { try commitContent(item, &state) }
                 state.writesInFlight += 1
                 return (descriptor, nil)
             }
@@ -339,7 +341,7 @@ extension Contents {
         let id = item.id
         guard size >= 0 else { throw .invalidArgument }
         guard size <= Contents.maximumFileSize else { throw .fileTooLarge }
-        let row = try load(id, &state)
+        let row = try loadBytes(id, &state)
         guard row.kind == .file else { throw row.kind == .directory ? .isDirectory : .invalidArgument }
         try mark(id, &state)
         if let caller { try clearPrivileges(id, &state, by: caller) }

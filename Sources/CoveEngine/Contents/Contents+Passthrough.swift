@@ -134,7 +134,7 @@ extension Contents {
     /// Takes over what programs wrote unseen; nothing is committed yet.
     func look(_ id: ItemID, _ state: inout LiveItem.State) {
         guard let seen = state.seen, var row = state.row else { return }
-        if state.descriptor < 0 { state.descriptor = (try? store.open(id)) ?? -1 }
+        if state.descriptor < 0 { state.descriptor = (try? store.open(id, holding: 0)).flatMap(\.self) ?? -1 }
         guard state.descriptor >= 0, let stamp = try? ContentStamp(state.descriptor), stamp != seen else { return }
         stamp.apply(to: &row)
         state.row = row

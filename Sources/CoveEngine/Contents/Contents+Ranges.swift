@@ -19,7 +19,7 @@ extension Contents {
         let item = live.retain(id)
         defer { live.release(id) }
         try item.state.withLock { state throws(Errno) in
-            let row = try load(id, &state)
+            let row = try loadBytes(id, &state)
             guard row.kind == .file else { throw Errno(ENODEV) }
             try disk.requireSound()
             let extends = !keepsSize && offset + length > row.size
@@ -79,7 +79,7 @@ extension Contents {
         let count = min(count, Self.copiedAtOnce)
         let (descriptor, available) = try live.use(source) { item throws(Errno) in
             try item.state.withLock { state throws(Errno) -> (Int32, Int64) in
-                let row = try load(source, &state)
+                let row = try loadBytes(source, &state)
                 guard row.kind == .file, row.residency == .whole else { throw .notSupported }
                 let end = min(row.size, sourceOffset.addingReportingOverflow(Int64(count)).partialValue)
                 // A descriptor of its own: the item may be evicted while its bytes are copied.

@@ -88,7 +88,9 @@ extension History {
         if source.isFile { try await bringWhole(source.item) }
         return try await onQueue { [self] () throws(Errno) in
             guard source.isFile else {
-                return VersionContent(descriptor: try System.open(contents.store.path(source.item), 0))
+                let row = try catalog.read { database throws(Errno) in try database.existingItem(source.item) }
+                guard let file = try contents.store.open(row.id, holding: row.size) else { throw .inputOutput }
+                return VersionContent(descriptor: file)
             }
             return VersionContent(descriptor: try snapshot(of: source.item))
         }

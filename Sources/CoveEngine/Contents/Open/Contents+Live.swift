@@ -25,13 +25,21 @@ extension Contents {
     }
 
     /// The descriptor of the content file, opened when first needed.
+    ///
+    /// Throws `EIO` where the disk has lost bytes that were here.
     func descriptor(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> Int32 {
         if state.descriptor < 0 {
             let row = try load(id, &state)
             let isEmpty = row.residency == .dataless && state.ranges.isEmpty
             // The catalog on the disk may still trust the bytes that an eviction left.
             if isEmpty, leavings.evicted.withLock({ $0.contains(id) }) { try catalog.syncLog() }
-            state.descriptor = try store.open(id, empty: isEmpty)
+            let end = row.residency == .whole ? row.size : min(row.size, state.ranges.ranges.last?.upperBound ?? 0)
+            if end > 0 {
+                guard let found = try store.open(id, holding: end) else { throw noteLoss(id, &state) }
+                state.descriptor = found
+            } else {
+                state.descriptor = try store.open(id, empty: isEmpty)
+            }
         }
         return state.descriptor
     }
@@ -183,14 +191,6 @@ extension Contents {
         }
     }
 
-    /// Notes that bytes of a live item changed.
-    func noteContentChange(
-        _ item: LiveItem,
-        _ state: inout LiveItem.State,
-        _ change: (inout ItemRow) -> Void
-    ) {
-        guard var row = state.row else { return }
-        // The kernel's date may be the one it has told already: one of our own would show once it has forgotten the file.
     /// A remote change has given an item other attributes: what is in use of it has them too.
     ///
     /// Read again, for another such change may have come since.
@@ -207,6 +207,14 @@ extension Contents {
         }
     }
 
+    /// Notes that bytes of a live item changed.
+    func noteContentChange(
+        _ item: LiveItem,
+        _ state: inout LiveItem.State,
+        _ change: (inout ItemRow) -> Void
+    ) {
+        guard var row = state.row else { return }
+        // The kernel's date may be the one it has told already: one of our own would show once it has forgotten the file.
         if !context.kernelKeepsDates.load(ordering: .relaxed) {
             let now = clock.now()
             row.modificationTime = now

@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Glibc
 internal import Synchronization
 
 /// Going on where an earlier daemon of the same mount was killed.
@@ -21,22 +22,52 @@ extension Contents {
         for record in ledger.records() {
             guard let unsaved = record.unsaved, let item = live.find(record.item) else { continue }
             try item.state.withLock { state throws(Errno) in
-                var row: ItemRow
                 do throws(Errno) {
-                    row = try load(item.id, &state)
+                    var row = try load(item.id, &state)
+                    if let seen = state.seen {
+                        // What was written since, past the daemon, is in the content file alone.
+                        seen.apply(to: &row)
+                    } else {
+                        try takeOver(size: unsaved.size, &row, &state)
+                        row.modificationTime = unsaved.modificationTime
+                        row.changeTime = unsaved.changeTime
+                    }
+                    state.row = row
+                    state.hasUnsavedContent = true
                 } catch .stale {
                     // It was being made or dropped: what is left is a handle too many, and no reason to lose the mount.
-                    return
                 }
-                row.size = unsaved.size
-                row.modificationTime = unsaved.modificationTime
-                row.changeTime = unsaved.changeTime
-                state.row = row
-                state.hasUnsavedContent = true
             }
         }
         for (item, document) in departed where live.isOpen(item) { departing.add(item, of: document) }
         log.notice("took over a mount with \(live.handleCount) open handles")
+    }
+
+    /// Gives an item the size that is newer than its row, and what follows for its bytes.
+    ///
+    /// Bytes are in the content file before their size is in the ledger, and that before the ranges are in the catalog. What
+    /// lies behind the former end was never the provider's, and what was cut is not fetched.
+    private func takeOver(size: Int64, _ row: inout ItemRow, _ state: inout LiveItem.State) throws(Errno) {
+        let former = row.size
+        row.size = size
+        guard row.kind == .file else { return }
+        if row.residency == .whole {
+            // A cut is in the content file before anything else knows of it.
+            if let content = try? System.lstat(store.path(row.id)) { row.size = min(size, Int64(content.st_size)) }
+            return
+        }
+        guard size != former else { return }
+        if size > former { state.ranges.insert(former..<size) } else { state.ranges.removeAll(from: size) }
+        if let end = state.ranges.ranges.last?.upperBound {
+            // A recovery has cut what the catalog does not know. The request that brought it comes again, or nobody waits for it.
+            let content = try store.open(row.id)
+            defer { System.close(content) }
+            if Int64(try System.fstat(content).st_size) < end { try System.ftruncate(content, end) }
+        }
+        let isWhole = state.ranges.contains(0..<size)
+        row.residency = isWhole ? .whole : .partial
+        if isWhole { state.ranges = RangeSet() }
+        state.hasUnsavedRanges = true
     }
 
     /// The item that a request made or changed when an earlier daemon carried it out and died before it could answer.

@@ -13,6 +13,8 @@ final class LiveItem: Sendable {
         var descriptor: Int32 = -1
         /// True while size or dates are newer than the catalog's.
         var hasUnsavedContent = false
+        /// True once the disk was found to have lost bytes that only this device had.
+        var isLost = false
         /// True while ranges are newer than the catalog's.
         var hasUnsavedRanges = false
         /// True once the journal knows that bytes changed after the last snapshot.

@@ -269,7 +269,7 @@ private final class ComparingSink: ContentSink {
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(ProviderError) {
         let isEqual: Bool
         do throws(Errno) {
-            let descriptor = try store.open(id)
+            guard let descriptor = try store.open(id, holding: 0) else { throw Errno.inputOutput }
             defer { System.close(descriptor) }
             let local = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 16)
             defer { local.deallocate() }
