@@ -34,12 +34,7 @@ extension Access {
     /// Refuses another name for what the caller's app was only given: it would outlive that.
     func admitLink(_ caller: Caller, _ id: ItemID) throws(Errno) {
         guard let app = try app(of: caller) else { return }
-        let isOpen = try catalog.read { database throws(Errno) in
-            for entry in try database.entries(of: id) where try self.isOpen(entry, to: app, database) { return true }
-            // What has no name yet was never given to anybody.
-            return try self.isAdmitted(app, unnamed: id, .writing, database)
-        }
-        if !isOpen { throw .crossDevice }
+        try catalog.read { database throws(Errno) in try self.admitLink(to: id, by: app, database) }
     }
 
     /// Refuses to take a folder with references out of its container.
@@ -99,7 +94,7 @@ extension Access {
     }
 
     /// Whether an app may do something with a file that has no name yet: where it was made that counts.
-    private func isAdmitted(
+    func isAdmitted(
         _ app: AppIdentifier,
         unnamed id: ItemID,
         _ use: Use,

@@ -278,6 +278,22 @@ extension Database {
         if name == PackageTypes.attribute { touchTree(id) }
     }
 
+    /// The items in a directory, however deep, that have more than one name.
+    func linkedItems(below directory: ItemID) throws(Errno) -> Set<ItemID> {
+        Set(
+            try all(
+                """
+                WITH RECURSIVE below(item) AS (SELECT ?1 UNION
+                    SELECT e.item FROM below b JOIN entries e ON e.parent = b.item JOIN items i ON i.id = e.item WHERE i.kind = 1)
+                SELECT i.id FROM below b JOIN entries e ON e.parent = b.item JOIN items i ON i.id = e.item
+                    WHERE i.kind <> 1 AND i.nlink > 1
+                """,
+                .item(directory),
+                read: { $0.item(0) }
+            )
+        )
+    }
+
     /// True for a directory, of this name, that people see as one document.
     func isPackage(_ name: FileName, _ id: ItemID) throws(Errno) -> Bool {
         let ending = String(decoding: name.stemAndExtension.extension.dropFirst(), as: UTF8.self)

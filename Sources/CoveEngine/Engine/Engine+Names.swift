@@ -101,11 +101,11 @@ extension Engine {
         _ caller: Caller
     ) throws(Errno) -> ItemAttributes {
         // Of what was done already nothing is asked again.
-        if try contents.earlierResult(caller) == nil {
-            try access.admitLink(caller, id)
-            try admitNew(parent, name, caller)
+        if try contents.earlierResult(caller) == nil { try admitNew(parent, name, caller) }
+        let app = try access.actor(caller)
+        let linked = try namespace.link(id, parent, name, caller) { database throws(Errno) in
+            try access.admitLink(to: id, by: app, database)
         }
-        let linked = try namespace.link(id, parent, name, caller)
         // It had no name before.
         if linked.linkCount == 1 { access.noteMade(id, parent, name) }
         return linked
@@ -371,12 +371,26 @@ extension Engine {
             try access.requireNoReferences(in: newParent, newName)
             let isShared = try access.isShared(newParent, newName)
             let replaced = try access.given(Place(newParent, newName), movedFrom: Place(parent, name))
-            try namespace.rename(parent, name, newParent, newName, flags: flags, caller)
+            let app = try access.actor(caller)
+            try namespace.rename(parent, name, newParent, newName, flags: flags, caller) {
+                entry,
+                place,
+                database throws(Errno) in
+                try access.admitMove(of: entry, to: place, flags, by: app, database)
+            }
             if let replaced { access.passOn(replaced, to: Place(newParent, newName)) }
             if isShared { access.tellWatchers(of: Place(newParent, newName), savedAt: Place(newParent, newName)) }
         case .onto(let original):
             let replaced = try access.given(original)
-            try namespace.rename(parent, name, original.parent, original.name, flags: 0, caller)
+            try namespace.rename(
+                parent,
+                name,
+                original.parent,
+                original.name,
+                flags: 0,
+                caller,
+                admitting: access.admitSave
+            )
             if let replaced { access.passOn(replaced, to: original) }
             access.tell(of: [original, Place(newParent, newName)])
             access.tellWatchers(of: original, savedAt: Place(newParent, newName))

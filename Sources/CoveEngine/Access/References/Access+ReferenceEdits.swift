@@ -77,6 +77,7 @@ extension Access {
                 try isFile(parent, name), let place = try takenPlace(left.row, Place(newParent, newName))
             else { return .ordinary }
             try admit(caller, to: place)
+            try admitSave(of: Place(parent, name), to: place)
             try comeBack(left.row, to: Place(newParent, newName))
             return .onto(place)
         }
@@ -207,6 +208,7 @@ extension Access {
         }
         // While a claim was waited for, it may have been taken back or the document moved: then this stays a file of its own.
         guard isThere, try writtenPlace(takeover.row) == place else { return }
+        try admitSave(of: takeover.place, to: place)
         try comeBack(takeover.row, to: takeover.place)
         let replaced = try given(place)
         try namespace.rename(
@@ -215,7 +217,8 @@ extension Access {
             place.parent,
             place.name,
             flags: 0,
-            ownCaller
+            ownCaller,
+            admitting: admitSave
         )
         if let replaced { passOn(replaced, to: place) }
         tell(of: [place, takeover.place])

@@ -192,7 +192,8 @@ extension Namespace {
         _ id: ItemID,
         _ parent: ItemID,
         _ name: [UInt8],
-        _ caller: Caller
+        _ caller: Caller,
+        admitting: (Database) throws(Errno) -> Void = { (_) throws(Errno) in }
     ) throws(Errno) -> ItemAttributes {
         try requireWritable()
         try checkNewName(name)
@@ -200,6 +201,7 @@ extension Namespace {
         let now = clock.now()
         let row = try catalog.write(for: caller) { database throws(Errno) -> ItemRow in
             _ = try self.liveDirectory(parent, database)
+            try admitting(database)
             var row = try database.existingItem(id)
             guard row.kind != .directory else { throw .notPermitted }
             if row.linkCount <= 0 {

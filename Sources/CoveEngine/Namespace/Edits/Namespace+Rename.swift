@@ -7,14 +7,16 @@ internal import Synchronization
 extension Namespace {
     /// Renames; `RENAME_NOREPLACE`, `RENAME_EXCHANGE` and `RENAME_WHITEOUT` as in renameat2(2).
     ///
-    /// A never uploaded item that takes an existing name is a safe save: the name's document gets the new bytes.
+    /// A never uploaded item that takes an existing name is a safe save: the name's document gets the new bytes. `admitting` is asked
+    /// inside the change whether what is moved may come to the new name.
     func rename(
         _ parent: ItemID,
         _ name: [UInt8],
         _ newParent: ItemID,
         _ newName: [UInt8],
         flags: UInt32,
-        _ caller: Caller
+        _ caller: Caller,
+        admitting: (EntryRow, Place, Database) throws(Errno) -> Void = { (_, _, _) throws(Errno) in }
     ) throws(Errno) {
         try requireWritable()
         guard name.count <= FileName.maximumLength else { throw .nameTooLong }
@@ -31,6 +33,7 @@ extension Namespace {
         let removal = try catalog.write(for: caller) { database throws(Errno) -> Removal? in
             guard let known = try database.entry(parent, name) else { throw .noSuchEntry }
             _ = try self.liveDirectory(newParent, database)
+            try admitting(known, place, database)
             let isExchange = flags & exchange != 0
             let isSave = try self.admitMove(of: known, to: place, isExchange: isExchange, database)
             // They may have left the cloud for that.
