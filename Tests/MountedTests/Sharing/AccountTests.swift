@@ -103,6 +103,48 @@ extension Mounted {
             }
         }
 
+        @Test func `2. an export to a disk that takes one name for another replaces nothing`() async throws {
+            try await mounted(options: "settle=50ms") { account in
+                try account.shell(
+                    "mkdir -p Docs docs; echo large > Docs/a; echo small > docs/a; echo one > f; echo two > g"
+                )
+                try account.cove("account export $tmp/out")
+                // As a disk that does not tell capital letters from small ones.
+                try account.shell(
+                    "cd $tmp/out; mount --bind Docs docs; mount --bind f g; echo other > Docs/a"
+                )
+                let said = try account.shell("$COVE account export $tmp/out --json || true")
+                let report: Exported = try JSONDecoder().decode(Exported.self, from: Data(said.utf8))
+                let seen = try account.shell("cd $tmp/out; umount -l docs g; cat Docs/a f")
+                #expect(
+                    report.failures == [
+                        "docs": "the disk takes it for Docs, which is there already",
+                        "g": "the disk takes it for f, which is there already",
+                    ]
+                )
+                #expect(seen == "large\none\n")
+            }
+        }
+
+        @Test func `2. an export has all that was there, though the mount is taken away meanwhile`() async throws {
+            try await blocking {
+                let server = try TestServer.seaweedFS()
+                let line = try FaultProxy(to: server.port)
+                let account = try MountedAccount(options: "settle=50ms", address: Cloud.s3Address(line.port))
+                try account.start()
+                try account.shell("mkdir d; echo far > d/far; echo near > near; $COVE sync --wait; $COVE evict d")
+                line.set { $0.latency = 1000 }
+                line.dropAll()
+                let export = try account.start("$COVE account export $tmp/out")
+                let begun = account.scratch.appending("out/d/.far.cove-save-0")
+                try waitUntil("it waits for the source", deadline: 30) { FileManager.default.fileExists(atPath: begun) }
+                try Command.run("umount", ["-l", account.mount])
+                let result = try export.wait(deadline: 60)
+                #expect(result.status == 0 && result.output.hasPrefix("2 written (9B)"), "\(result)")
+                #expect(try account.shell("cd /; cat $tmp/out/d/far $tmp/out/near") == "far\nnear\n")
+            }
+        }
+
         private struct Erased: Decodable {
             var deleted: Int
         }

@@ -10,18 +10,19 @@ extension CommandTable {
         details: """
             The account is that of the working directory, or the one that --account or --state names. Modes, dates and user.*
             attributes go along. What is not on this disk is fetched for it, and leaves again. The command can be ended at any
-            time, and be given again: what it has written already stays. Fails, with a list, where something could not be had.
+            time, and be given again: what it has written already stays. Fails, with a list, where something could not be had, or
+            has a name that the disk takes for another one's, as one that does not tell capital letters from small ones does.
             """
     ) { arguments throws(Failure) in
         let connection = try AccountConnection.open(arguments)
-        let mount = try connection.status().mountpoint
-        let report = try Export(connection, mountedAt: mount, to: arguments.operands[0]).run()
+        let report = try Export(connection, connection.status(), to: arguments.operands[0]).run()
         if arguments.has("json") {
             try JSONOutput.write(report)
         } else {
             for (name, why) in report.failures.sorted(by: { $0.key < $1.key }) { Tool.report(Failure(name, why)) }
             Terminal.standardOutput.write(
                 "\(report.exported) written (\(Units.size(report.bytes))), \(report.present) there already, "
+                    + (report.vanished > 0 ? "\(report.vanished) removed or moved meanwhile, " : "")
                     + "\(report.failures.count) could not be had\n"
             )
         }
@@ -113,25 +114,14 @@ extension CommandTable {
     private static func erase(_ connection: AccountConnection, _ status: AccountStatus) throws(Failure) -> ErasedAccount
     {
         let mount = status.mountpoint
-        let root = try Failure.explaining(mount, remedy: "mount the account again") { () throws(Errno) in
-            try System.open(mount, O_RDONLY | O_DIRECTORY)
-        }
-        defer { System.close(root) }
-        let place = "/proc/self/fd/\(root)"
-        // Something else may be mounted there, or nothing.
-        let name = try? System.attribute(Array("\(place)/.".utf8), Array("user.cove.account".utf8))
-        let state = try? System.attribute(Array("\(place)/.".utf8), Array("user.cove.socket".utf8))
-        guard name == Array(status.account.utf8), state != nil, state == connection.socketPath.map({ Array($0.utf8) })
-        else {
-            throw Failure(mount, "it does not show the account here", "run this where the account is mounted")
-        }
+        let root = try AccountRoot(connection, status)
         // The others are to know before they see anything go.
         let _: VarlinkNothing = try connection.call("\(AccountInterface.name).BeginErasure", timeout: nil)
         var deleted = 0
         try Failure.explaining(mount, remedy: "try again") { () throws(Errno) in
-            for name in try System.rawNames(in: Array(place.utf8)) { deleted += System.removeTree(root, name) }
+            for name in try System.rawNames(in: root.path) { deleted += System.removeTree(root.descriptor, name) }
         }
-        let left = (try? System.names(in: place)) ?? []
+        let left = ((try? System.rawNames(in: root.path)) ?? []).map { String(decoding: $0, as: UTF8.self) }
         if let first = left.min() {
             throw Failure("\(mount)/\(first)", "it can't be deleted", "close what uses it, and try again")
         }

@@ -9,8 +9,41 @@ struct ExportReport: Encodable {
     var bytes: Int64 = 0
     /// What an earlier run had written.
     var present = 0
+    /// Items that were removed or moved meanwhile, before they were read.
+    var vanished = 0
     /// What could not be had, and why.
     var failures: [String: String] = [:]
+}
+
+/// What a disk calls the names of one folder: one that folds case or spelling has one file for several of them.
+private struct FolderNames {
+    private struct Identity: Hashable {
+        var device: UInt64
+        var inode: UInt64
+
+        init(_ status: stat) { (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino)) }
+    }
+
+    private var owners: [Identity: [UInt8]] = [:]
+    /// The names that were written; nil for a folder in which something was before.
+    private var written: Set<[UInt8]>?
+
+    init(isNew: Bool) { written = isNew ? [] : nil }
+
+    /// Remembers that a file on the disk is the one of a name.
+    mutating func note(_ status: stat?, _ name: [UInt8]) {
+        if let status { owners[Identity(status)] = name }
+        written?.insert(name)
+    }
+
+    /// The other name whose file a name leads to; nil where it has one of its own, or none yet.
+    func other(than name: [UInt8], at there: stat?) -> String? {
+        guard let there else { return nil }
+        if let owner = owners[Identity(there)], owner != name { return String(decoding: owner, as: UTF8.self) }
+        // A disk without numbers of its own may have given the file a new one.
+        guard let written, !written.contains(name) else { return nil }
+        return "another name"
+    }
 }
 
 /// Writes all that an account shows to a folder.
@@ -18,13 +51,14 @@ struct Export {
     private static let depthLimit = 200
 
     private let connection: AccountConnection
-    private let mount: [UInt8]
+    /// The root of the mount, held open: what is mounted or unmounted meanwhile changes nothing.
+    private let root: AccountRoot
     private let target: [UInt8]
     private let progress = ProgressBar()
 
-    init(_ connection: AccountConnection, mountedAt mount: String, to folder: [UInt8]) throws(Failure) {
+    init(_ connection: AccountConnection, _ status: AccountStatus, to folder: [UInt8]) throws(Failure) {
         self.connection = connection
-        self.mount = Array(mount.utf8)
+        root = try AccountRoot(connection, status)
         let shown = String(decoding: folder, as: UTF8.self)
         target = try Failure.explaining(shown, remedy: "name a folder that can be written to") { () throws(Errno) in
             try System.makeDirectories(shown, 0o777)
@@ -59,24 +93,29 @@ struct Export {
     /// What an earlier run has written, and nobody has changed since, stays as it is.
     func run() -> ExportReport {
         var report = ExportReport()
-        write([], &report)
+        write([], isNew: false, &report)
         progress.clear()
         return report
     }
 
-    private func write(_ names: [[UInt8]], _ report: inout ExportReport) {
+    private func write(_ names: [[UInt8]], isNew: Bool, _ report: inout ExportReport) {
         let shown = names.isEmpty ? "/" : String(decoding: Array(names.joined(separator: [0x2F])), as: UTF8.self)
         do throws(Failure) {
             guard names.count < Self.depthLimit else { throw Failure(shown, "folders too deep to be exported") }
             let items = try list(names)
             // Read by this process: the kernel knows who may.
-            let folder = Self.join(mount, names)
+            let folder = Self.join(root.path, names)
             var children = try Failure.explaining(shown, remedy: "") { () throws(Errno) in
                 try System.rawNames(in: folder)
             }
             if names.isEmpty { children = Array(Set(children).union(try containers())) }
+            var known = FolderNames(isNew: isNew)
+            if names.isEmpty {
+                let marker = try? System.statat(AT_FDCWD, target + [0x2F] + Self.marker)
+                known.note(marker, Self.marker)
+            }
             for name in children.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-                write(names + [name], items[name], &report)
+                write(names + [name], items[name], &known, &report)
             }
         } catch {
             report.failures[shown] = error.what
@@ -84,25 +123,38 @@ struct Export {
     }
 
     /// Writes one item, with all in it.
-    private func write(_ names: [[UInt8]], _ item: ItemStatus?, _ report: inout ExportReport) {
+    private func write(
+        _ names: [[UInt8]],
+        _ item: ItemStatus?,
+        _ known: inout FolderNames,
+        _ report: inout ExportReport
+    ) {
+        let name = names.last ?? []
         let shown = String(decoding: Array(names.joined(separator: [0x2F])), as: UTF8.self)
-        let (from, to) = (Self.join(mount, names), Self.join(target, names))
+        let (from, to) = (Self.join(root.path, names), Self.join(target, names))
         let status: stat
         do throws(Errno) { status = try System.statat(AT_FDCWD, from) } catch {
-            // Somebody has just removed it.
-            if error != .noSuchEntry { report.failures[shown] = error.explanation }
+            if error == .noSuchEntry, isGone(names) {
+                report.vanished += 1
+            } else {
+                report.failures[shown] = error.explanation
+            }
             return
         }
         let there = try? System.statat(AT_FDCWD, to)
+        if let other = known.other(than: name, at: there) {
+            report.failures[shown] = "the disk takes it for \(other), which is there already"
+            return
+        }
+        defer { known.note(try? System.statat(AT_FDCWD, to), name) }
         switch status.st_mode & S_IFMT {
         case S_IFDIR:
-            do throws(Errno) {
-                if there.map({ $0.st_mode & S_IFMT != S_IFDIR }) ?? true { try System.mkdirat(AT_FDCWD, to, 0o700) }
-            } catch {
+            let isNew = there.map { $0.st_mode & S_IFMT != S_IFDIR } ?? true
+            do throws(Errno) { if isNew { try System.mkdirat(AT_FDCWD, to, 0o700) } } catch {
                 report.failures[shown] = "its folder can't be made: \(error)"
                 return
             }
-            write(names, &report)
+            write(names, isNew: isNew, &report)
             describe(to, status)
         case S_IFREG, S_IFLNK:
             if let there, Self.isSame(there, status) {
@@ -118,7 +170,7 @@ struct Export {
     private func copy(_ names: [[UInt8]], _ shown: String, _ item: ItemStatus?, _ report: inout ExportReport) {
         do throws(CrossingMove.Failure) {
             let amount = try CrossingMove(
-                from: Self.join(mount, names),
+                from: Self.join(root.path, names),
                 to: Self.join(target, names),
                 keepsSource: true,
                 replaces: true,
@@ -137,6 +189,20 @@ struct Export {
             ItemInterface.Request(path: path),
             timeout: nil
         )
+    }
+
+    /// True where the daemon knows nothing of an item any more, rather than that the mount shows it no longer.
+    private func isGone(_ names: [[UInt8]]) -> Bool {
+        do throws(Failure) {
+            let path = PathParameter(RemotePath(names.map { FileName(unchecked: $0) }))
+            let _: ItemInterface.InfoReply = try connection.call(
+                "\(ItemInterface.name).Info",
+                ItemInterface.Request(path: path)
+            )
+            return false
+        } catch {
+            return error.errno == .noSuchEntry
+        }
     }
 
     /// The folders of all containers: those that are not public no listing of the root shows.
