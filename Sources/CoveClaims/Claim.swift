@@ -119,8 +119,21 @@ package final class Claim {
     }
 }
 
+/// A name of a document that is not its own, such as a reference: what an app was given may have no other name that it can use.
+package struct Alias: Sendable, Hashable {
+    package var path: RemotePath
+    /// The reference's row; nil for a name that never moves.
+    package var reference: Int64?
+
+    package init(path: RemotePath, reference: Int64?) {
+        (self.path, self.reference) = (path, reference)
+    }
+}
+
 /// An object that presents an item.
 package final class Presenter {
+    /// The name by which its program has the item, where that is not the item's own.
+    package internal(set) var alias: Alias?
     package let number: Int
     package let session: Int
     package internal(set) var node: PathNode?

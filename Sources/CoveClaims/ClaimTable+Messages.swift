@@ -18,6 +18,8 @@ extension ClaimTable {
     ) -> Int? {
         guard let session = sessions[presenter.session] else { return nil }
         if kind != .reacquire { tellPendingMove(presenter) }
+        // The name by which its program has the item stays where it is.
+        if kind == .didMove, presenter.alias != nil { return nil }
         var kind = kind
         var path = path
         if !presenter.implements.contains(kind) {
@@ -27,6 +29,44 @@ extension ClaimTable {
             kind = .didChange
             path = node.path
         }
+        var version = version
+        if let alias = presenter.alias {
+            path = alias.path
+            version?.conflictPath = nil
+        }
+        return send(
+            presenter,
+            session,
+            kind,
+            path,
+            to: newPath,
+            outside: outside,
+            claim: claim,
+            version: version,
+            attributes: attributes
+        )
+    }
+
+    /// The name by which a presenter's program has its item is another one now.
+    package mutating func moveAlias(of number: Int, to path: RemotePath) {
+        guard let presenter = presenters[number], let alias = presenter.alias, alias.path != path else { return }
+        presenter.alias?.path = path
+        guard presenter.implements.contains(.didMove), let session = sessions[presenter.session] else { return }
+        send(presenter, session, .didMove, alias.path, to: path)
+    }
+
+    @discardableResult
+    private mutating func send(
+        _ presenter: Presenter,
+        _ session: ClaimSession,
+        _ kind: CoordinationInterface.MessageKind,
+        _ path: RemotePath,
+        to newPath: RemotePath? = nil,
+        outside: String? = nil,
+        claim: Int? = nil,
+        version: VersionStatus? = nil,
+        attributes: [String] = []
+    ) -> Int {
         lastMessage += 1
         let message = CoordinationInterface.Message(
             number: lastMessage,
@@ -182,10 +222,11 @@ extension ClaimTable {
 
     /// An item has gone to another file system: who presents it, or something in it, is told where it is now.
     ///
-    /// They stay here until they go there themselves.
-    package mutating func movedOut(_ path: RemotePath, to place: String, by claim: Int) {
+    /// They stay here until they go there themselves. Without a place they hear at the claim's end that it is gone.
+    package mutating func movedOut(_ path: RemotePath, to place: String?, by claim: Int) {
         guard !path.isRoot, let mover = claims[claim] else { return }
         mover.changes[path] = .removed
+        guard let place else { return }
         var told: [(Presenter, RemotePath)] = []
         existingNode(at: path)?.eachNode { node in
             for presenter in node.presenters { told.append((presenter, node.path)) }

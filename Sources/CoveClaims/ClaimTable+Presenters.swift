@@ -23,6 +23,7 @@ extension ClaimTable {
         implements: Set<CoordinationInterface.MessageKind>,
         observes: Set<String>,
         purpose: String? = nil,
+        alias: Alias? = nil,
         now: MonotonicTime
     ) -> Int? {
         guard sessions[number] != nil else { return nil }
@@ -33,6 +34,7 @@ extension ClaimTable {
             observes: observes,
             purpose: purpose
         )
+        presenter.alias = alias
         add(presenter, at: path, now: now)
         return presenter.number
     }
@@ -48,6 +50,7 @@ extension ClaimTable {
         implements: Set<CoordinationInterface.MessageKind>,
         observes: Set<String>,
         purpose: String?,
+        alias: Alias? = nil,
         now: MonotonicTime
     ) {
         use(number)
@@ -58,6 +61,7 @@ extension ClaimTable {
             observes: observes,
             purpose: purpose
         )
+        presenter.alias = alias
         add(presenter, at: path, now: now)
         if let known, let own = presenter.node?.path, known != own { delayMove(of: presenter, from: known, now: now) }
     }
@@ -70,9 +74,15 @@ extension ClaimTable {
     }
 
     /// A presenter presents another item, or none.
-    package mutating func movePresenter(_ number: Int, to path: [PathStep]?, now: MonotonicTime) {
+    package mutating func movePresenter(
+        _ number: Int,
+        to path: [PathStep]?,
+        alias: Alias? = nil,
+        now: MonotonicTime
+    ) {
         guard let presenter = presenters[number] else { return }
         takeAway(presenter)
+        presenter.alias = alias
         presenter.pendingMove = nil
         for path in departures.keys { departures[path]?.presenters.removeAll { $0.number == number } }
         if let path { put(presenter, at: path) }

@@ -40,6 +40,9 @@ final class ClaimStore {
         var messages: [String]
         var observes: [String]
         var purpose: String?
+        /// The name by which its program has the item, and the row of the reference that it is.
+        var alias: PathParameter?
+        var reference: Int64?
     }
 
     /// A name that an item has left, until a time of the clock that never steps.
@@ -145,7 +148,8 @@ final class ClaimStore {
 
     func keep(_ presenter: Presenter, homes: [Home] = [], token: String, process: Int32, began: UInt64) {
         let path = presenter.node?.path
-        let known = presenter.implements.contains(.didMove) ? presenter.knownPath : path
+        let hearsOfMoves = presenter.implements.contains(.didMove) && presenter.alias == nil
+        let known = hearsOfMoves ? presenter.knownPath : path
         let entry = KeptPresenter(
             number: presenter.number,
             session: token,
@@ -156,7 +160,9 @@ final class ClaimStore {
             homes: homes.isEmpty ? nil : homes.map { KeptHome($0) },
             messages: presenter.implements.map(\.rawValue).sorted(),
             observes: presenter.observes.sorted(),
-            purpose: presenter.purpose
+            purpose: presenter.purpose,
+            alias: presenter.alias.map { PathParameter($0.path) },
+            reference: presenter.alias?.reference
         )
         presents[presenter.number] = entry
         append(Line(presents: entry))

@@ -79,6 +79,8 @@ final class Coordination: Sendable {
     let arriving = Atomic<Int>(0)
     /// True once a presenter observes attributes.
     let hasObservers = Atomic(false)
+    /// True once a presenter's program has its item by a reference.
+    let hasAliases = Atomic(false)
     /// True once another daemon goes on.
     private let isHandedOver = Atomic(false)
     /// What commits have changed, in their order.

@@ -171,11 +171,11 @@ extension Coordinator {
     func movedOut(
         _ token: String,
         _ path: RemotePath,
-        to place: String,
+        to place: String?,
         by speaker: ClaimSpeaker? = nil
     ) throws(ClaimFailure) {
         guard let number = Token.number(token, "c") else { throw ClaimFailure(.invalidArgument, "no such claim") }
-        guard place.hasPrefix("/"), !place.utf8.contains(0) else {
+        if let place, !place.hasPrefix("/") || place.utf8.contains(0) {
             throw ClaimFailure(.invalidArgument, "no absolute path")
         }
         try coordination.check(speaker, number)

@@ -13,7 +13,8 @@ extension Coordinator {
         at path: RemotePath?,
         implements messages: [String],
         observes: [String],
-        purpose: String? = nil
+        purpose: String? = nil,
+        alias: Alias? = nil
     ) throws(ClaimFailure) -> String {
         if purpose?.isEmpty == true { throw ClaimFailure(.invalidArgument, "an empty purpose") }
         let count = coordination.beginArrival()
@@ -33,6 +34,7 @@ extension Coordinator {
                 implements: Set(messages.compactMap { CoordinationInterface.MessageKind(rawValue: $0) }),
                 observes: Set(observes.prefix(100)),
                 purpose: purpose,
+                alias: alias,
                 now: now
             )
             if let found, let node = number.flatMap({ state.table.presenters[$0]?.node }) {
@@ -44,6 +46,7 @@ extension Coordinator {
         guard let number else {
             throw ClaimFailure(Errno(EUSERS), "the session has ended, or there are too many presenters: remove some")
         }
+        if alias?.reference != nil { coordination.hasAliases.store(true, ordering: .relaxed) }
         if !observes.isEmpty {
             coordination.hasObservers.store(true, ordering: .relaxed)
             if let found { beginObserving(Array(observes.prefix(100)), of: found) }
@@ -55,7 +58,13 @@ extension Coordinator {
     }
 
     /// A presenter presents another item, or none.
-    func movePresenter(_ token: String, session: Int, to path: RemotePath?) throws(ClaimFailure) {
+    func movePresenter(
+        _ token: String,
+        session: Int,
+        to path: RemotePath?,
+        alias: Alias? = nil
+    ) throws(ClaimFailure) {
+        if alias?.reference != nil { coordination.hasAliases.store(true, ordering: .relaxed) }
         let count = coordination.beginArrival()
         defer { coordination.endArrival() }
         var place: CatalogPlace?
@@ -65,7 +74,7 @@ extension Coordinator {
         var hearsOfConflicts = false
         try changePresenter(token, session) { state, number, now in
             found = placeNow(place, since: count, state)
-            state.table.movePresenter(number, to: found?.steps, now: now)
+            state.table.movePresenter(number, to: found?.steps, alias: alias, now: now)
             coordination.keepPresenter(number, &state)
             guard let presenter = state.table.presenters[number] else { return }
             if let found, let node = presenter.node { coordination.watch(node, found, &state) }
@@ -75,6 +84,25 @@ extension Coordinator {
         guard let found else { return }
         beginObserving(observes, of: found)
         if hearsOfConflicts { history.findConflicts(of: [found.path]) }
+    }
+
+    /// References may have other names now: whose program has an item by one is told.
+    func followAliases(_ name: (Int64) -> RemotePath?) {
+        guard coordination.hasAliases.load(ordering: .relaxed) else { return }
+        let known = coordination.act { state, _ in
+            state.table.presenters.values.compactMap { presenter in
+                presenter.alias.flatMap { alias in
+                    alias.reference.map { (number: presenter.number, reference: $0, path: alias.path) }
+                }
+            }
+        }
+        for (number, reference, path) in known {
+            guard let now = name(reference), now != path else { continue }
+            coordination.act { state, _ in
+                state.table.moveAlias(of: number, to: now)
+                coordination.keepPresenter(number, &state)
+            }
+        }
     }
 
     /// There is a connection: what is presented may have conflicts in folders that could not be listed before.

@@ -142,8 +142,12 @@ extension Coordination {
             implements: Set(presenter.messages.compactMap(CoordinationInterface.MessageKind.init)),
             observes: Set(presenter.observes),
             purpose: presenter.purpose,
+            alias: presenter.alias.flatMap { (try? $0.remotePath()) ?? nil }.map {
+                Alias(path: $0, reference: presenter.reference)
+            },
             now: now
         )
+        if presenter.reference != nil { hasAliases.store(true, ordering: .relaxed) }
         if let place, let node = state.table.presenters[presenter.number]?.node { watch(node, place, &state) }
         return session
     }

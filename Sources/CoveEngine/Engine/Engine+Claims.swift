@@ -24,20 +24,122 @@ extension Engine {
     /// Ends a session: its claims end, its presenters vanish.
     public func endSession(_ number: Int) { coordinator.endSession(number) }
 
+    /// How often what a name stands for is claimed again, where that has become something else meanwhile.
+    private static let claimAttempts = 5
+
     /// Asks for a claim and waits until it is granted.
+    ///
+    /// What is claimed by a reference's name is its document; the reply has the name that was asked for.
     public func claim(
         _ asked: CoordinationInterface.ClaimRequest,
         session: Int,
         within: [String] = []
     ) async throws(ClaimFailure) -> CoordinationInterface.ClaimReply {
-        try await coordinator.claim(asked, session: session, within: within)
+        for _ in 0..<Self.claimAttempts {
+            let (request, documents) = try named(asked)
+            if documents.isEmpty { return try await coordinator.claim(asked, session: session, within: within) }
+            let reply: CoordinationInterface.ClaimReply
+            do throws(ClaimFailure) {
+                reply = try await coordinator.claim(request, session: session, within: within)
+            } catch {
+                throw told(error, documents)
+            }
+            guard isUpToDate(reply, documents) else {
+                try? coordinator.releaseClaim(reply.claim)
+                continue
+            }
+            return told(reply, documents)
+        }
+        throw ClaimFailure(.busy, "what the name stands for is another document each time; try again")
+    }
+
+    /// A document that an intent names by a name that is not its own.
+    private struct NamedDocument {
+        var name: RemotePath
+        var path: RemotePath
+        /// The reference's row; nil for a name of a scope.
+        var reference: Int64?
+
+        var alias: Alias { Alias(path: name, reference: reference) }
+    }
+
+    /// The request with the documents' own places, and which intents these are of.
+    ///
+    /// Who is to delete or move a reference leaves its document alone.
+    private func named(
+        _ asked: CoordinationInterface.ClaimRequest
+    ) throws(ClaimFailure) -> (CoordinationInterface.ClaimRequest, [Int: NamedDocument]) {
+        var request = asked
+        var documents: [Int: NamedDocument] = [:]
+        if access.hasNoOtherNames { return (request, documents) }
+        let own = [CoordinationInterface.WritingOption.forDeleting, .forMoving].map(\.rawValue)
+        for (index, intent) in asked.intents.enumerated() where !intent.options.contains(where: own.contains) {
+            guard let name = (try? intent.path.remotePath()) ?? nil, let document = try document(named: name)
+            else {
+                continue
+            }
+            request.intents[index].path = PathParameter(document.path)
+            documents[index] = document
+        }
+        return (request, documents)
+    }
+
+    private func document(named name: RemotePath?) throws(ClaimFailure) -> NamedDocument? {
+        guard let name, !access.hasNoOtherNames else { return nil }
+        do throws(Errno) {
+            guard let found = try access.original(named: name) else { return nil }
+            return NamedDocument(name: name, path: found.path, reference: found.reference)
+        } catch {
+            throw ClaimFailure(error, path: name)
+        }
+    }
+
+    /// False where a name has come to stand for another document than the one that was claimed.
+    private func isUpToDate(
+        _ reply: CoordinationInterface.ClaimReply,
+        _ documents: [Int: NamedDocument]
+    ) -> Bool {
+        for (index, document) in documents where reply.items.indices.contains(index) {
+            guard let now = try? self.document(named: document.name) else { continue }
+            if reply.items[index].path != PathParameter(now.path) { return false }
+        }
+        return true
+    }
+
+    /// The reply with the names that were asked for: its program may have no others.
+    private func told(
+        _ reply: CoordinationInterface.ClaimReply,
+        _ documents: [Int: NamedDocument]
+    ) -> CoordinationInterface.ClaimReply {
+        var reply = reply
+        for (index, document) in documents where reply.items.indices.contains(index) {
+            let path = reply.items[index].path
+            reply.items[index].path = PathParameter(document.name)
+            reply.openFiles = reply.openFiles?.map { file in
+                var file = file
+                if file.path == path.path { file.path = String(decoding: document.name.bytes, as: UTF8.self) }
+                return file
+            }
+        }
+        return reply
+    }
+
+    private func told(_ failure: ClaimFailure, _ documents: [Int: NamedDocument]) -> ClaimFailure {
+        var failure = failure
+        if let name = documents.values.first(where: { $0.path == failure.path })?.name { failure.path = name }
+        return failure
     }
 
     /// Asks the presenters of items once, and keeps nobody else from these; they have them again when its token is released.
     public func prepare(
         _ asked: CoordinationInterface.ClaimRequest,
         session: Int
-    ) async throws(ClaimFailure) -> String { try await coordinator.prepare(asked, session: session) }
+    ) async throws(ClaimFailure) -> String {
+        let (request, documents) = try named(asked)
+        do throws(ClaimFailure) { return try await coordinator.prepare(request, session: session) } catch {
+            throw told(error, documents)
+        }
+    }
 
     /// Ends a claim; throws `ESTALE` when it is gone, and `EACCES` for another one's.
     public func releaseClaim(_ token: String, by speaker: ClaimSpeaker? = nil) throws(ClaimFailure) {
@@ -50,15 +152,23 @@ extension Engine {
         _ path: RemotePath,
         to newPath: RemotePath,
         by speaker: ClaimSpeaker? = nil
-    ) throws(ClaimFailure) { try coordinator.moved(token, path, to: newPath, by: speaker) }
+    ) throws(ClaimFailure) {
+        let (own, new) = (try document(named: path)?.path ?? path, try document(named: newPath)?.path ?? newPath)
+        try coordinator.moved(token, own, to: new, by: speaker)
+    }
 
     /// The holder of a claim that writes there has moved an item to another file system; nothing happens while it is here.
+    ///
+    /// Without a place presenters are told that it is gone, not where it is.
     public func movedOut(
         _ token: String,
         _ path: RemotePath,
-        to place: String,
+        to place: String?,
         by speaker: ClaimSpeaker? = nil
-    ) throws(ClaimFailure) { try coordinator.movedOut(token, path, to: place, by: speaker) }
+    ) throws(ClaimFailure) {
+        let own = try document(named: path)?.path ?? path
+        try coordinator.movedOut(token, own, to: place, by: speaker)
+    }
 
     /// Waiting and later claims of a coordinator fail with `ECANCELED`.
     public func cancel(_ name: String, session: Int) throws(ClaimFailure) {
@@ -73,18 +183,26 @@ extension Engine {
         observes: [String],
         purpose: String? = nil
     ) throws(ClaimFailure) -> String {
-        try coordinator.addPresenter(
+        let named = try self.document(named: path)
+        return try coordinator.addPresenter(
             session: session,
-            at: path,
+            at: named?.path ?? path,
             implements: messages,
             observes: observes,
-            purpose: purpose
+            purpose: purpose,
+            alias: named?.alias
         )
     }
 
     /// A presenter presents another item, or none.
     public func movePresenter(_ token: String, session: Int, to path: RemotePath?) throws(ClaimFailure) {
-        try coordinator.movePresenter(token, session: session, to: path)
+        let named = try self.document(named: path)
+        try coordinator.movePresenter(
+            token,
+            session: session,
+            to: named?.path ?? path,
+            alias: named?.alias
+        )
     }
 
     /// A presenter is gone.

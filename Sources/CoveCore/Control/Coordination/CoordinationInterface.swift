@@ -19,7 +19,7 @@ public enum CoordinationInterface {
         # Of a writing, at most one: forDeleting, forMoving, forMerging, forReplacing, contentIndependentMetadataOnly.
         type Intent (kind: (reading, writing), options: []string, path: ?string, path_base64: ?string)
 
-        # Where the item is now; it may have moved while the claim waited. snapshot is the absolute path of the copy made
+        # Where the item is now; it may have moved while the claim waited. What was named by a reference has that name. snapshot is the absolute path of the copy made
         # by forUploading, which goes when the claim is released.
         type Granted (path: ?string, path_base64: ?string, snapshot: ?string, documentID: ?string)
 
@@ -136,7 +136,8 @@ public enum CoordinationInterface {
         method Moved(claim: string, path: ?string, path_base64: ?string, newPath: Path, session: ?string) -> ()
 
         # The holder of a claim that writes there has moved an item to another file system, where outside is its absolute path:
-        # who presents it, or something in it, is told. While it is still there nothing happens.
+        # who presents it, or something in it, is told. While it is still there nothing happens. Of what an app's program says
+        # others hear that the item is gone, not where it is.
         method MovedOut(claim: string, path: ?string, path_base64: ?string, outside: string, session: ?string) -> ()
 
         # Ends a claim. When it replies, presenters are being told. A claim is moved and released by the process that has it,

@@ -57,7 +57,19 @@ extension Access {
 
     /// Something has another place now: folders may have taken references with them, or their documents.
     func notePlacesChanged() {
-        if !hasNoReferences { hasReferenceWork.store(true, ordering: .releasing) }
+        if hasNoReferences { return }
+        hasReferenceWork.store(true, ordering: .releasing)
+        if coordinator.isUncoordinated { return }
+        contentQueue.async { [self] in
+            coordinator.followAliases { reference in
+                let path = try? catalog.read { database throws(Errno) in
+                    try database.reference(id: reference).flatMap { row throws(Errno) in
+                        try self.path(of: row, database)
+                    }
+                }
+                return path ?? nil
+            }
+        }
     }
 
     /// Whether a rename concerns a reference; moves one, or says where its document is.

@@ -210,6 +210,33 @@ extension Access {
         return (entry, row.id)
     }
 
+    /// True while every document has its own name alone.
+    var hasNoOtherNames: Bool { hasNoReferences && scopeCount.load(ordering: .acquiring) == 0 }
+
+    /// The document that a path names which is not the document's own: a reference, or a name of a scope; nil for any other path.
+    ///
+    /// Links on the way are followed, and one at the end. `EACCES` for a scope's name that may not be used so.
+    func original(
+        named path: RemotePath,
+        _ use: Use = .reading
+    ) throws(Errno) -> (entry: EntryRow, path: RemotePath, reference: Int64?)? {
+        if hasNoOtherNames { return nil }
+        guard let place = try? namespace.place(at: path, following: true), place.entry == nil,
+            let name = place.path.name
+        else { return nil }
+        if Self.isScoped(name.bytes) {
+            let parent = try catalog.glance { database throws(Errno) in
+                try database.entry(atPath: place.path.parent)?.item
+            }
+            guard let parent, let entry = try scopedEntry(parent, name.bytes, use) else { return nil }
+            return try catalog.glance { database throws(Errno) in (entry, try database.path(of: entry), nil) }
+        }
+        return try catalog.glance { database throws(Errno) in
+            guard let (entry, reference) = try self.place(named: place.path, database) else { return nil }
+            return (entry, try database.path(of: entry), reference)
+        }
+    }
+
     /// The documents that the references of an app, or of all, lead to.
     func externals(of app: AppIdentifier?) throws(Errno) -> [External] {
         if hasNoReferences { return [] }
