@@ -167,12 +167,26 @@ extension Access {
         return try database.entry(.root, DriveFolder.name.bytes) != nil
     }
 
+    /// Refuses to change what everybody has in common, and what the caller's app may not change; `EACCES`.
+    @inline(__always)
+    func admitAttributes(_ caller: Caller, _ id: ItemID) throws(Errno) {
+        if views.isEmpty { return }
+        // All apps make names in the root: that does not make it any one's.
+        if id == .root, try app(of: caller) != nil { throw .accessDenied }
+        try admit(caller, id, .writing)
+    }
+
     /// Whether an app may use what is at a path, or make something there.
-    func isAdmitted(_ app: AppIdentifier, at path: RemotePath) throws(Errno) -> Bool {
-        guard let top = path.names.first else { return true }
-        guard try isShown(top.bytes, to: app) else { return false }
-        // A symbolic link may lead anywhere: who follows it is to name where.
-        return try catalog.read { database throws(Errno) in
+    func isAdmitted(_ app: AppIdentifier, at path: RemotePath, _ use: Use) throws(Errno) -> Bool {
+        guard let top = path.names.first else { return use == .reading }
+        guard try isShown(top.bytes, to: app), try isBelowNoLink(path) else { return false }
+        guard let document = try original(named: path, use) else { return true }
+        return try catalog.read { database throws(Errno) in try self.isAdmitted(app, document.entry, use, database) }
+    }
+
+    /// A symbolic link may lead anywhere: who follows it is to name where.
+    private func isBelowNoLink(_ path: RemotePath) throws(Errno) -> Bool {
+        try catalog.read { database throws(Errno) in
             var current = ItemID.root
             for name in path.names {
                 guard let entry = try database.entry(current, name.bytes) else { return true }

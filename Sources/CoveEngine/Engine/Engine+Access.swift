@@ -182,9 +182,10 @@ extension Engine {
         return (original.parent, original.name)
     }
 
-    /// Whether an app's programs may use the items at some paths, or make some there.
-    public func admits(_ app: AppIdentifier, to paths: [RemotePath]) -> Bool {
-        paths.allSatisfy { (try? access.isAdmitted(app, at: $0)) ?? false }
+    /// Whether an app's programs may use the items at some paths, or make some there, and change those of `changed`.
+    public func admits(_ app: AppIdentifier, to paths: [RemotePath], changing changed: [RemotePath]) -> Bool {
+        paths.allSatisfy { (try? access.isAdmitted(app, at: $0, .reading)) ?? false }
+            && changed.allSatisfy { (try? access.isAdmitted(app, at: $0, .writing)) ?? false }
     }
 
     /// True for a program that sees no more than an app may: no earlier versions, and a listing of the root of its own.

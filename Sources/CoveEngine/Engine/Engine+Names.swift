@@ -30,7 +30,7 @@ extension Engine {
         }
         // Who has it open was admitted. The kernel writes dates back in whichever program's name: an error would be told to
         // another one.
-        if !hasHandle, !change.isHeldBack { try access.admit(caller, id, .writing) }
+        if id == .root || !hasHandle && !change.isHeldBack { try access.admitAttributes(caller, id) }
         return access.counted(try namespace.setAttributes(of: id, change, hasHandle: hasHandle, caller))
     }
 
@@ -218,14 +218,14 @@ extension Engine {
         flags: Int32,
         _ caller: Caller
     ) throws(Errno) {
-        try access.admit(caller, id, .writing)
+        try access.admitAttributes(caller, id)
         if CoveAttribute.isOne(name) { return try command(id, name, value, caller) }
         try namespace.setExtendedAttribute(id, name, value, flags: flags, caller)
     }
 
     /// Removes an attribute; see removexattr(2).
     public func removeExtendedAttribute(_ id: ItemID, _ name: [UInt8], _ caller: Caller) throws(Errno) {
-        try access.admit(caller, id, .writing)
+        try access.admitAttributes(caller, id)
         try namespace.removeExtendedAttribute(id, name, caller)
     }
 
@@ -237,7 +237,7 @@ extension Engine {
 
     /// Sets the flags of an item; `EOPNOTSUPP` for one that can't be kept.
     public func setFileFlags(_ id: ItemID, _ flags: FileFlags, _ caller: Caller) throws(Errno) {
-        try access.admit(caller, id, .writing)
+        try access.admitAttributes(caller, id)
         try namespace.setFileFlags(id, flags, caller)
     }
 

@@ -123,7 +123,7 @@ extension Access {
         if isAskedByApp {
             // Of what it may not use an app does not hear whether it is there.
             let mayLook = try await failing("it can't be looked for") { () throws(Errno) in
-                try await onQueue { [self] () throws(Errno) in try self.isAdmitted(app, at: path) }
+                try await onQueue { [self] () throws(Errno) in try self.isAdmitted(app, at: path, .reading) }
             }
             if !mayLook { throw AccessError(.accessDenied, "the app may not use it; let the user pick it") }
         }

@@ -17,6 +17,10 @@ struct AppGuard: Sendable {
         "Status", "Info", "List", "Download", "Evict", "Thumbnail", "SetThumbnail", "Versions", "ReadVersion",
         "RestoreVersion", "ResolveConflicts", "RemoveVersions",
     ]
+    /// Those of them that change the item.
+    private static let changingMethods: Set<String> = [
+        "SetThumbnail", "RestoreVersion", "ResolveConflicts", "RemoveVersions",
+    ]
     private static let queries: Set<String> = ["Run", "Follow"]
     /// Members whose texts are paths below the mount point.
     private static let pathNames: Set<String> = ["path", "newPath", "paths"]
@@ -50,7 +54,8 @@ struct AppGuard: Sendable {
             }
             guard !paths.isEmpty, paths.allSatisfy({ !$0.isRoot }) else { throw Self.refusal(name) }
             let asked = paths
-            let isAdmitted = await OffPool.run { engine.admits(app, to: asked) }
+            let changed = Self.changed(by: invocation.parameters, method, of: name, paths)
+            let isAdmitted = await OffPool.run { engine.admits(app, to: asked, changing: changed) }
             guard isAdmitted else { throw Self.refusal(name) }
         }
     }
@@ -71,6 +76,26 @@ struct AppGuard: Sendable {
 
     private static func refusal(_ interface: String) -> VarlinkError {
         .failed("the app may not do that; it may use its own documents", errno: .accessDenied, interface: interface)
+    }
+
+    /// The paths of what a call changes, or claims so that it may.
+    private static func changed(
+        by parameters: JSONValue,
+        _ method: String,
+        of interface: String,
+        _ paths: [RemotePath]
+    ) -> [RemotePath] {
+        if interface == ItemInterface.name { return changingMethods.contains(method) ? paths : [] }
+        guard case .array(let intents)? = parameters["intents"] else { return [] }
+        var changed: [RemotePath] = []
+        // To remove or move a reference does nothing to its document.
+        let own = [CoordinationInterface.WritingOption.forDeleting, .forMoving].map { JSONValue.string($0.rawValue) }
+        for intent in intents where intent["kind"] != .string(CoordinationInterface.IntentKind.reading.rawValue) {
+            if case .array(let options)? = intent["options"], options.contains(where: own.contains) { continue }
+            // What can't be read was refused before.
+            _ = collect(intent, &changed)
+        }
+        return changed
     }
 
     /// All paths in the parameters of a call; false where one can't be read.

@@ -46,8 +46,10 @@ enum CoordinationService {
                     guard let path = try checked(request.path) else { throw .invalidParameter("path") }
                     try checkLength("outside", request.outside, longestPath)
                     let speaker = ClaimSpeaker(process: invocation.peer.process, session: request.session)
+                    // What an app says is no reason for others to go to any place of this machine.
+                    let place = invocation.peer.standing == .user ? request.outside : nil
                     try failing { () throws(ClaimFailure) in
-                        try engine.movedOut(request.claim, path, to: request.outside, by: speaker)
+                        try engine.movedOut(request.claim, path, to: place, by: speaker)
                     }
                     return VarlinkNothing()
                 },
