@@ -30,7 +30,11 @@ extension AccountPickerService {
         let name = try requireAccepted(item, at: path, remote)
         let intent = CoordinationInterface.Intent(reading: PathParameter(remote))
         let copy = try holding(intent, path, interruption) { () throws(Failure) in
-            try PrivateCopies(app: request.app).make(of: path, named: name.bytes, interruption)
+            let folder = try Failure.explaining(shown(path), remedy: "choose another one") { () throws(Errno) in
+                try openFolder(remote.parent)
+            }
+            defer { System.close(folder) }
+            return try PrivateCopies(app: request.app).make(of: path, in: folder, named: name.bytes, interruption)
         }
         return PickerOutcome(path: copy, members: Self.source(path))
     }
@@ -42,16 +46,19 @@ extension AccountPickerService {
         _ remote: RemotePath,
         _ wanted: [UInt8]?,
         _ interruption: Interruption
-    ) throws(Failure) -> PickerOutcome {
+    ) throws(Failure) -> (outcome: PickerOutcome, copy: ScratchCopy) {
         guard item.kind == "directory" else { throw Failure(shown(path), "is no folder", "choose a folder") }
         guard let source = request.file else { throw .usage("--file", "is needed", "say which file goes there") }
-        let scratch = try ScratchCopy(of: source, in: path, interruption)
+        let folder = try Failure.explaining(shown(path), remedy: "choose another folder") { () throws(Errno) in
+            try openFolder(remote)
+        }
+        let scratch = try ScratchCopy(of: source, in: path, folder, interruption)
         for name in try Self.names(for: source, wanted) {
             let intent = CoordinationInterface.Intent(writing: PathParameter(remote.appending(name)), .forReplacing)
             let isPlaced = try holding(intent, path, interruption) { () throws(Failure) in
                 try scratch.place(as: name)
             }
-            if isPlaced { return PickerOutcome(path: scratch.path(name), members: Self.source(source)) }
+            if isPlaced { return (PickerOutcome(path: scratch.path(name), members: Self.source(source)), scratch) }
         }
         let name = wanted ?? request.file?.split(separator: 0x2F).last.map(Array.init) ?? []
         var failure = Failure(shown(scratch.path(FileName(unchecked: name))), "\(Errno.exists)", "choose another name")
@@ -71,13 +78,13 @@ extension AccountPickerService {
     ) throws(Failure) -> PickerOutcome {
         guard let source = request.file else { throw .usage("--file", "is needed", "say which file goes there") }
         let before = try? System.statat(AT_FDCWD, source)
-        let copy = try exportCopy(to: item, at: path, remote, wanted, interruption)
+        let (copy, scratch) = try exportCopy(to: item, at: path, remote, wanted, interruption)
         let name = copy.path.split(separator: 0x2F).last.map(Array.init) ?? []
         let outcome: PickerOutcome
         do throws(Failure) {
             outcome = try give(remote.appending(FileName(unchecked: name)), copy.path, copy.members)
         } catch {
-            try? System.unlinkat(AT_FDCWD, copy.path)
+            scratch.remove(name)
             throw error
         }
         let now = try? System.statat(AT_FDCWD, source)
@@ -130,7 +137,7 @@ extension AccountPickerService {
 }
 
 /// A copy of a file in a folder, under a name that is never sent, which goes unless it gets another one.
-private final class ScratchCopy {
+final class ScratchCopy {
     private static let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789".utf8)
 
     private let folderPath: [UInt8]
@@ -138,8 +145,12 @@ private final class ScratchCopy {
     private let name: [UInt8]
     private var isPlaced = false
 
-    /// Makes the copy, which is durable then.
-    init(of source: [UInt8], in folderPath: [UInt8], _ interruption: Interruption) throws(Failure) {
+    /// Makes the copy in an open folder, which is its own from then on; it is durable then.
+    init(of source: [UInt8], in folderPath: [UInt8], _ folder: Int32, _ interruption: Interruption) throws(Failure) {
+        // As GLib names its own: it stays here while it is written.
+        name = Array(".goutputstream-".utf8) + (0..<6).map { _ in Self.letters[Int.random(in: 0..<Self.letters.count)] }
+        self.folderPath = folderPath
+        self.folder = folder
         let shown = String(decoding: source, as: UTF8.self)
         let file = try Failure.explaining(shown, "it can't be read", remedy: "choose another file") {
             () throws(Errno) in
@@ -151,14 +162,8 @@ private final class ScratchCopy {
             return file
         }
         defer { System.close(file) }
-        // As GLib names its own: it stays here while it is written.
-        name = Array(".goutputstream-".utf8) + (0..<6).map { _ in Self.letters[Int.random(in: 0..<Self.letters.count)] }
-        self.folderPath = folderPath
         let place = String(decoding: folderPath, as: UTF8.self)
         let remedy = "choose another folder"
-        folder = try Failure.explaining(place, remedy: remedy) { () throws(Errno) in
-            try System.openat(AT_FDCWD, folderPath, O_RDONLY | O_DIRECTORY)
-        }
         do throws(Errno) {
             let target = try System.openat(folder, name, O_WRONLY | O_CREAT | O_EXCL, 0o600)
             defer { System.close(target) }
@@ -191,6 +196,9 @@ private final class ScratchCopy {
         isPlaced = true
         return true
     }
+
+    /// Removes what it has become.
+    func remove(_ name: [UInt8]) { try? System.unlinkat(folder, name) }
 
     /// The path of a name in the folder.
     func path(_ name: FileName) -> [UInt8] { (folderPath == [0x2F] ? [] : folderPath) + [0x2F] + name.bytes }

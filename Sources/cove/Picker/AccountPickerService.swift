@@ -1,6 +1,7 @@
 internal import CoveCore
 internal import CovePicker
 internal import CoveProviders
+internal import Glibc
 
 /// What the picker shows of one account: the documents of its root, and those of each container that its owner offers.
 struct AccountPickerService: PickerService {
@@ -206,7 +207,8 @@ struct AccountPickerService: PickerService {
             let item = try info(path, selection.path)
             switch request.mode {
             case .import: return try importCopy(of: item, at: selection.path, path, interruption)
-            case .export: return try exportCopy(to: item, at: selection.path, path, selection.name, interruption)
+            case .export:
+                return try exportCopy(to: item, at: selection.path, path, selection.name, interruption).outcome
             case .open:
                 try requireAccepted(item, at: selection.path, path)
                 return try give(path, selection.path, [:])
@@ -269,6 +271,7 @@ struct AccountPickerService: PickerService {
         _ interruption: Interruption,
         _ body: () throws(Failure) -> Value
     ) throws(Failure) -> Value {
+        // Of the mount, and not of what the place may have become.
         let location = try Failure.locating(mount) { path throws(ItemLocation.Failure) in
             try ItemLocation.find(path + [0x2F], socket: .coordination)
         }
@@ -290,6 +293,14 @@ struct AccountPickerService: PickerService {
     }
 
     // MARK: Paths and failures
+
+    /// Opens a folder of the account, of which this was asked before: no link leads out of it that has come there since.
+    func openFolder(_ remote: RemotePath) throws(Errno) -> Int32 {
+        let root = try System.openat(AT_FDCWD, mount + [0x2F], O_RDONLY | O_DIRECTORY)
+        defer { System.close(root) }
+        let inside = remote.names.dropFirst(top.names.count).map(\.bytes)
+        return try System.openBeneath(root, Array(inside.joined(separator: [0x2F])), O_RDONLY | O_DIRECTORY)
+    }
 
     /// Where in the account a path of the mount is.
     private func remotePath(_ path: [UInt8]) throws(PickerFailure) -> RemotePath {

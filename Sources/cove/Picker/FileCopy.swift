@@ -16,9 +16,9 @@ struct FileCopy {
     /// A copy that ends with ECANCELED once the interruption comes.
     init(_ interruption: Interruption) { self.interruption = interruption }
 
-    /// Copies the item at a path to a new name in a directory; a symbolic link at the path is not followed.
-    mutating func copy(_ path: [UInt8], into directory: Int32, as name: [UInt8]) throws(Errno) {
-        try copy(AT_FDCWD, path, into: directory, as: name, depth: 0)
+    /// Copies what has a name in one open directory to that name in another one; a symbolic link is not followed.
+    mutating func copy(_ from: Int32, _ name: [UInt8], into directory: Int32) throws(Errno) {
+        try copy(from, name, into: directory, as: name, depth: 0)
     }
 
     /// Copies the bytes of an open file to another one.

@@ -18,8 +18,13 @@ struct PrivateCopies {
     /// Makes the folder where it is not there yet.
     func makeFolder() throws(Failure) { try PrivateFolder.make(path, remedy: Self.remedy) }
 
-    /// Makes a new copy of what is at a path; the copy's own path.
-    func make(of source: [UInt8], named name: [UInt8], _ interruption: Interruption) throws(Failure) -> [UInt8] {
+    /// Makes a new copy of what has a name in an open folder, and people know by a path; the copy's own path.
+    func make(
+        of source: [UInt8],
+        in parent: Int32,
+        named name: [UInt8],
+        _ interruption: Interruption
+    ) throws(Failure) -> [UInt8] {
         try makeFolder()
         Self.removeOld()
         let folder = "\(path)/\(Self.session)-\(DocumentID.random())"
@@ -28,7 +33,7 @@ struct PrivateCopies {
             let directory = try System.open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
             defer { System.close(directory) }
             var copy = FileCopy(interruption)
-            try copy.copy(source, into: directory, as: name)
+            try copy.copy(parent, name, into: directory)
         } catch {
             Self.remove(folder)
             var failure = Failure(String(decoding: source, as: UTF8.self), "it can't be copied: \(error)", "try again")

@@ -156,6 +156,24 @@ extension Mounted {
             }
         }
 
+        @Test func `a folder that becomes a link while it is picked from leads nowhere`() async throws {
+            try await mounted(prepare: Self.fill) { account in
+                try account.shell(
+                    "mkfifo $tmp/held $tmp/go; mkdir -p picked $tmp/out; echo own > picked/a.txt; echo secret > $tmp/out/a.txt"
+                )
+                let writer = try account.start(
+                    "$COVE coordinate --writing picked/a.txt bash -c 'echo > $tmp/held; read < $tmp/go; mv picked moved; ln -s $tmp/out picked'"
+                )
+                try account.shell("read < $tmp/held")
+                let picker = try account.start("$COVE pick --app a --mode import --choose picked/a.txt")
+                try waitUntil("the picker waits") { try account.cove("claims").contains("waiting") }
+                try account.shell("echo > $tmp/go")
+                #expect(try writer.wait(deadline: 60).status == 0)
+                let copy = try picker.wait(deadline: 60)
+                #expect(copy.status == 1 && copy.output.isEmpty && copy.error.contains("picked/a.txt"), "\(copy)")
+            }
+        }
+
         @Test func `an export makes a name that is free, and takes one that is given only if it is`() async throws {
             try await mounted(prepare: Self.fill) { account in
                 try account.shell("echo mine > $tmp/note.txt; chmod 640 $tmp/note.txt")
