@@ -192,6 +192,28 @@ extension MountedInCompany {
             }
         }
 
+        @Test func `what else is mounted in the account's mount is nothing for an app`() async throws {
+            try await mounted(options: "settle=50ms") { account in
+                try account.addApp("b", document: "own.txt", "own\n")
+                try account.shell(
+                    """
+                    mkdir -p disk b/Documents/inner $tmp/other/deep; : > f; echo secret > $tmp/file
+                    echo secret > $tmp/other/s; echo secret > $tmp/other/deep/s
+                    for place in disk b/Documents/inner disk/deep; do mount --bind $tmp/other $place; done; mount --bind $tmp/file f
+                    """
+                )
+                let said = try account.asApp(
+                    "b",
+                    "cd $COVE_SHARED; cat disk/s disk/deep/s f b/Documents/inner/s; ls disk; echo x > f; cat b/Documents/own.txt; ls b/Documents"
+                )
+                let left = try account.shell(
+                    "umount -l f b/Documents/inner disk/deep disk; cat $tmp/file; cat f; ls -A disk b/Documents/inner"
+                )
+                #expect(!said.contains("secret") && said.hasSuffix("own\ninner\nown.txt\n"), "\(said)")
+                #expect(left == "secret\nb/Documents/inner:\n\ndisk:\n", "\(left)")
+            }
+        }
+
         @Test func `root has an app's container at a place of its own`() async throws {
             try await mounted(options: "settle=50ms") { account in
                 try account.addApp("b", document: "own.txt", "own\n")

@@ -75,6 +75,8 @@ struct AppView {
     private let mountpoint: String
     private let container: String
     private let covered: [String]
+    /// What else is mounted in the account's mount.
+    private let foreign: [(path: String, isFolder: Bool)]
     private let sockets: [String]
     private let binds: [String]
     /// The folder of what was picked for the app; none where that can't be made.
@@ -95,7 +97,11 @@ struct AppView {
         }
         let root = mountpoint
         container = root + "/" + path
-        covered = view.covered.map { root + "/" + $0 }
+        let covered = view.covered.map { root + "/" + $0 }
+        self.covered = covered
+        foreign = try Self.mounts(in: root).filter { mount in
+            !covered.contains { MountTable.contains($0, mount.path) }
+        }
         let bytes = Array(mountpoint.utf8)
         sockets = [ItemLocation.Socket.account, .coordination].compactMap { socket in
             guard let found = try? ItemLocation.find(bytes, socket: socket) else { return nil }
@@ -186,9 +192,30 @@ struct AppView {
         }
         for folder in binds + copies { words += ["--bind", folder, folder] }
         words += ["--bind", mountpoint, mountpoint]
-        for folder in covered { words += ["--perms", "0000", "--size", "4096", "--tmpfs", folder] }
+        // A bind brings along what else is mounted in it.
+        for (path, isFolder) in foreign {
+            words += isFolder ? Self.cover(path) : ["--ro-bind", "/dev/null", path]
+        }
+        for folder in covered { words += Self.cover(folder) }
         for socket in sockets { words += ["--ro-bind-try", socket, socket] }
         return words + ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", container]
+    }
+
+    private static func cover(_ folder: String) -> [String] {
+        ["--perms", "0000", "--size", "4096", "--tmpfs", folder]
+    }
+
+    /// What is mounted in the account's own mount, and is nothing of the account's: other accounts, disks, bind mounts.
+    private static func mounts(in mountpoint: String) throws(Failure) -> [(path: String, isFolder: Bool)] {
+        let table = try Failure.explaining("/proc/self/mountinfo", remedy: "mount /proc") { () throws(Errno) in
+            try MountTable.read()
+        }
+        let paths = Set(table.map(\.path).filter { $0 != mountpoint && MountTable.contains(mountpoint, $0) })
+        // What is covered has nothing in it any more.
+        let topmost = paths.filter { path in !paths.contains { $0 != path && MountTable.contains($0, path) } }
+        return topmost.sorted().map { path in
+            (path, (try? System.lstat(path)).map { $0.st_mode & S_IFMT == S_IFDIR } ?? true)
+        }
     }
 
     /// Tells the daemon of a sandbox before anything runs in it.
