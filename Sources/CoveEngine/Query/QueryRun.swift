@@ -240,7 +240,7 @@ final class QueryRun {
         let page = try await engine.onQueue { () throws(Errno) in
             // Another app's container may be there by now.
             if let app = request.app, !request.folder.isRoot {
-                guard try engine.access.isAdmitted(app, at: request.folder) else { throw .accessDenied }
+                guard try engine.access.isAdmitted(app, at: request.folder, .reading) else { throw .accessDenied }
             }
             // Before their rows: one that is closed in between has saved what its row does not tell yet.
             var open: [ItemID: LiveItem] = [:]
