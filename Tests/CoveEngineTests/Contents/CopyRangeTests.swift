@@ -57,12 +57,15 @@ import Testing
             let place = try TemporaryDirectory("cove-room")
             let disk = try LoopDisk(in: place.path, megabytes: 64)
             let account = try EngineAccount(states: disk.path) { $0.reserve = 4 << 20 }
-            let bytes = [UInt8](repeating: 7, count: 20 << 20)
+            #expect(try account.tree.list("").isEmpty)
+            // An upload of an open file would take room for a copy.
+            try await account.setOffline(true)
+            let bytes = [UInt8](repeating: 7, count: 34 << 20)
             try account.tree.write("f", bytes)
             let id = try account.tree.open("f")
             try account.engine.fsync(id, dataOnly: false)
             let free = try #require(DiskRoom(disk.path)?.available)
-            #expect(free < bytes.count + 10 << 20)
+            #expect(free < Int64(bytes.count))
             let size = Int64(bytes.count)
             let zero = Allocation.zeroes
             for mode in [0, Allocation.keepsSize, zero] {
@@ -90,17 +93,21 @@ import Testing
             let disk = try LoopDisk(in: place.path, megabytes: 64)
             let account = try EngineAccount(states: disk.path) { $0.reserve = 4 << 20 }
             let snapshots = Snapshots(coordinator: account.engine.coordinator)
+            let room = Int(try #require(DiskRoom(disk.path)?.available))
             try account.tree.makeDirectory("d")
-            try account.tree.write("d/small", Array("small".utf8))
-            try account.tree.write("d/large", [UInt8](repeating: 7, count: 30 << 20))
+            // There is room for one copy, but not for two.
+            try account.tree.write("d/one", [UInt8](repeating: 7, count: room * 2 / 5))
+            let one = try account.tree.open("d/one", O_RDONLY)
+            try account.engine.fsync(one, dataOnly: false)
             func snapshot(_ name: String, _ kind: ItemKind, _ claim: Int) throws(Errno) -> String {
                 let item = try account.tree.resolve(name)
                 let path = RemotePath(unchecked: Array(name.utf8))
                 return try snapshots.make(item, kind: kind, path: path, claim: claim, index: 0)
             }
-            let small = try snapshot("d/small", .file, 1)
-            #expect(try Data(contentsOf: URL(fileURLWithPath: small)) == Data("small".utf8))
-            #expect(throws: Errno.noSpace) { try snapshot("d/large", .file, 2) }
+            let copy = try snapshot("d/one", .file, 1)
+            #expect(try System.lstat(copy).st_size == room * 2 / 5)
+            // And now for none.
+            #expect(throws: Errno.noSpace) { try snapshot("d/one", .file, 2) }
             #expect(throws: Errno.noSpace) { try snapshot("d", .directory, 3) }
             #expect(try System.names(in: "\(account.state)/snapshots") == ["1-0"])
             await account.stop()

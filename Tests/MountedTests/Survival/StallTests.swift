@@ -98,8 +98,12 @@ extension Mounted {
             try await mounted(options: "simulate-stall=stuck*,stall-limit=10m") { source in
                 try source.save("stuck", [UInt8](repeating: 65, count: 3_000_000))
             } _: { account in
-                let reader = try account.start("exec dd if=stuck of=/dev/null bs=1M iflag=direct")
-                try waitUntil("it waits") { try account.statistics().parkedRequests >= 1 }
+                let reader = try account.start("echo $$ > $tmp/pid; exec dd if=stuck of=/dev/null bs=1M iflag=direct")
+                // Not in the open, nor while the program is loaded.
+                try waitUntil("it reads") {
+                    try account.shell("cat /proc/$(cat $tmp/pid)/syscall || :").hasPrefix("0 0x0 ")
+                        && account.statistics().parkedRequests >= 1
+                }
                 reader.signal(SIGKILL)
                 #expect(try reader.wait(deadline: 10).status == 128 + SIGKILL)
                 try waitUntil("nothing waits for it") { try account.statistics().openHandles == 0 }
