@@ -59,7 +59,7 @@ import Testing
             let account = try EngineAccount(states: disk.path) { $0.reserve = 4 << 20 }
             #expect(try account.tree.list("").isEmpty)
             // An upload of an open file would take room for a copy.
-            try await account.setOffline(true)
+            await account.engine.pause()
             let bytes = [UInt8](repeating: 7, count: 34 << 20)
             try account.tree.write("f", bytes)
             let id = try account.tree.open("f")
