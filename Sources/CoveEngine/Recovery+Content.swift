@@ -36,7 +36,7 @@ extension Recovery {
     /// Bytes of changed items reached their files before the catalog heard of their size.
     ///
     /// After an unclean end a file may also lack bytes that the catalog heard of, and what is behind a synced end is cut.
-    /// Returns the items whose content files are gone though all of them was durable.
+    /// Returns the items that the disk has lost: no death removes a content file that holds anything.
     func recoverSizes(_ database: Database, isUnclean: Bool) throws(Errno) -> Set<ItemID> {
         var lost: Set<ItemID> = []
         let rows = try database.all(
@@ -49,14 +49,21 @@ extension Recovery {
             read: { ($0.item(0), $0.int(1), $0.time(2), $0.int(3) != 0) }
         )
         for (id, size, mtime, isSynced) in rows {
-            let status = try? System.lstat(store.path(id))
+            let status: stat?
+            // Of what can't be looked at nothing new is known.
+            do throws(Errno) { status = try content(of: id) } catch { continue }
             let actual = Int64(status?.st_size ?? 0)
             if isUnclean, isSynced, actual > size {
                 try store.cut(id, to: size)
                 continue
             }
             guard actual != size else { continue }
-            if status == nil, isSynced { lost.insert(id) }
+            if status == nil, isSynced || !isUnclean {
+                lost.insert(id)
+                try database.moveVersions(of: id, to: nil)
+                continue
+            }
+            if actual < size, try isSent(id, database) { continue }
             let written = status.map { Timestamp($0.st_mtim) } ?? mtime
             try database.run(
                 "UPDATE items SET size = ?, resident = ?, mtime = max(mtime, ?) WHERE id = ?",
@@ -68,6 +75,24 @@ extension Recovery {
             log.notice("item \(id): recovered at \(actual) of \(size) bytes")
         }
         return lost
+    }
+
+    /// An item's content file as it lies on the disk; nil where it is gone.
+    private func content(of id: ItemID) throws(Errno) -> stat? {
+        do throws(Errno) { return try System.lstat(store.path(id)) } catch {
+            if error == .noSuchEntry { return nil }
+            throw error
+        }
+    }
+
+    /// True where the provider has an item's bytes under each of its names: whoever cuts it says first that it differs.
+    ///
+    /// What such an item lacks was lost. It is found to be lost, and fetched again, where it is used.
+    private func isSent(_ id: ItemID, _ database: Database) throws(Errno) -> Bool {
+        let row = try database.existingItem(id)
+        let entries = try database.entries(of: id)
+        return !entries.isEmpty
+            && entries.allSatisfy { $0.isUploaded && !$0.hasUnsentContent(generation: row.generation) }
     }
 
     /// Files of which a repair found bytes missing.
@@ -84,8 +109,9 @@ extension Recovery {
     /// A file of which a part is here was cut or grown, and the catalog had not heard.
     ///
     /// A cut that took known bytes is completed; anything else is as before. After an unclean end this can be said of
-    /// those alone that were synced.
-    func recoverRanges(_ database: Database, isUnclean: Bool) throws(Errno) {
+    /// those alone that were synced. Returns the items that the disk has lost.
+    func recoverRanges(_ database: Database, isUnclean: Bool) throws(Errno) -> Set<ItemID> {
+        var lost: Set<ItemID> = []
         let rows = try database.all(
             """
             SELECT i.id, i.size FROM items i WHERE i.kind = 0 AND i.state = 2 AND i.synced >= ? AND i.id IN
@@ -97,7 +123,9 @@ extension Recovery {
             read: { ($0.item(0), $0.int(1)) }
         )
         for (id, size) in rows {
-            let actual = Int64((try? System.lstat(store.path(id)))?.st_size ?? 0)
+            let status: stat?
+            do throws(Errno) { status = try content(of: id) } catch { continue }
+            let actual = Int64(status?.st_size ?? 0)
             if actual > size {
                 try store.cut(id, to: size)
                 continue
@@ -106,6 +134,11 @@ extension Recovery {
             let known = ranges.count
             ranges.removeAll(from: actual)
             guard ranges.count < known else { continue }
+            if status == nil {
+                lost.insert(id)
+                continue
+            }
+            if try isSent(id, database) { continue }
             let isWhole = ranges.contains(0..<actual)
             try database.setRanges(isWhole ? RangeSet() : ranges, of: id)
             try database.run(
@@ -117,6 +150,7 @@ extension Recovery {
             )
             log.notice("item \(id): recovered at \(actual) of \(size) bytes")
         }
+        return lost
     }
 
     /// After an unclean end: changed bytes that were not durable may be anything, so they replace nothing.

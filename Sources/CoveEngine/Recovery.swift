@@ -146,7 +146,7 @@ struct Recovery {
             if !wasSealed {
                 try database.setMeta(Recovery.sweepKey, [1])
                 lost.formUnion(try recoverSizes(database, isUnclean: isUnclean))
-                try recoverRanges(database, isUnclean: isUnclean)
+                lost.formUnion(try recoverRanges(database, isUnclean: isUnclean))
                 try database.dropDamagedVersions(isUnclean: false)
             }
             try setAsideUnsynced(database, isUnclean: isUnclean, lost: lost)

@@ -280,7 +280,7 @@ extension Contents {
     /// Makes the bytes written so far durable, outside the item's lock: others go on to use it meanwhile.
     func syncContent(_ item: LiveItem) throws(Errno) {
         let copy = try item.state.withLock { state throws(Errno) -> Int32 in
-            let row = try load(item.id, &state)
+            let row = try loadBytes(item.id, &state)
             guard row.kind == .file, row.residency != .dataless else { return -1 }
             let descriptor = try descriptor(item.id, &state)
             return try System.retry { dup(descriptor) }
@@ -341,12 +341,15 @@ extension Contents {
         let id = item.id
         guard size >= 0 else { throw .invalidArgument }
         guard size <= Contents.maximumFileSize else { throw .fileTooLarge }
-        let row = try loadBytes(id, &state)
+        let row = try loadBytes(id, &state, discarding: size == 0)
         guard row.kind == .file else { throw row.kind == .directory ? .isDirectory : .invalidArgument }
+        // Until it is cut, what lies there is not what is lost.
+        defer { if state.isLost { closeContent(&state) } }
         try mark(id, &state)
         if let caller { try clearPrivileges(id, &state, by: caller) }
         let descriptor = try descriptor(id, &state)
         try disk.writing("the size of a file") { () throws(Errno) in try System.ftruncate(descriptor, size) }
+        state.isLost = false
         if row.residency != .whole {
             if size < row.size {
                 state.ranges.removeAll(from: size)

@@ -83,7 +83,8 @@ extension Contents {
         _ state: inout LiveItem.State,
         _ files: any BackingFiles
     ) throws(Errno) -> UInt32? {
-        let row = try load(id, &state)
+        // Of bytes that are lost the kernel would read none.
+        let row = try loadBytes(id, &state)
         // The kernel would leave set-user-id to a file that it writes to by itself.
         guard row.kind == .file, row.residency == .whole, row.permissions & 0o6000 == 0, state.writesInFlight == 0,
             passthrough.withLock({ $0.obstacle }) == nil,

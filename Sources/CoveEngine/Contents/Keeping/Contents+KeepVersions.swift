@@ -82,7 +82,9 @@ extension Contents {
         }
         guard isVersion || !documents.isEmpty else { return nil }
         let descriptor = try descriptor(id, &state)
-        return KeptBytes(row: row, copy: copy(of: row, descriptor, limit: Self.copiedBytes), documents: documents)
+        // What stands for bytes that the disk has lost is no version.
+        let copy = state.isLost ? nil : copy(of: row, descriptor, limit: Self.copiedBytes)
+        return KeptBytes(row: row, copy: copy, documents: documents)
     }
 
     /// Records what `keepBytes` put aside, in the transaction that says that the item changes.

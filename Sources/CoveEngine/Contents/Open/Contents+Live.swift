@@ -40,6 +40,7 @@ extension Contents {
             } else {
                 state.descriptor = try store.open(id, empty: isEmpty)
             }
+            state.isLost = false
         }
         return state.descriptor
     }

@@ -6,14 +6,30 @@ internal import Synchronization
 /// What stands there instead is nobody's: it is not read as zeros, and nothing is written to it that would then be sent.
 extension Contents {
     /// The row of an item whose bytes are to be used: bytes that are lost and at the provider are dataless, others `EIO`.
-    func loadBytes(_ id: ItemID, _ state: inout LiveItem.State) throws(Errno) -> ItemRow {
+    ///
+    /// `discarding`: whoever asks needs none of them, and has the file cut to nothing. Where they are lost it is open then,
+    /// and `isLost` until it is cut.
+    func loadBytes(
+        _ id: ItemID,
+        _ state: inout LiveItem.State,
+        discarding: Bool = false
+    ) throws(Errno) -> ItemRow {
         let row = try load(id, &state)
         guard state.descriptor < 0, row.kind == .file, row.residency != .dataless else { return row }
         do throws(Errno) { _ = try descriptor(id, &state) } catch {
-            guard let now = state.row, now.residency == .dataless else { throw error }
+            guard let now = state.row else { throw error }
+            if now.residency == .dataless { return now }
+            guard discarding, state.isLost else { throw error }
+            state.descriptor = try store.open(id)
             return now
         }
         return state.row ?? row
+    }
+
+    /// Whoever uses the content file next opens it, and looks whether all is there.
+    func closeContent(_ state: inout LiveItem.State) {
+        if state.descriptor >= 0 { System.close(state.descriptor) }
+        state.descriptor = -1
     }
 
     /// Bytes that were here are lost: where the provider has the same, none is here any more.
@@ -74,8 +90,7 @@ extension Contents {
             try database.moveVersions(of: id, to: nil)
         }
         // Whatever comes next opens the file anew, as an empty one.
-        if state.descriptor >= 0 { System.close(state.descriptor) }
-        state.descriptor = -1
+        closeContent(&state)
         cache.withLock { $0.change(by: -freed) }
         state.row = saved
         state.ranges = RangeSet()

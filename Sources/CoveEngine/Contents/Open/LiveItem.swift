@@ -13,7 +13,7 @@ final class LiveItem: Sendable {
         var descriptor: Int32 = -1
         /// True while size or dates are newer than the catalog's.
         var hasUnsavedContent = false
-        /// True once the disk was found to have lost bytes that only this device had.
+        /// True while the disk is known to have lost bytes that only this device had; what is open then is about to be cut.
         var isLost = false
         /// True while ranges are newer than the catalog's.
         var hasUnsavedRanges = false

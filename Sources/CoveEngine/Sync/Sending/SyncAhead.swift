@@ -19,8 +19,10 @@ extension SyncHost {
         if isSynced { return }
         var waiting: [SyncingItem] = []
         defer { for one in waiting { one.end(contents.live) } }
-        for id in [id] + (try nextToSend().filter { $0 != id }) {
-            if let one = try beginSync(id) { waiting.append(one) }
+        if let one = try beginSync(id) { waiting.append(one) }
+        for other in try nextToSend() where other != id {
+            // What is wrong with another one is told when that is sent.
+            if let one = try? beginSync(other) { waiting.append(one) }
         }
         // All are on their way before the first is waited for.
         for one in waiting { System.startWriting(one.descriptor, 0, 0) }
