@@ -110,6 +110,9 @@ import Testing
             #expect(throws: Errno.noSpace) { try snapshot("d/one", .file, 2) }
             #expect(throws: Errno.noSpace) { try snapshot("d", .directory, 3) }
             #expect(try System.names(in: "\(account.state)/snapshots") == ["1-0"])
+            // That says nothing of what programs write.
+            #expect(!account.engine.disk.isFull)
+            try account.tree.append("d/one", [1])
             await account.stop()
         }
     }

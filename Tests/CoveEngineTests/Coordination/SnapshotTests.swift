@@ -34,6 +34,34 @@ import Testing
         }
     }
 
+    @Test func `a snapshot has all bytes, or is none`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try SourceFolder(account.source).save("away", [1, 2, 3])
+            try SourceFolder(account.source).save("empty", [])
+            #expect(try account.tree.list("").count == 2)
+            try account.tree.write("cut", [UInt8](repeating: 7, count: 50_000))
+            try await account.settle()
+            try await account.setOffline(true)
+            let id = try account.tree.open("cut", O_RDONLY)
+            #expect(try account.tree.read(id, at: 0, count: 10).count == 10)
+            let content = "\(account.state)/content/\(String(id.rawValue & 0xFF, radix: 16))/\(id.rawValue)"
+            try Command.run("truncate", ["-s", "30000", content])
+            let snapshots = Snapshots(coordinator: account.engine.coordinator)
+            func snapshot(_ name: String, claim: Int) throws(Errno) -> String {
+                let path = RemotePath(unchecked: Array(name.utf8))
+                let item = try account.tree.resolve(name)
+                return try snapshots.make(item, kind: .file, path: path, claim: claim, index: 0)
+            }
+            // Evicted since the claim has brought it.
+            #expect(throws: Errno.busy) { try snapshot("away", claim: 1) }
+            #expect(throws: Errno.inputOutput) { try snapshot("cut", claim: 2) }
+            #expect(try System.lstat(try snapshot("empty", claim: 3)).st_size == 0)
+            #expect(try System.names(in: "\(account.state)/snapshots") == ["3-0"])
+            await account.stop()
+        }
+    }
+
     @Test func `an item that a claim names twice has two snapshots`() async throws {
         try await blocking {
             let account = try EngineAccount()

@@ -69,29 +69,39 @@ struct Snapshots {
         return try contents.live.use(id) { item throws(Errno) in
             for attempt in 1...3 {
                 let isLast = attempt == 3
+                // What an earlier copy left there takes room.
+                try System.ftruncate(target, offset)
                 let taken = try item.state.withLock { state throws(Errno) -> Taken in
-                    let row = try contents.load(id, &state)
+                    _ = try contents.loadBytes(id, &state)
+                    contents.completeMaterialization(item, &state)
+                    // It may have been evicted since its bytes came, or be lost.
+                    guard let row = state.row, row.residency == .whole || row.size == 0 else { throw .busy }
                     let content = try contents.descriptor(id, &state)
                     if let clone = try? contents.store.copy(content, size: row.size, limit: 0) {
                         return Taken(file: clone, size: row.size, isClone: true)
                     }
-                    try coordinator.disk.requireRoom(forCopy: Int(clamping: row.size))
+                    // What a program asks for in vain says nothing of the disk.
+                    guard coordinator.disk.hasRoom(for: row.size) else { throw .noSpace }
                     let file = try System.retry { dup(content) }
                     if isLast {
                         defer { System.close(file) }
-                        return Taken(file: -1, size: try fill(target, at: offset, from: file, size: row.size))
+                        let size = try fill(target, at: offset, from: file, size: row.size)
+                        guard size == row.size else { throw .inputOutput }
+                        return Taken(file: -1, size: size)
                     }
                     return Taken(file: file, size: row.size, age: ContentAge(state))
                 }
                 guard taken.file >= 0 else { return taken.size }
                 defer { System.close(taken.file) }
                 let size = try fill(target, at: offset, from: taken.file, size: taken.size)
-                if taken.isClone { return size }
                 let isSame = try item.state.withLock { state throws(Errno) in
                     _ = try contents.load(id, &state)
-                    return taken.age != nil && ContentAge(state) == taken.age
+                    return taken.isClone || taken.age != nil && ContentAge(state) == taken.age
                 }
-                if isSame { return size }
+                guard isSame else { continue }
+                // Nobody has cut it.
+                guard size == taken.size else { throw .inputOutput }
+                return size
             }
             throw .busy
         }
@@ -107,9 +117,9 @@ struct Snapshots {
 
     /// Copies so many bytes behind those that a file has; how many there were.
     private func fill(_ target: Int32, at offset: Int64, from source: Int32, size: Int64) throws(Errno) -> Int64 {
-        // What an earlier copy left there.
-        try System.ftruncate(target, offset)
-        if offset == 0, (try? System.clone(source, to: target)) != nil { return size }
+        if offset == 0, (try? System.clone(source, to: target)) != nil {
+            return min(size, Int64(try System.fstat(target).st_size))
+        }
         var done: Int64 = 0
         while done < size {
             let count = try System.copyFileRange(
