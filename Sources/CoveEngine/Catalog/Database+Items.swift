@@ -235,8 +235,15 @@ extension Database {
         for range in set.ranges { try insert(range, of: id) }
     }
 
-    /// Adds a range that holds all those of the item which it touches.
-    func addRange(_ range: Range<Int64>, to id: ItemID) throws(Errno) {
+    /// Adds a range that holds all those of the item which it touches; how many bytes were not in these.
+    func addRange(_ range: Range<Int64>, to id: ItemID) throws(Errno) -> Int64 {
+        let known = try first(
+            "SELECT coalesce(sum(stop - start), 0) FROM ranges WHERE item = ? AND start BETWEEN ? AND ?",
+            .item(id),
+            .int(range.lowerBound),
+            .int(range.upperBound),
+            read: { $0.int(0) }
+        )
         try run(
             "DELETE FROM ranges WHERE item = ? AND start BETWEEN ? AND ?",
             .item(id),
@@ -244,6 +251,7 @@ extension Database {
             .int(range.upperBound)
         )
         try insert(range, of: id)
+        return range.upperBound - range.lowerBound - (known ?? 0)
     }
 
     private func insert(_ range: Range<Int64>, of id: ItemID) throws(Errno) {

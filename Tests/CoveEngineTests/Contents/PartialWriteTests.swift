@@ -48,6 +48,35 @@ import Testing
         }
     }
 
+    @Test func `the catalog counts the bytes that it knows the places of`() async throws {
+        try await blocking {
+            let account = try EngineAccount()
+            try SourceFolder(account.source).save("f", [UInt8](repeating: 1, count: 1 << 20))
+            #expect(try account.tree.list("") == ["f": .file])
+            try await account.settle()
+            try await account.setOffline(true)
+            let id = try account.tree.open("f")
+            let writes: [Range<Int64>] = [900_000..<900_100, 5000..<9000, 9500..<9600, 8000..<9550, 19_000..<20_500]
+            for (index, range) in writes.enumerated() {
+                // Bytes that a fetch has brought, and that are not recorded yet.
+                account.engine.contents.live.find(id)?.state.withLock { state in
+                    if index == 0 { return }
+                    let start = Int64(index) * 10_000
+                    state.ranges.insert(start..<start + 1000)
+                    state.hasUnsavedRanges = true
+                }
+                try account.tree.write(id, at: range.lowerBound, [UInt8](repeating: 2, count: range.count))
+                let resident = try account.engine.catalog.read { database throws(Errno) in
+                    try database.existingItem(id).resident
+                }
+                #expect(try recorded(id, account).count == resident)
+            }
+            try await account.die()
+            await account.stop()
+            #expect(try account.repair().findings == [])
+        }
+    }
+
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
     func `the catalog has what is here after each write`(seed: UInt64) async throws {
         try await blocking {

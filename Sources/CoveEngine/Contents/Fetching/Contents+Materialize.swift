@@ -352,24 +352,25 @@ extension Contents {
         let isBehind = state.hasUnsavedRanges
         var isCommitted = false
         defer { if !isCommitted { state.hasUnsavedRanges = true } }
-        let resident = row.residency == .whole ? row.size : state.ranges.count
-        let growth = resident - row.resident
-        row.resident = resident
         row.isSynced = try staysSynced(item.id, &state)
-        let saved = row
+        let known = row
         let ranges = added == nil ? state.ranges : RangeSet()
-        try catalog.write { database throws(Errno) in
-            try database.saveContent(saved)
+        state.row = try catalog.write { database throws(Errno) -> ItemRow in
+            var saved = known
+            // What is said to be here is what is recorded.
             if let added {
-                try database.addRange(added, to: item.id)
+                saved.resident += try database.addRange(added, to: item.id)
             } else {
                 try database.setRanges(ranges, of: item.id)
+                saved.resident = known.residency == .whole ? known.size : ranges.count
             }
+            try database.saveContent(saved)
             try self.enqueueEntries(of: item.id, .content, database)
+            let growth = saved.resident - known.resident
             database.whenCommitted { self.cache.withLock { $0.change(by: growth) } }
+            return saved
         }
         isCommitted = true
-        state.row = saved
         state.hasUnsavedRanges = added != nil && isBehind
         state.hasUnsavedContent = false
         item.noteUnsaved(state)
