@@ -18,9 +18,12 @@ extension ClaimTable {
     ) -> Int? {
         guard let session = sessions[presenter.session] else { return nil }
         if kind != .reacquire { tellPendingMove(presenter) }
-        // The name by which its program has the item stays where it is.
-        if kind == .didMove, presenter.alias != nil { return nil }
-        var kind = kind
+        var (kind, outside) = (kind, outside)
+        if kind == .didMove, presenter.alias != nil {
+            // The name by which its program has the item stays where it is, but for an item that is in no account any more.
+            guard outside != nil else { return nil }
+            (kind, outside) = (.didChange, nil)
+        }
         var path = path
         if !presenter.implements.contains(kind) {
             // What a presenter of a package does not hear of its parts, it hears as a change of the whole.
@@ -222,16 +225,19 @@ extension ClaimTable {
 
     /// An item has gone to another file system: who presents it, or something in it, is told where it is now.
     ///
-    /// They stay here until they go there themselves. Without a place they hear at the claim's end that it is gone.
+    /// They stay here until they go there themselves. Without a place they hear of a change, and find it gone.
     package mutating func movedOut(_ path: RemotePath, to place: String?, by claim: Int) {
         guard !path.isRoot, let mover = claims[claim] else { return }
         mover.changes[path] = .removed
-        guard let place else { return }
         var told: [(Presenter, RemotePath)] = []
         existingNode(at: path)?.eachNode { node in
             for presenter in node.presenters { told.append((presenter, node.path)) }
         }
         for (presenter, old) in told where presenter.number != mover.request.presenter {
+            guard let place else {
+                tell(presenter, .didChange, old)
+                continue
+            }
             let inside = RemotePath(Array(old.names.dropFirst(path.names.count)))
             tell(presenter, .didMove, old, outside: inside.isRoot ? place : "\(place)/\(inside)")
         }

@@ -46,7 +46,13 @@ extension ModelTest {
         for (path, bytes) in files {
             guard let other = found[path] else { throw failure("\(what) lacks \(path)") }
             guard other == bytes else {
-                throw failure("\(what) has other bytes in \(path): \(other?.count ?? -1) instead of \(bytes.count)")
+                let first =
+                    other.map { zip($0, bytes).enumerated().filter { $0.element.0 != $0.element.1 }.map(\.offset) }
+                    ?? []
+                let range = "\(first.first ?? -1)...\(first.last ?? -1)"
+                throw failure(
+                    "\(what) has other bytes in \(path): \(other?.count ?? -1) instead of \(bytes.count), other ones in \(range): \((other ?? []).dropFirst(first.first ?? 0).prefix(8))"
+                )
             }
         }
         for path in directories where found[path] == nil { throw failure("\(what) lacks directory \(path)") }

@@ -86,20 +86,34 @@ extension Coordinator {
         if hearsOfConflicts { history.findConflicts(of: [found.path]) }
     }
 
-    /// References may have other names now: whose program has an item by one is told.
-    func followAliases(_ name: (Int64) -> RemotePath?) {
+    /// Where a reference is by which a program has its item.
+    enum ReferencePlace {
+        case at(RemotePath)
+        /// On its way, or not found out just now.
+        case unknown
+        /// It was taken back.
+        case gone
+    }
+
+    /// References may have other names now, or be gone: whose program has an item by one is told, or hears no more of the item.
+    func followAliases(_ place: (Int64) -> ReferencePlace) {
         guard coordination.hasAliases.load(ordering: .relaxed) else { return }
         let known = coordination.act { state, _ in
             state.table.presenters.values.compactMap { presenter in
-                presenter.alias.flatMap { alias in
-                    alias.reference.map { (number: presenter.number, reference: $0, path: alias.path) }
-                }
+                presenter.alias.flatMap { alias in alias.reference.map { (number: presenter.number, reference: $0) } }
             }
         }
-        for (number, reference, path) in known {
-            guard let now = name(reference), now != path else { continue }
-            coordination.act { state, _ in
-                state.table.moveAlias(of: number, to: now)
+        for (number, reference) in known {
+            let now = place(reference)
+            if case .unknown = now { continue }
+            coordination.act { state, time in
+                // Its program may have moved it to another item meanwhile.
+                guard state.table.presenters[number]?.alias?.reference == reference else { return }
+                if case .at(let path) = now {
+                    state.table.moveAlias(of: number, to: path)
+                } else {
+                    state.table.movePresenter(number, to: nil, now: time)
+                }
                 coordination.keepPresenter(number, &state)
             }
         }

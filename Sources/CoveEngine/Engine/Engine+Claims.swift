@@ -184,7 +184,7 @@ extension Engine {
         purpose: String? = nil
     ) throws(ClaimFailure) -> String {
         let named = try self.document(named: path)
-        return try coordinator.addPresenter(
+        let token = try coordinator.addPresenter(
             session: session,
             at: named?.path ?? path,
             implements: messages,
@@ -192,6 +192,11 @@ extension Engine {
             purpose: purpose,
             alias: named?.alias
         )
+        // The name may have come to stand for another item just before the presenter was there to go with that.
+        if let now = try? self.document(named: path), now.path != named?.path {
+            try? movePresenter(token, session: session, to: path)
+        }
+        return token
     }
 
     /// A presenter presents another item, or none.

@@ -31,7 +31,7 @@ actor SyncEngine {
         var reservations: Reservations
         var inbox: [Seen] = []
         /// Changes that are taken in once documents are not being sent any more.
-        var late = 0
+        var late: Set<LateChange> = []
         /// Documents that are not sent any more, of which something may have arrived.
         var unanswered: Set<DocumentID> = []
         var isPolling = true
@@ -254,7 +254,9 @@ actor SyncEngine {
         (news.asked, news.rest) = (min(news.asked, now), min(news.rest, now))
         timerDue = .distantFuture
         forcedBefore = min(forcedBefore, now)
-        (approvedDeletions, lateDeletions.since) = (min(approvedDeletions, now), min(lateDeletions.since, now))
+        // What is deleted from now on may have a date from before that.
+        if approvedDeletions >= now { approvedDeletions = .distantPast }
+        lateDeletions.since = min(lateDeletions.since, now)
         throttledUntil = min(throttledUntil, now)
         schedule.endRests()
         try? host.catalog.write { database throws(Errno) in
@@ -277,6 +279,7 @@ actor SyncEngine {
     private func move(by leap: TimeSpan, at now: Timestamp, since lastRound: Timestamp) {
         // By the new time, what was done between the last round and now.
         let first = leap > .zero ? lastRound + leap - .seconds(1) : .distantPast
+        if approvedDeletions > .distantPast { approvedDeletions = approvedDeletions + leap }
         let values = (Database.Value.milliseconds(leap), Database.Value.milliseconds(first))
         try? host.catalog.write { database throws(Errno) in
             try database.run(

@@ -139,6 +139,7 @@ extension Mounted {
                     remote.remote, remote.daemon, remote.hash, remote.precision = "drive:", Daemon(), None, 1
                     remote.can, remote.listings, remote.moves, remote.doubles = {"DuplicateFiles", "Move"}, {}, {}, {}
                     remote.names = module.Names(False)
+                    remote.root, remote.asides = module.Root(remote.daemon, "drive:", None), module.Asides(remote.entries)
                     shown = remote.list({"directory": {"path": ""}}, None)["items"]
                     assert [item["name"] for item in shown] == ["f"], shown
                     item = {"path": "f", "id": "/f", "isFile": True}

@@ -53,6 +53,8 @@ extension Access {
         }
         try countReferences()
         hasReferenceWork.store(true, ordering: .releasing)
+        // Nobody hears of the document by it any more.
+        if !coordinator.isUncoordinated { followReferences() }
     }
 
     /// Something has another place now: folders may have taken references with them, or their documents.
@@ -60,14 +62,21 @@ extension Access {
         if hasNoReferences { return }
         hasReferenceWork.store(true, ordering: .releasing)
         if coordinator.isUncoordinated { return }
-        contentQueue.async { [self] in
-            coordinator.followAliases { reference in
-                let path = try? catalog.read { database throws(Errno) in
-                    try database.reference(id: reference).flatMap { row throws(Errno) in
-                        try self.path(of: row, database)
-                    }
+        contentQueue.async { [self] in followReferences() }
+    }
+
+    func followReferences() {
+        // A save takes the name of a reference away for a moment.
+        let away = Set(departed.contents().values.map(\.row))
+        coordinator.followAliases { reference in
+            if away.contains(reference) { return .unknown }
+            do throws(Errno) {
+                return try catalog.read { database throws(Errno) -> Coordinator.ReferencePlace in
+                    guard let row = try database.reference(id: reference) else { return .gone }
+                    return try self.path(of: row, database).map { .at($0) } ?? .unknown
                 }
-                return path ?? nil
+            } catch {
+                return .unknown
             }
         }
     }
@@ -281,7 +290,7 @@ extension Access {
             if hasBackup { try? namespace.unlink(former.backup.parent, former.backup.name, ownCaller) }
             throw error
         }
-        hasReferenceWork.store(true, ordering: .releasing)
+        notePlacesChanged()
     }
 
     /// Gives a backup's name to a copy of what a document has, false where there is none: of what is not all here.
@@ -348,7 +357,13 @@ extension Access {
     func expireDeparted() {
         if departed.isEmpty { return }
         let now = clock.monotonic()
-        departed.update { table in table = table.filter { $0.value.until > now } }
+        let isLess = departed.update { table in
+            let count = table.count
+            table = table.filter { $0.value.until > now }
+            return table.count < count
+        }
+        // It was no save, but a move.
+        if isLess { notePlacesChanged() }
     }
 
     func countReferences() throws(Errno) {

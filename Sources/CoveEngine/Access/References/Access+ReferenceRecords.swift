@@ -72,6 +72,7 @@ extension Access {
         try await onQueue { [self] () throws(Errno) in
             try forgetRemoved(there, folder)
             try countReferences()
+            if !coordinator.isUncoordinated { followReferences() }
         }
         return isComplete
     }
@@ -132,7 +133,10 @@ extension Access {
                 if let parent = row.parent { row.name = try self.freeReferenceName(row, parent, database) }
                 let places = [former, row.parent.map { Place($0, row.name) }].compactMap(\.self)
                 for place in places { try database.touchListing(place.parent, at: self.clock.now()) }
-                database.whenCommitted { [self] in tell(of: places) }
+                database.whenCommitted { [self] in
+                    tell(of: places)
+                    notePlacesChanged()
+                }
             }
             if row.place != target {
                 row.place = target

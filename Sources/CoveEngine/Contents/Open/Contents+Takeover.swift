@@ -23,12 +23,15 @@ extension Contents {
             guard let unsaved = record.unsaved, let item = live.find(record.item) else { continue }
             try item.state.withLock { state throws(Errno) in
                 do throws(Errno) {
+                    let known = state.seen
                     var row = try load(item.id, &state)
-                    if let seen = state.seen {
-                        // What was written since, past the daemon, is in the content file alone.
-                        seen.apply(to: &row)
-                    } else {
-                        try takeOver(size: unsaved.size, &row, &state)
+                    // What was written since, past the daemon, is in the content file alone, and was just taken from there.
+                    if state.seen == nil || state.seen == known {
+                        if state.seen == nil {
+                            try takeOver(size: unsaved.size, &row, &state)
+                        } else {
+                            row.size = unsaved.size
+                        }
                         row.modificationTime = unsaved.modificationTime
                         row.changeTime = unsaved.changeTime
                     }

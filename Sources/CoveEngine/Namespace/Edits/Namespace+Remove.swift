@@ -61,9 +61,9 @@ extension Namespace {
         let isLast = row.kind == .directory || row.linkCount <= 1
         var trashKeepsItem = false
         if entry.isUploaded {
-            // What was changed of a file that is here in part is nowhere else; the rest goes to the trash of the provider.
-            let isChanged =
-                row.kind == .file && provider.capabilities.trash && entry.hasUnsentContent(generation: row.generation)
+            // What was changed of a file that is here in part is nowhere else. The rest goes to the trash of the provider, if it
+            // has one, which is not known before it was reached.
+            let isChanged = row.kind == .file && entry.hasUnsentContent(generation: row.generation)
             trashKeepsItem = isLast && (row.kind == .directory || row.residency == .whole || isChanged)
             var trashed = TrashRow(
                 document: entry.document,

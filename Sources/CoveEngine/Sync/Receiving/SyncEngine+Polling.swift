@@ -22,17 +22,41 @@ extension SyncEngine {
         }
     }
 
-    /// The same where a document is being sent: until then not everything is taken in.
-    func enqueueOnceIdle(_ change: RemoteChange) {
-        shared.withLock { $0.late += 1 }
-        executor.after(.seconds(1)) { [weak self, putOff = PutOff(putOff)] in
-            self?.shared.withLock { state in
-                state.late -= 1
-                state.inbox.append(Seen(change: change, time: .distantPast))
-            }
-            self?.wake()
-            putOff.end()
+    /// Which change waits for the end of a push.
+    struct LateChange: Sendable, Hashable {
+        var path: RemotePath
+        var isRemoval: Bool
+    }
+
+    /// The same where a document is being sent: it is taken up when that has ended, and until then not everything is taken in.
+    ///
+    /// It is told once, however often it is found meanwhile: it is looked at anew then.
+    func enqueueOnceIdle(_ change: RemoteChange, after document: DocumentID) {
+        let late: LateChange
+        switch change {
+        case .updated(let item, let directory):
+            late = LateChange(path: directory.appending(FileName(unchecked: item.name)), isRemoval: false)
+        case .removed(let path): late = LateChange(path: path, isRemoval: true)
+        case .directoryChanged: return enqueueLater(change)
         }
+        guard shared.withLock({ $0.late.insert(late).inserted }) else { return }
+        awaitIdle(change, late, document, PutOff(putOff))
+    }
+
+    private func awaitIdle(_ change: RemoteChange, _ late: LateChange, _ document: DocumentID, _ putOff: PutOff) {
+        executor.after(.seconds(1)) { [weak self] in
+            Task { await self?.takeUp(change, late, document, putOff) }
+        }
+    }
+
+    private func takeUp(_ change: RemoteChange, _ late: LateChange, _ document: DocumentID, _ putOff: PutOff) {
+        guard !isPushing(document) else { return awaitIdle(change, late, document, putOff) }
+        shared.withLock { state in
+            state.late.remove(late)
+            state.inbox.append(Seen(change: change, time: .distantPast))
+        }
+        wake()
+        putOff.end()
     }
 
     nonisolated var mustPoll: Bool { host.provider.mustBePolled }

@@ -204,19 +204,26 @@ extension SyncEngine {
                 case .nothing: return
                 case .elsewhere: return await seek(path)
                 case .wait(let document):
-                    guard await isIdleSoon(document) else { return enqueueOnceIdle(.updated(remote, directory: path)) }
+                    guard await isIdleSoon(document) else {
+                        return enqueueOnceIdle(.updated(remote, directory: path), after: document)
+                    }
                 case .removeTree(let entry):
                     switch await takeRenamed(entry, seen: seen) {
                     case .renamed: continue
                     case .later, .claimed: return
                     case .gone: break
                     }
+                    if let document = await documentBeingSent(below: entry) {
+                        return enqueueOnceIdle(.updated(remote, directory: path), after: document)
+                    }
                     guard await mayRemove([entry]) else { return }
-                    guard await removeTree(entry, seen: seen) else {
-                        return enqueueOnceIdle(.updated(remote, directory: path))
+                    if let document = await removeTree(entry, seen: seen) {
+                        return enqueueOnceIdle(.updated(remote, directory: path), after: document)
                     }
                 case .resurrect(let row):
-                    guard try await resurrect(row) else { return enqueueOnceIdle(.updated(remote, directory: path)) }
+                    guard try await resurrect(row) else {
+                        return enqueueOnceIdle(.updated(remote, directory: path), after: row.document)
+                    }
                 case .rebase(let entry, let id, let base):
                     let version = remote.contentVersion
                     try await host.onContentQueue { () throws(Errno) in
@@ -237,7 +244,7 @@ extension SyncEngine {
                         defer { endPush(row.document) }
                         try await takeUp(row)
                     } else if await !isIdleSoon(row.document) {
-                        return enqueueOnceIdle(.updated(remote, directory: path))
+                        return enqueueOnceIdle(.updated(remote, directory: path), after: row.document)
                     }
                     guard let (found, time) = try await lookAgain(remote.name, path) else { return }
                     (remote, seen) = (found, time)

@@ -20,6 +20,8 @@ extension SyncEngine {
         var entries = await takeRenamed(await entries(at: paths))
         guard !entries.isEmpty, let listed = await lookInside(entries) else { return }
         if listed > 0 { entries = await takeRenamed(await self.entries(at: paths)) }
+        // Those of which something is being sent are counted, and looked for, once that has ended.
+        entries = await withoutBusy(entries)
         guard !entries.isEmpty, await mayRemove(entries) else { return }
         var gone: [(entry: Int64, seen: MonotonicTime)] = []
         for entry in entries {
@@ -27,9 +29,38 @@ extension SyncEngine {
         }
         if !gone.isEmpty, !host.provider.capabilities.replacesAtOnce { gone = await stillGone(gone) }
         guard !gone.isEmpty, await isRootThere() else { return }
-        for (entry, seen) in gone where await !removeTree(entry, seen: seen) {
-            if let path = await remotePath(of: entry) { enqueueOnceIdle(.removed(path)) }
+        for (entry, seen) in gone {
+            guard let document = await removeTree(entry, seen: seen) else { continue }
+            if let path = await remotePath(of: entry) { enqueueOnceIdle(.removed(path), after: document) }
         }
+    }
+
+    private func withoutBusy(_ entries: [Int64]) async -> [Int64] {
+        var idle: [Int64] = []
+        for entry in entries {
+            if let document = await documentBeingSent(below: entry) {
+                if let path = await remotePath(of: entry) { enqueueOnceIdle(.removed(path), after: document) }
+            } else {
+                idle.append(entry)
+            }
+        }
+        return idle
+    }
+
+    /// A document of a tree that is being sent, and for more than a moment; nil where there is none.
+    func documentBeingSent(below id: Int64) async -> DocumentID? {
+        guard activePushes > 0 else { return nil }
+        let host = host
+        let tree: [EntryRow]? = try? await host.onContentQueue { () throws(Errno) in
+            try host.catalog.read { database throws(Errno) -> [EntryRow] in
+                guard let entry = try database.entry(id: id) else { return [] }
+                return try self.tree(below: entry, database)
+            }
+        }
+        for entry in tree ?? [] where isPushing(entry.document) {
+            if await !isIdleSoon(entry.document) { return entry.document }
+        }
+        return nil
     }
 
     /// The entries of documents at places of the provider; directories that are elsewhere here are looked for.
@@ -198,7 +229,7 @@ extension SyncEngine {
             return found ?? nil
         }
         if let document = await entry()?.document, await !isIdleSoon(document) {
-            if let path = await remotePath(of: id) { enqueueOnceIdle(.removed(path)) }
+            if let path = await remotePath(of: id) { enqueueOnceIdle(.removed(path), after: document) }
             return nil
         }
         guard let known = await entry(), known.isUploaded else { return nil }
@@ -268,8 +299,8 @@ extension SyncEngine {
         return result.reversed()
     }
 
-    /// Removes what is gone at the provider, with all that is in it; false where that waits for something that is being sent.
-    func removeTree(_ id: Int64, seen: MonotonicTime) async -> Bool {
+    /// Removes what is gone at the provider, with all that is in it; returns the document for which that waits, as it is being sent.
+    func removeTree(_ id: Int64, seen: MonotonicTime) async -> DocumentID? {
         let host = host
         let tree: [EntryRow]? = try? await host.onContentQueue { () throws(Errno) in
             try host.catalog.read { database throws(Errno) -> [EntryRow] in
@@ -280,7 +311,7 @@ extension SyncEngine {
         for entry in tree ?? [] {
             guard await isIdleSoon(entry.document) else {
                 // It decides whether the directories above it stay.
-                return false
+                return entry.document
             }
             // What was never sent or comes from elsewhere stays, and keeps its directories.
             guard entry.isUploaded, !entry.isMoved else { continue }
@@ -299,6 +330,6 @@ extension SyncEngine {
                 host.log.info("removing entry \(entry.id): \(error)")
             }
         }
-        return true
+        return nil
     }
 }

@@ -42,7 +42,9 @@ struct CatalogQueue: QueueView {
         case .changes:
             try database.each(
                 """
-                SELECT j.entry, e.document, j.changed, (SELECT size FROM items i WHERE i.id = e.item)
+                SELECT j.entry, e.document, j.changed, (SELECT CASE
+                    WHEN e.remote_item = i.id AND e.remote_generation = i.generation THEN 0 ELSE i.size END
+                    FROM items i WHERE i.id = e.item)
                 FROM journal j INDEXED BY journal_due CROSS JOIN entries e ON e.id = j.entry
                 WHERE j.retry = 0 AND j.held = 0 AND j.changed <= ?1
                     AND (j.changed <= ?2 OR e.remote_id IS NULL AND (j.folder = 1
@@ -59,7 +61,9 @@ struct CatalogQueue: QueueView {
         case .changeRetries:
             try database.each(
                 """
-                SELECT j.entry, e.document, j.changed, (SELECT size FROM items i WHERE i.id = e.item)
+                SELECT j.entry, e.document, j.changed, (SELECT CASE
+                    WHEN e.remote_item = i.id AND e.remote_generation = i.generation THEN 0 ELSE i.size END
+                    FROM items i WHERE i.id = e.item)
                 FROM journal j INDEXED BY journal_retry CROSS JOIN entries e ON e.id = j.entry
                 WHERE j.retry > 0 AND j.held = 0 AND j.retry <= ? ORDER BY j.retry
                 """,
@@ -160,6 +164,11 @@ struct CatalogQueue: QueueView {
         var row = QueueRow(key: .entry(other.id), document: other.document, stamp: .epoch)
         guard let journal = try database.journalRow(other.id) else { return .after(row, .unknown, obstacle) }
         row.stamp = journal.changed
+        if let item = try database.item(other.item), item.kind == .file,
+            other.hasUnsentContent(generation: item.generation)
+        {
+            row.weight = PushLimit.weight(item.size)
+        }
         if journal.retry > now { return .after(row, .at(journal.retry), obstacle) }
         guard journal.retry == .epoch, journal.changed > settled else { return .after(row, .now, obstacle) }
         return .after(row, .at(now + (journal.changed - settled)), obstacle)

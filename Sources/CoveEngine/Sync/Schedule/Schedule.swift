@@ -11,6 +11,8 @@ struct Schedule: Sendable {
     static let capacity = 4096
     /// Rows of a stream looked at in one go beyond that.
     static let beyondCapacity = 64
+    /// Large bodies passed over in one go, behind which a small one may be found.
+    static let mostPassed = 16384
     /// How long it takes until more of those are looked at.
     static let cutRest = TimeSpan.milliseconds(200)
     /// With so many that rest each of them rests longer, as if it took its turn.
@@ -76,7 +78,7 @@ struct Schedule: Sendable {
                 try view.eachDue(stream, at: now) { row in
                     if left <= 0, row.weight > 1 {
                         passed += 1
-                        return passed < Schedule.capacity
+                        return passed < Schedule.mostPassed
                     }
                     guard blocked[row.key] == nil, rests[row.key]?.stamp != row.stamp else { return true }
                     if isFull {

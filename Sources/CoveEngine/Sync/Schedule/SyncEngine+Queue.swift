@@ -167,6 +167,8 @@ extension SyncEngine {
         }
         shared.withLock { $0.heldDeletions = holds ? count : 0 }
         lastBrake = (now, changes, holds)
+        // What is just being acknowledged may have been counted as waiting, too.
+        if holds, activePushes > 0 { alarm(at: now + .milliseconds(100), now: now) }
         return holds
     }
 

@@ -96,8 +96,8 @@ extension SyncEngine {
                 // A document may be deleted, go on as the file that takes its name, and be deleted again.
                 let token = "\(row.document)-\(row.deleted.millisecondsSinceEpoch)"
                 if try await host.provider.trash(reference, base: base, as: token) != nil {
-                    noteSent(deletion: row)
                     try await endDeletion(id, place: Array(token.utf8), of: row)
+                    noteSent(deletion: row)
                     return true
                 }
                 // It has none for this one, and has done nothing.
@@ -112,8 +112,8 @@ extension SyncEngine {
                 }
             }
             try await host.provider.delete(reference, base: base)
-            noteSent(deletion: row)
             try await endDeletion(id, place: nil, of: row)
+            noteSent(deletion: row)
             if row.kind == .directory { await lookAtSuccessor(of: reference) }
         } catch .noSuchItem {
             if let pause = try await restBeforeLook(for: row.document, at: reference, in: row.remoteParent) {
@@ -190,6 +190,7 @@ extension SyncEngine {
         isSucceeded: Bool = false
     ) async throws(ProviderError) {
         let host = host
+        if isSucceeded { try await keepOwnBytes(of: id) }
         let orphan = try await host.onContentQueue { () throws(Errno) in
             try host.catalog.write { database throws(Errno) -> ItemID? in
                 guard var row = try database.trash(id: id) else {
@@ -227,6 +228,27 @@ extension SyncEngine {
             }
         }
         if let orphan { await dropOrphan(orphan) }
+    }
+
+    /// What a program has written into a deleted file may be nowhere else: it is kept, though the rest was only at the source.
+    private func keepOwnBytes(of id: Int64) async throws(ProviderError) {
+        let host = host
+        try await host.onContentQueue { () throws(Errno) in
+            // Its name tells what it lacks before zeros stand for it.
+            let item = try host.catalog.write { database throws(Errno) -> ItemID? in
+                guard let row = try database.trash(id: id), row.isPending, row.kind == .file, let item = row.item,
+                    let content = try database.item(item), content.residency == .partial, content.linkCount == 0,
+                    try host.contents.hasOwnBytes(content, database)
+                else { return nil }
+                if let name = row.path.name, !name.description.contains(" (incomplete from ") {
+                    let marked = name.inserting(" (incomplete from \(host.configuration.hostName))")
+                    let path = row.path.parent.appending(marked)
+                    try database.run("UPDATE trash SET path = ? WHERE id = ?", .blob(path.bytes), .int(id))
+                }
+                return item
+            }
+            if let item { try host.contents.endWithoutBase(item) }
+        }
     }
 
     private func dropOrphan(_ id: ItemID) async {

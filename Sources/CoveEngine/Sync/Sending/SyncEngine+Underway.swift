@@ -339,5 +339,5 @@ extension SyncEngine.Shared {
     var hasUnansweredToTakeUp: Bool { unanswered.contains { reservations.progress(of: $0) == nil } }
 
     /// True while what is known of the provider, or of what was sent, is about to change.
-    var isBusy: Bool { isPolling || !inbox.isEmpty || late > 0 || !reservations.isEmpty || !unanswered.isEmpty }
+    var isBusy: Bool { isPolling || !inbox.isEmpty || !late.isEmpty || !reservations.isEmpty || !unanswered.isEmpty }
 }

@@ -25,15 +25,16 @@ private struct FolderNames {
     }
 
     private var owners: [Identity: [UInt8]] = [:]
-    /// The names that were written; nil for a folder in which something was before.
-    private var written: Set<[UInt8]>?
+    /// The names that were there before, and that were written: as texts, for some disks spell letters with accents otherwise.
+    private var known: Set<String>
 
-    init(isNew: Bool) { written = isNew ? [] : nil }
+    /// For a folder of the disk that has these names.
+    init(_ names: [[UInt8]]) { known = Set(names.map { String(decoding: $0, as: UTF8.self) }) }
 
     /// Remembers that a file on the disk is the one of a name.
     mutating func note(_ status: stat?, _ name: [UInt8]) {
         if let status { owners[Identity(status)] = name }
-        written?.insert(name)
+        known.insert(String(decoding: name, as: UTF8.self))
     }
 
     /// The other name whose file a name leads to; nil where it has one of its own, or none yet.
@@ -41,8 +42,7 @@ private struct FolderNames {
         guard let there else { return nil }
         if let owner = owners[Identity(there)], owner != name { return String(decoding: owner, as: UTF8.self) }
         // A disk without numbers of its own may have given the file a new one.
-        guard let written, !written.contains(name) else { return nil }
-        return "another name"
+        return known.contains(String(decoding: name, as: UTF8.self)) ? nil : "another name"
     }
 }
 
@@ -93,12 +93,12 @@ struct Export {
     /// What an earlier run has written, and nobody has changed since, stays as it is.
     func run() -> ExportReport {
         var report = ExportReport()
-        write([], isNew: false, &report)
+        write([], &report)
         progress.clear()
         return report
     }
 
-    private func write(_ names: [[UInt8]], isNew: Bool, _ report: inout ExportReport) {
+    private func write(_ names: [[UInt8]], _ report: inout ExportReport) {
         let shown = names.isEmpty ? "/" : String(decoding: Array(names.joined(separator: [0x2F])), as: UTF8.self)
         do throws(Failure) {
             guard names.count < Self.depthLimit else { throw Failure(shown, "folders too deep to be exported") }
@@ -109,7 +109,9 @@ struct Export {
                 try System.rawNames(in: folder)
             }
             if names.isEmpty { children = Array(Set(children).union(try containers())) }
-            var known = FolderNames(isNew: isNew)
+            let to = Self.join(target, names)
+            let before = try Failure.explaining(shown, remedy: "") { () throws(Errno) in try System.rawNames(in: to) }
+            var known = FolderNames(before)
             if names.isEmpty {
                 let marker = try? System.statat(AT_FDCWD, target + [0x2F] + Self.marker)
                 known.note(marker, Self.marker)
@@ -154,7 +156,7 @@ struct Export {
                 report.failures[shown] = "its folder can't be made: \(error)"
                 return
             }
-            write(names, isNew: isNew, &report)
+            write(names, &report)
             describe(to, status)
         case S_IFREG, S_IFLNK:
             if let there, Self.isSame(there, status) {

@@ -56,6 +56,72 @@ import Testing
         }
     }
 
+    @Test func `what was written into a file in part is in the trash when another device has changed the deleted file`()
+        async throws
+    {
+        try await blocking {
+            let account = try EngineAccount { $0.settleTime = .zero }
+            let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
+            try source.save("file", [UInt8](repeating: 7, count: Self.size))
+            _ = try tree.list("")
+            try await account.settle()
+            await engine.pause()
+            let id = try tree.open("file")
+            #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
+            try tree.write(id, at: 10, [1, 2, 3])
+            try tree.close(id)
+            try waitUntil("a part of it is known to be here") {
+                try engine.catalog.read { database throws(Errno) in try database.item(id)?.residency } == .partial
+            }
+            try tree.unlink("file")
+            try source.save("file", Array("theirs".utf8))
+            await engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
+            try waitUntil("the other one is here") { (try? tree.read("file")) == Array("theirs".utf8) }
+            let kept = try #require(engine.trash().first)
+            #expect(kept.path.contains("incomplete") && kept.size == Int64(Self.size), "\(kept)")
+            let path = try await engine.restore(kept.documentID).description
+            #expect(path.contains("incomplete"))
+            let restored = try tree.open(path)
+            #expect(try tree.read(restored, at: 10, count: 4) == [1, 2, 3, 7])
+            try tree.close(restored)
+            await engine.resume()
+            try await account.settle()
+            #expect(try tree.read("file") == Array("theirs".utf8))
+            await account.stop()
+            #expect(try account.repair() == RepairReport())
+        }
+    }
+
+    @Test func `what was written into a file in part comes back with it, also where the source has no trash`()
+        async throws
+    {
+        try await blocking {
+            let account = try EngineAccount(
+                wrap: { MeddledProvider($0, alter: { $0.trash = false }) },
+                configure: { $0.settleTime = .zero }
+            )
+            let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
+            try source.save("file", [UInt8](repeating: 7, count: 1000))
+            _ = try tree.list("")
+            try await account.settle()
+            await engine.pause()
+            let id = try tree.open("file")
+            try tree.write(id, at: 10, [1, 2, 3])
+            try tree.close(id)
+            try tree.unlink("file")
+            let kept = try #require(engine.trash().first)
+            #expect(try await engine.restore(kept.documentID).description == "file")
+            var expected = [UInt8](repeating: 7, count: 1000)
+            expected.replaceSubrange(10..<13, with: [1, 2, 3])
+            #expect(try tree.read("file") == expected)
+            await engine.resume()
+            try await account.settle()
+            #expect(try source.snapshot() == ["file": expected])
+            await account.stop()
+            #expect(try account.repair() == RepairReport())
+        }
+    }
+
     @Test func `a daemon that dies between the name and the zeros leaves one name`() async throws {
         try await blocking {
             let account = try await bereft(isChanged: true)

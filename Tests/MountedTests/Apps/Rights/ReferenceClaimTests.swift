@@ -98,6 +98,66 @@ extension MountedInCompany {
             }
         }
 
+        /// A program that notes what it hears of `b/Documents/n`, and ends when `$tmp/stop` is there.
+        private func listener(_ account: MountedAccount) throws -> (Command, heard: () throws -> [String]) {
+            let command = try account.startPython(
+                """
+                heard = open(os.environ["tmp"] + "/heard", "a", buffering=1)
+                def answer(message): heard.write(message["kind"] + " " + message.get("path", "") + "\\n")
+                session = Session(socket_path, answer)
+                session.calls.call("AddPresenter", session=session.token, path="b/Documents/n", messages=KINDS, observes=[])
+                done("presents")
+                until("stop")
+                """
+            )
+            do { try account.waitForMark("presents") } catch {
+                throw CommandFailure("\(error): \(command.error)")
+            }
+            return (command, { try account.shell("cat $tmp/heard").split(separator: "\n").map(String.init) })
+        }
+
+        @Test(arguments: [false, true])
+        func `who presents a document by its reference hears no more of it when that is gone`(
+            isRemoved: Bool
+        ) async throws {
+            try await given { account in
+                let (program, heard) = try listener(account)
+                try account.shell(adding("a/Documents/n"))
+                try waitUntil("it hears of the document") { try heard().contains("didChange b/Documents/n") }
+                if isRemoved {
+                    try account.shell("rm b/Documents/n")
+                } else {
+                    let grants = try account.cove("grants ls", as: [AccessInterface.Grant].self)
+                    for grant in grants { try account.cove("grants revoke \(grant.id)") }
+                }
+                let before = try heard().count
+                try account.shell(adding("a/Documents/n"))
+                try account.shell("cat a/Documents/n; touch $tmp/stop")
+                #expect(try program.wait(deadline: 30).status == 0)
+                let all = try heard()
+                #expect(all.count == before, "\(all)")
+            }
+        }
+
+        @Test func `75. who presents a document by its reference keeps that name when it is saved with a backup`()
+            async throws
+        {
+            try await given { account in
+                let (program, heard) = try listener(account)
+                try account.shell("cd b/Documents; mv n n~; echo 7 > n; rm n~")
+                try waitUntil("the document is saved", deadline: 30) { try account.shell("cat a/Documents/n") == "7\n" }
+                let before = try heard().count
+                try account.shell(adding("a/Documents/n"))
+                try waitUntil("it hears of the next change") {
+                    try heard().dropFirst(before).contains("didChange b/Documents/n")
+                }
+                try account.shell("touch $tmp/stop")
+                #expect(try program.wait(deadline: 30).status == 0)
+                let all = try heard()
+                #expect(!all.contains { $0.hasSuffix("n~") }, "\(all)")
+            }
+        }
+
         @Test func `75. who presents a document by its reference does so when the daemon has died`() async throws {
             try await given { account in
                 let presenter = try account.startPython(
@@ -196,7 +256,7 @@ extension MountedInCompany {
                     session = Session(socket_path, answer)
                     for path in ["r", ""]:
                         session.calls.call("AddPresenter", session=session.token, path=path, observes=[],
-                                           messages=["didMove", "subitemDidChange"])
+                                           messages=["didMove", "didChange", "subitemDidChange"])
                     done("presents")
                     until("stop")
                     """
@@ -210,7 +270,9 @@ extension MountedInCompany {
                     """
                 let said = try account.asApp("b", "python3 - <<'END'\n\(Self.calls)\n\(script)\nEND")
                 #expect(said.hasSuffix("MovedOut done\nCoordination.Release done\n"), "\(said)")
-                try waitUntil("it is told that it is gone") { presenter.output.contains("subitemDidChange r") }
+                try waitUntil("who presents it, or its folder, is told that it is gone") {
+                    presenter.output.contains("subitemDidChange r") && presenter.output.contains("didChange r None\n")
+                }
                 try account.shell("touch $tmp/stop")
                 #expect(try !presenter.wait(deadline: 30).output.contains("/etc"))
             }
