@@ -344,7 +344,7 @@ extension Contents {
         let row = try loadBytes(id, &state, discarding: size == 0)
         guard row.kind == .file else { throw row.kind == .directory ? .isDirectory : .invalidArgument }
         // Until it is cut, what lies there is not what is lost.
-        defer { if state.isLost { closeContent(&state) } }
+        defer { if state.isLost { closeContent(id, &state) } }
         try mark(id, &state)
         if let caller { try clearPrivileges(id, &state, by: caller) }
         let descriptor = try descriptor(id, &state)

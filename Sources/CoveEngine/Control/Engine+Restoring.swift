@@ -93,8 +93,12 @@ extension Engine {
             guard let trashed = try database.trash(id: row.id) else { throw .noSuchEntry }
             let name = try self.freeName(parent, last, database)
             let item: ItemID
-            // Its bytes are only in the cloud, which has nothing of that folder.
-            if trashed.item == nil, try self.namespace.keepsOut(parent, database) { throw .crossDevice }
+            // Its bytes, or the rest of them, are only in the cloud, which has nothing of that folder.
+            if trashed.isPending || trashed.item == nil, try self.namespace.keepsOut(parent, database),
+                try !database.keepsAllBytes(of: trashed)
+            {
+                throw .crossDevice
+            }
             if let kept = trashed.item {
                 item = kept
                 try database.run("UPDATE items SET nlink = nlink + 1, home = NULL WHERE id = ?", .item(kept))

@@ -69,10 +69,10 @@ extension Access {
         // A save takes the name of a reference away for a moment.
         let away = Set(departed.contents().values.map(\.row))
         coordinator.followAliases { reference in
-            if away.contains(reference) { return .unknown }
             do throws(Errno) {
                 return try catalog.read { database throws(Errno) -> Coordinator.ReferencePlace in
                     guard let row = try database.reference(id: reference) else { return .gone }
+                    if away.contains(reference) { return .unknown }
                     return try self.path(of: row, database).map { .at($0) } ?? .unknown
                 }
             } catch {

@@ -1,4 +1,5 @@
 internal import CoveCore
+internal import Glibc
 internal import Synchronization
 
 /// Content files that the disk has lost, or the end of. These functions run under the item's lock.
@@ -27,8 +28,12 @@ extension Contents {
     }
 
     /// Whoever uses the content file next opens it, and looks whether all is there.
-    func closeContent(_ state: inout LiveItem.State) {
-        if state.descriptor >= 0 { System.close(state.descriptor) }
+    ///
+    /// An empty one, which was made just now, would pass for one that was cut.
+    func closeContent(_ id: ItemID, _ state: inout LiveItem.State) {
+        guard state.descriptor >= 0 else { return }
+        if (try? System.fstat(state.descriptor))?.st_size == 0 { store.remove(id) }
+        System.close(state.descriptor)
         state.descriptor = -1
     }
 
@@ -90,7 +95,7 @@ extension Contents {
             try database.moveVersions(of: id, to: nil)
         }
         // Whatever comes next opens the file anew, as an empty one.
-        closeContent(&state)
+        closeContent(id, &state)
         cache.withLock { $0.change(by: -freed) }
         state.row = saved
         state.ranges = RangeSet()

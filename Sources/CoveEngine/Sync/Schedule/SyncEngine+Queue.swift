@@ -167,8 +167,6 @@ extension SyncEngine {
         }
         shared.withLock { $0.heldDeletions = holds ? count : 0 }
         lastBrake = (now, changes, holds)
-        // What is just being acknowledged may have been counted as waiting, too.
-        if holds, activePushes > 0 { alarm(at: now + .milliseconds(100), now: now) }
         return holds
     }
 
@@ -176,6 +174,8 @@ extension SyncEngine {
     func noteSent(deletion row: TrashRow) {
         host.counters.deletions.add(1, ordering: .relaxed)
         if row.deleted > approvedDeletions { lateDeletions.count += 1 }
+        // Until now it may have been counted as waiting, too.
+        lastBrake.time = .distantPast
     }
 
     /// Has a row looked at again after a while, without a commit where that can be.

@@ -190,7 +190,7 @@ extension SyncEngine {
         isSucceeded: Bool = false
     ) async throws(ProviderError) {
         let host = host
-        if isSucceeded { try await keepOwnBytes(of: id) }
+        if !forget, place == nil { try await keepOwnBytes(of: id) }
         let orphan = try await host.onContentQueue { () throws(Errno) in
             try host.catalog.write { database throws(Errno) -> ItemID? in
                 guard var row = try database.trash(id: id) else {

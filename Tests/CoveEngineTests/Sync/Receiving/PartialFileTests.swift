@@ -1,6 +1,7 @@
 import CoveCore
 import CoveTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CoveEngine
@@ -9,10 +10,30 @@ import Testing
 @Suite struct PartialFileTests {
     private static let size = 40_000_000
 
+    /// What makes a source give no more bytes, so that a file stays here in part however long a test takes.
+    private final class Tap: Sendable {
+        let isClosed = Atomic<Bool>(false)
+
+        func account() throws -> EngineAccount {
+            try EngineAccount(
+                wrap: { [self] in
+                    MeddledProvider(
+                        $0,
+                        refuseFetch: { [self] _ in
+                            isClosed.load(ordering: .acquiring) ? .failed("it gives no more", nil) : nil
+                        }
+                    )
+                },
+                configure: { $0.settleTime = .zero }
+            )
+        }
+    }
+
     /// An account with a file in part, changed there or not, that was moved out of a folder which another device has deleted
     /// since; paused.
     private func bereft(isChanged: Bool) async throws -> EngineAccount {
-        let account = try EngineAccount { $0.settleTime = .zero }
+        let tap = Tap()
+        let account = try tap.account()
         let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
         for folder in ["from", "to"] { try source.makeDirectory(folder) }
         try source.save("from/file", [UInt8](repeating: 7, count: Self.size))
@@ -21,6 +42,7 @@ import Testing
         await engine.pause()
         let id = try tree.open("from/file")
         #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
+        tap.isClosed.store(true, ordering: .releasing)
         if isChanged { try tree.write(id, at: 10, [1, 2, 3]) }
         try tree.close(id)
         try waitUntil("a part of it is known to be here") {
@@ -60,7 +82,8 @@ import Testing
         async throws
     {
         try await blocking {
-            let account = try EngineAccount { $0.settleTime = .zero }
+            let tap = Tap()
+            let account = try tap.account()
             let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
             try source.save("file", [UInt8](repeating: 7, count: Self.size))
             _ = try tree.list("")
@@ -68,6 +91,7 @@ import Testing
             await engine.pause()
             let id = try tree.open("file")
             #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
+            tap.isClosed.store(true, ordering: .releasing)
             try tree.write(id, at: 10, [1, 2, 3])
             try tree.close(id)
             try waitUntil("a part of it is known to be here") {
@@ -75,6 +99,7 @@ import Testing
             }
             try tree.unlink("file")
             try source.save("file", Array("theirs".utf8))
+            tap.isClosed.store(false, ordering: .releasing)
             await engine.sync(nil, acceptDeletions: false, acceptLocalDeletions: false)
             try waitUntil("the other one is here") { (try? tree.read("file")) == Array("theirs".utf8) }
             let kept = try #require(engine.trash().first)
@@ -87,6 +112,31 @@ import Testing
             await engine.resume()
             try await account.settle()
             #expect(try tree.read("file") == Array("theirs".utf8))
+            await account.stop()
+            #expect(try account.repair() == RepairReport())
+        }
+    }
+
+    @Test func `what was written into a file in part is in the trash when it is deleted everywhere`() async throws {
+        try await blocking {
+            let tap = Tap()
+            let account = try tap.account()
+            let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
+            try source.save("file", [UInt8](repeating: 7, count: Self.size))
+            _ = try tree.list("")
+            try await account.settle()
+            await engine.pause()
+            let id = try tree.open("file")
+            #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
+            tap.isClosed.store(true, ordering: .releasing)
+            try tree.write(id, at: 10, [1, 2, 3])
+            try tree.close(id)
+            try tree.unlink("file")
+            try source.remove("file")
+            await engine.resume()
+            try await account.settle()
+            let kept = try #require(engine.trash().first)
+            #expect(kept.path.contains("incomplete") && kept.location == "local", "\(kept)")
             await account.stop()
             #expect(try account.repair() == RepairReport())
         }
