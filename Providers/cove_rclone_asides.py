@@ -6,8 +6,9 @@ import time
 from cove_provider import Failed
 from cove_rclone_names import joined, underway
 
-# So old, in seconds, may a listing be that says that nothing is aside.
+# So old, in seconds, may a listing be that says that nothing is aside, and so much older than it took.
 LIFE = 2
+SHARE = 4
 
 
 class Asides:
@@ -35,9 +36,9 @@ class Asides:
     def find(self, directory, name):
         """What is aside of a name that was not found just now; nothing where nothing is."""
         with self.lock:
-            since, taken, found = self.listed.get(directory, (0, set(), {}))
+            end, taken, found = self.listed.get(directory, (0, set(), {}))
         # A listing in which the name is taken is older than its going.
-        if not since or time.monotonic() - since > LIFE or name in taken:
+        if time.monotonic() > end or name in taken:
             since = time.monotonic()
             try:
                 entries = self.listing(directory)
@@ -46,9 +47,11 @@ class Asides:
                     raise
                 entries = []
             taken, found = {entry["Name"] for entry in entries}, self.shown(directory, entries)
+            # Many names of a large folder are looked for with few listings of it.
+            now = time.monotonic()
             with self.lock:
-                self.listed = {folder: known for folder, known in self.listed.items() if since - known[0] <= LIFE}
-                self.listed[directory] = since, taken, found
+                self.listed = {folder: known for folder, known in self.listed.items() if known[0] >= now}
+                self.listed[directory] = now + LIFE + SHARE * (now - since), taken, found
             # The other one may have its name by now.
             for entry in entries:
                 if entry["Name"] == name:

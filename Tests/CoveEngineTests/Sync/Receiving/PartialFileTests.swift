@@ -55,6 +55,25 @@ import Testing
         return account
     }
 
+    /// An account with a file in part, which a program has changed; paused, and its source gives no more.
+    private func partlyChanged(_ tap: Tap) async throws -> EngineAccount {
+        let account = try tap.account()
+        let (engine, tree) = (account.engine, account.tree)
+        try SourceFolder(account.source).save("file", [UInt8](repeating: 7, count: Self.size))
+        _ = try tree.list("")
+        try await account.settle()
+        await engine.pause()
+        let id = try tree.open("file")
+        #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
+        tap.isClosed.store(true, ordering: .releasing)
+        try tree.write(id, at: 10, [1, 2, 3])
+        try tree.close(id)
+        try waitUntil("a part of it is known to be here") {
+            try engine.catalog.read { database throws(Errno) in try database.item(id)?.residency } == .partial
+        }
+        return account
+    }
+
     @Test(arguments: [true, false])
     func `zeros never stand for bytes that are gone under a file's own name`(isChanged: Bool) async throws {
         try await blocking {
@@ -83,20 +102,8 @@ import Testing
     {
         try await blocking {
             let tap = Tap()
-            let account = try tap.account()
+            let account = try await partlyChanged(tap)
             let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
-            try source.save("file", [UInt8](repeating: 7, count: Self.size))
-            _ = try tree.list("")
-            try await account.settle()
-            await engine.pause()
-            let id = try tree.open("file")
-            #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
-            tap.isClosed.store(true, ordering: .releasing)
-            try tree.write(id, at: 10, [1, 2, 3])
-            try tree.close(id)
-            try waitUntil("a part of it is known to be here") {
-                try engine.catalog.read { database throws(Errno) in try database.item(id)?.residency } == .partial
-            }
             try tree.unlink("file")
             try source.save("file", Array("theirs".utf8))
             tap.isClosed.store(false, ordering: .releasing)
@@ -120,17 +127,8 @@ import Testing
     @Test func `what was written into a file in part is in the trash when it is deleted everywhere`() async throws {
         try await blocking {
             let tap = Tap()
-            let account = try tap.account()
+            let account = try await partlyChanged(tap)
             let (engine, tree, source) = (account.engine, account.tree, SourceFolder(account.source))
-            try source.save("file", [UInt8](repeating: 7, count: Self.size))
-            _ = try tree.list("")
-            try await account.settle()
-            await engine.pause()
-            let id = try tree.open("file")
-            #expect(try tree.read(id, at: 0, count: 100) == [UInt8](repeating: 7, count: 100))
-            tap.isClosed.store(true, ordering: .releasing)
-            try tree.write(id, at: 10, [1, 2, 3])
-            try tree.close(id)
             try tree.unlink("file")
             try source.remove("file")
             await engine.resume()
